@@ -1,0 +1,61 @@
+# Install rules. Component "devel" holds the C++ library; the Python wheel takes component "python" only.
+include(CMakePackageConfigHelpers)
+
+set(_gpusched_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/gpusched")
+
+install(
+  TARGETS gpusched gpusched_header_only
+  EXPORT gpuschedTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT devel
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT devel NAMELINK_COMPONENT devel
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT devel)
+install(
+  DIRECTORY "${PROJECT_SOURCE_DIR}/include/gpusched"
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  COMPONENT devel
+  FILES_MATCHING
+  PATTERN "*.hpp"
+  PATTERN "*.ipp")
+install(
+  EXPORT gpuschedTargets
+  NAMESPACE gpusched::
+  DESTINATION ${_gpusched_config_dir}
+  COMPONENT devel)
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/.cmake/gpuschedConfig.cmake.in"
+                              "${PROJECT_BINARY_DIR}/gpuschedConfig.cmake" INSTALL_DESTINATION ${_gpusched_config_dir})
+# Before 1.0 a minor version may break its callers, hence SameMinorVersion.
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/gpuschedConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(
+  FILES "${PROJECT_BINARY_DIR}/gpuschedConfig.cmake" "${PROJECT_BINARY_DIR}/gpuschedConfigVersion.cmake"
+        "${PROJECT_SOURCE_DIR}/.cmake/Findgpusched_csv.cmake"
+  DESTINATION ${_gpusched_config_dir}
+  COMPONENT devel)
+
+# pkg-config: prefix-relative, so that the installed tree can be moved.
+foreach(_dir IN ITEMS LIBDIR INCLUDEDIR)
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_${_dir}}")
+    set(GPUSCHED_PC_${_dir} "${CMAKE_INSTALL_${_dir}}")
+  else()
+    set(GPUSCHED_PC_${_dir} "\${prefix}/${CMAKE_INSTALL_${_dir}}")
+  endif()
+endforeach()
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(GPUSCHED_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+else()
+  file(RELATIVE_PATH _up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+  string(REGEX REPLACE "/$" "" _up "${_up}")
+  set(GPUSCHED_PC_PREFIX "\${pcfiledir}/${_up}")
+endif()
+set(GPUSCHED_PC_CSV_INCLUDE_DIR "${GPUSCHED_CSV_INCLUDE_DIR}")
+set(GPUSCHED_PC_DEFINES "")
+if(GPUSCHED_CHECKED)
+  set(GPUSCHED_PC_DEFINES " -DGPUSCHED_CHECKED=1")
+endif()
+foreach(_pc IN ITEMS gpusched gpusched-header-only)
+  configure_file("${PROJECT_SOURCE_DIR}/.cmake/${_pc}.pc.in" "${PROJECT_BINARY_DIR}/${_pc}.pc" @ONLY)
+  install(
+    FILES "${PROJECT_BINARY_DIR}/${_pc}.pc"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
+    COMPONENT devel)
+endforeach()

@@ -1,0 +1,32 @@
+# cmake -DSOURCE=<file> -DFLAGS=<flags.cmake> -P check.cmake: see CMakeLists.txt in this folder.
+include("${FLAGS}")
+file(STRINGS "${SOURCE}" _first LIMIT_COUNT 1)
+if(NOT _first MATCHES "^// expect: (.+)$")
+  message(FATAL_ERROR "${SOURCE}: the first line must read '// expect: <regular expression>'")
+endif()
+set(_expected "${CMAKE_MATCH_1}")
+
+set(_command "${compiler}" -std=c++20 -fsyntax-only)
+foreach(_include IN LISTS includes)
+  if(NOT _include STREQUAL "/usr/include")
+    list(APPEND _command "-I${_include}")
+  endif()
+endforeach()
+
+file(READ "${SOURCE}" _text)
+if(_text MATCHES "GPUSCHED_CONTROL")
+  execute_process(COMMAND ${_command} -DGPUSCHED_CONTROL "${SOURCE}" RESULT_VARIABLE _code OUTPUT_VARIABLE _out
+                  ERROR_VARIABLE _out)
+  if(NOT _code EQUAL 0)
+    message(FATAL_ERROR "with GPUSCHED_CONTROL defined the file must compile, but:\n${_out}")
+  endif()
+endif()
+
+execute_process(COMMAND ${_command} "${SOURCE}" RESULT_VARIABLE _code OUTPUT_VARIABLE _out ERROR_VARIABLE _out)
+if(_code EQUAL 0)
+  message(FATAL_ERROR "the file compiles, but must not")
+endif()
+if(NOT _out MATCHES "${_expected}")
+  message(FATAL_ERROR "the file fails to compile, but not with '${_expected}':\n${_out}")
+endif()
+message(STATUS "fails to compile as expected: ${CMAKE_MATCH_0}")
