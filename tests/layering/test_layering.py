@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Who may include whom: reads the #include lines of the library and checks them against the table below.
+
+Runs by itself (ctest does that) and under pytest. The checker is itself tested on small wrong examples.
+"""
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# component -> the components it may include besides itself
+ALLOWED = {
+    "core": set(),
+    "model": {"core"},
+    "topology": {"core", "model"},
+    "verify": {"core", "model", "topology"},
+    "io": {"core", "model", "topology"},
+    "fragmentation": {"core", "model", "topology"},
+    "allocation": {"core", "model", "topology", "verify", "io", "fragmentation"},
+    "consolidation": {"core", "model", "topology", "verify", "io", "fragmentation", "allocation"},
+    "preemption": {"core", "model", "topology", "verify", "io", "fragmentation", "allocation"},
+    "milp": {"core", "model"},
+    "serving": {"core", "model", "milp"},
+    "control": {"core", "topology"},
+    "sim": {
+        "core", "model", "topology", "verify", "io", "fragmentation", "allocation", "consolidation", "preemption",
+        "milp", "serving", "control",
+    },
+}
+
+# Headers outside the components that everyone may include.
+COMMON = {"gpusched/config.hpp", "gpusched/version.hpp", "gpusched/fwd.hpp"}
+
+# Not in the headers of core/ and model/ (their impl/ files may).
+HEAVY = re.compile(r"^(iostream|regex|Eigen/.*|unsupported/Eigen/.*|boost/.*|nlohmann/json\.hpp|csv\.h)$")
+VOCABULARY = {"core", "model"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+
+
+def includes(text):
+    """The (quote, path) pairs of the #include lines outside comments."""
+    return INCLUDE.findall(COMMENT.sub("", text))
+
+
+def component_of(path):
+    """`core` for gpusched/core/rng.hpp and for core/rng.cpp under src/; None for files outside a component."""
+    parts = path.split("/")
+    if parts[0] == "gpusched":
+        parts = parts[1:]
+    return parts[0] if len(parts) > 1 else None
+
+
+def check(root):
+    """All violations under root/include and root/src, as text."""
+    problems = []
+    files = 0
+    for base in ("include", "src"):
+        for file in sorted((root / base).rglob("*")):
+            if file.suffix not in {".hpp", ".ipp", ".cpp"}:
+                continue
+            files += 1
+            name = file.relative_to(root).as_posix()
+            own = component_of(file.relative_to(root / base).as_posix())
+            if own is not None and own not in ALLOWED:
+                problems.append(f"{name}: component '{own}' is not in the table of {Path(__file__).name}")
+                continue
+            is_header = base == "include" and file.suffix == ".hpp" and "/impl/" not in name
+            for quote, target in includes(file.read_text(encoding="utf-8")):
+                if quote == '"' and base == "include":
+                    problems.append(f'{name}: include <gpusched/...> with angle brackets, not "{target}"')
+                if target.startswith("boost/graph/") and own != "topology":
+                    problems.append(f"{name}: only topology/ includes Boost.Graph, not <{target}>")
+                if is_header and own in VOCABULARY and HEAVY.match(target):
+                    problems.append(f"{name}: <{target}> is too heavy for a vocabulary header")
+                if not target.startswith("gpusched/") or target in COMMON:
+                    continue
+                if target == "gpusched/gpusched.hpp":
+                    problems.append(f"{name}: no part of the library includes the main umbrella header")
+                    continue
+                other = component_of(target)
+                if own is None:  # gpusched.hpp and the like
+                    if name in {f"include/{common}" for common in COMMON}:
+                        problems.append(f"{name}: must stand alone, but includes <{target}>")
+                elif other != own and other not in ALLOWED[own]:
+                    problems.append(f"{name}: {own} must not include {other} (<{target}>)")
+    return problems, files
+
+
+def violations_of(tree):
+    """check() on a small tree given as {path: text}."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for path, text in tree.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text, encoding="utf-8")
+        return check(root)[0]
+
+
+def test_checker_finds_what_it_should():
+    wrong = {
+        "include/gpusched/core/a.hpp": "#include <gpusched/model/b.hpp>\n",
+        "include/gpusched/model/b.hpp": "#include <Eigen/Core>\n",
+        "include/gpusched/model/c.hpp": "#  include <iostream>\n",
+        "include/gpusched/allocation/d.hpp": "#include <boost/graph/adjacency_list.hpp>\n",
+        "include/gpusched/verify/e.hpp": "#include <gpusched/consolidation/f.hpp>\n",
+        "include/gpusched/consolidation/f.hpp": "#include <gpusched/preemption/g.hpp>\n",
+        "include/gpusched/control/h.hpp": "#include <gpusched/model/b.hpp>\n",
+        "include/gpusched/nonsense/i.hpp": "",
+        "include/gpusched/io/j.hpp": '#include "k.hpp"\n',
+        "include/gpusched/fwd.hpp": "#include <gpusched/model/b.hpp>\n",
+        "src/consolidation/l.cpp": "#include <gpusched/sim/m.hpp>\n",
+    }
+    for path, text in wrong.items():
+        found = violations_of({path: text})
+        assert len(found) == 1 and found[0].startswith(path), (path, found)
+
+
+def test_checker_accepts_what_is_right():
+    right = {
+        "include/gpusched/core/a.hpp": "#include <cstdint>\n// #include <gpusched/model/b.hpp>\n",
+        "include/gpusched/core/impl/a.ipp": "#include <iostream>\n/*\n#include <gpusched/sim/x.hpp>\n*/\n",
+        "include/gpusched/topology/t.hpp": "#include <boost/graph/adjacency_list.hpp>\n",
+        "include/gpusched/sim/s.hpp": "#include <gpusched/preemption/p.hpp>\n#include <gpusched/control/c.hpp>\n",
+        "include/gpusched/gpusched.hpp": "#include <gpusched/sim/s.hpp>\n",
+        "src/topology/t.cpp": "#include <gpusched/topology/impl/t.ipp>\n",
+    }
+    assert violations_of(right) == []
+
+
+def test_library_keeps_its_layers():
+    problems, files = check(ROOT)
+    assert files > 0
+    assert not problems, "\n" + "\n".join(problems)
+
+
+if __name__ == "__main__":
+    test_checker_finds_what_it_should()
+    test_checker_accepts_what_is_right()
+    found, count = check(ROOT)
+    for problem in found:
+        print(problem)
+    print(f"{count} files read, {len(found)} violations")
+    sys.exit(1 if found or count == 0 else 0)
