@@ -1,0 +1,12 @@
+// Everything in core/.
+#pragma once
+
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/clock.hpp>
+#include <gpusched/core/context.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/executor.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/ids.hpp>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/core/stop_reason.hpp>

@@ -1,0 +1,71 @@
+// Errors: the caller's mistake (InvalidInput) and the environment's (BackendError). Expected outcomes are values.
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusched {
+
+/// The caller's mistake. Carries every problem that was found, each naming the field, the value and what was
+/// expected. On a throw the inputs are unchanged. `ValueError` in Python.
+class InvalidInput : public std::invalid_argument {
+  public:
+    explicit InvalidInput(const std::string& problem) : InvalidInput(std::vector{problem}) {}
+    explicit InvalidInput(std::vector<std::string> problems)
+        : std::invalid_argument(join(problems)), problems_(std::move(problems)) {}
+
+    /// All problems, in the order in which they were found.
+    [[nodiscard]] const std::vector<std::string>& problems() const noexcept { return problems_; }
+
+  private:
+    static std::string join(const std::vector<std::string>& problems) {
+        if (problems.size() == 1) return problems.front();
+        std::string text = std::to_string(problems.size()) + " problems:";
+        for (const auto& problem : problems) text += "\n  - " + problem;
+        return text;
+    }
+    std::vector<std::string> problems_;
+};
+
+/// The environment's failure: a file that cannot be read or written, a missing solver, a device that is gone.
+class BackendError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+namespace detail {
+/// A name as it appears in messages.
+inline std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
+}  // namespace detail
+
+/// Collects problems up to a limit, then throws them together.
+class Problems {
+  public:
+    explicit Problems(std::size_t limit = 100) : limit_(limit) {}
+
+    void add(std::string problem) {
+        if (found_.size() < limit_) found_.push_back(std::move(problem));
+        ++count_;
+    }
+    [[nodiscard]] std::size_t count() const noexcept { return count_; }
+    [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+
+    /// Throws `InvalidInput` with everything collected, or returns when there was nothing.
+    void throw_if_any() {
+        if (count_ == 0) return;
+        if (count_ > found_.size())
+            found_.push_back("... and " + std::to_string(count_ - found_.size()) + " more");
+        count_ = 0;
+        throw InvalidInput(std::move(found_));
+    }
+
+  private:
+    std::vector<std::string> found_;
+    std::size_t limit_;
+    std::size_t count_ = 0;
+};
+
+}  // namespace gpusched

@@ -1,0 +1,90 @@
+// Executors: where independent parts of an algorithm run.
+#pragma once
+
+#include <gpusched/config.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+namespace gpusched {
+
+/// A non-owning reference to a callable `void(std::size_t index)`.
+class IndexTask {
+  public:
+    template <class F>
+        requires(!std::same_as<std::remove_cvref_t<F>, IndexTask> && std::invocable<F&, std::size_t>)
+    IndexTask(F& f) noexcept  // NOLINT(google-explicit-constructor): a view, like std::span
+        : object_(std::addressof(f)), call_([](void* object, std::size_t i) { (*static_cast<F*>(object))(i); }) {}
+    void operator()(std::size_t i) const { call_(object_, i); }
+
+  private:
+    void* object_;
+    void (*call_)(void*, std::size_t);
+};
+
+/// Runs `task(0) .. task(count - 1)`, each exactly once, in any order, and returns when all are done. The first
+/// exception is rethrown on the calling thread. `concurrency()` is how many may run at once (>= 1).
+template <class E>
+concept Executor = requires(E& executor, std::size_t count, IndexTask task) {
+    executor.run(count, task);
+    { executor.concurrency() } -> std::convertible_to<std::size_t>;
+};
+
+/// Runs everything on the calling thread, in order.
+class SerialExecutor {
+  public:
+    void run(std::size_t count, IndexTask task) {
+        for (std::size_t i = 0; i < count; ++i) task(i);
+    }
+    [[nodiscard]] static std::size_t concurrency() noexcept { return 1; }
+};
+
+/// A pool of `std::jthread`s. The calling thread works too, so a pool of n has n - 1 threads of its own.
+///
+/// Indices are handed out one by one, in order. `run` may be called from one thread at a time.
+class ThreadPool {
+  public:
+    /// @param threads how many indices may run at once; 0 means one per hardware thread.
+    explicit ThreadPool(std::size_t threads = 0);
+    ~ThreadPool();
+    ThreadPool(ThreadPool&&) noexcept;
+    ThreadPool& operator=(ThreadPool&&) noexcept;
+
+    void run(std::size_t count, IndexTask task);
+    [[nodiscard]] std::size_t concurrency() const noexcept;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+/// A reference to any executor, which must outlive it. Default: the calling thread.
+class ExecutorRef {
+  public:
+    ExecutorRef() = default;
+    template <Executor E>
+        requires(!std::same_as<std::remove_cvref_t<E>, ExecutorRef>)
+    ExecutorRef(E& executor) noexcept  // NOLINT(google-explicit-constructor): a view, like std::span
+        : object_(std::addressof(executor)),
+          run_([](void* object, std::size_t count, IndexTask task) { static_cast<E*>(object)->run(count, task); }),
+          concurrency_([](void* object) -> std::size_t { return static_cast<E*>(object)->concurrency(); }) {}
+
+    void run(std::size_t count, IndexTask task) const {
+        if (object_ != nullptr) return run_(object_, count, task);
+        SerialExecutor{}.run(count, task);
+    }
+    [[nodiscard]] std::size_t concurrency() const { return object_ != nullptr ? concurrency_(object_) : 1; }
+
+  private:
+    void* object_ = nullptr;
+    void (*run_)(void*, std::size_t, IndexTask) = nullptr;
+    std::size_t (*concurrency_)(void*) = nullptr;
+};
+
+}  // namespace gpusched
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/core/impl/executor.ipp>
+#endif

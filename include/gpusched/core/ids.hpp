@@ -1,0 +1,70 @@
+// Strong ids: dense 32-bit indices that cannot be mixed up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gpusched {
+
+/// Index of a node in its snapshot (0 .. node_count - 1, in input order).
+enum class NodeId : std::uint32_t {};
+/// Index of a task (pod) in its snapshot.
+enum class TaskId : std::uint32_t {};
+/// Index of a job (workload) in its snapshot.
+enum class JobId : std::uint32_t {};
+/// Interned GPU model name.
+enum class GpuModelId : std::uint32_t {};
+/// A network domain (switch, rack, ...) or a node that stands for itself; dense over all levels.
+enum class DomainId : std::uint32_t {};
+
+/// "None of them", for every id type.
+template <class Id>
+inline constexpr Id none = static_cast<Id>(0xFFFFFFFFu);
+
+/// The plain array index behind an id.
+template <class Id>
+[[nodiscard]] constexpr std::size_t index(Id id) noexcept {
+    return static_cast<std::size_t>(id);
+}
+
+/// The id behind a plain array index.
+template <class Id>
+[[nodiscard]] constexpr Id make_id(std::size_t i) noexcept {
+    return static_cast<Id>(static_cast<std::uint32_t>(i));
+}
+
+/// A half-open range of ids 0 .. count - 1, usable in range-for.
+template <class Id>
+class IdRange {
+  public:
+    class iterator {
+      public:
+        using value_type = Id;
+        using difference_type = std::ptrdiff_t;
+        constexpr iterator() = default;
+        constexpr explicit iterator(std::uint32_t i) : i_(i) {}
+        constexpr Id operator*() const noexcept { return static_cast<Id>(i_); }
+        constexpr iterator& operator++() noexcept {
+            ++i_;
+            return *this;
+        }
+        constexpr iterator operator++(int) noexcept {
+            auto old = *this;
+            ++i_;
+            return old;
+        }
+        constexpr bool operator==(const iterator&) const = default;
+
+      private:
+        std::uint32_t i_ = 0;
+    };
+    constexpr explicit IdRange(std::size_t count) : count_(static_cast<std::uint32_t>(count)) {}
+    [[nodiscard]] constexpr iterator begin() const noexcept { return iterator(0); }
+    [[nodiscard]] constexpr iterator end() const noexcept { return iterator(count_); }
+    [[nodiscard]] constexpr std::size_t size() const noexcept { return count_; }
+
+  private:
+    std::uint32_t count_;
+};
+
+}  // namespace gpusched

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/errors.hpp>
+
+#include <cmath>
+#include <string>
+
+namespace gpusched {
+
+namespace detail {
+// The address of a thread-local names the thread for as long as it lives; cheaper than std::thread::id.
+inline const void* this_thread_tag() noexcept {
+    thread_local const char tag = 0;
+    return &tag;
+}
+inline constexpr std::int64_t progress_interval_ns = 50'000'000;
+}  // namespace detail
+
+GPUSCHED_INLINE Budget::Budget(const Context& context, std::optional<double> time_limit_s)
+    : context_(context),
+      clock_(context.clock != nullptr ? *context.clock : SteadyClock::instance()),
+      start_ns_(clock_.now_ns()),
+      last_report_ns_(start_ns_),
+      owner_(detail::this_thread_tag()) {
+    if (!time_limit_s) return;
+    if (!(*time_limit_s >= 0))
+        throw InvalidInput("time_limit: " + std::to_string(*time_limit_s) + " s; expected a number >= 0");
+    if (*time_limit_s < 9e9) deadline_ns_ = start_ns_ + static_cast<std::int64_t>(*time_limit_s * 1e9);
+}
+
+GPUSCHED_INLINE bool Budget::exhausted() noexcept {
+    if (reason_.load(std::memory_order_relaxed) != StopReason::completed) return true;
+    const auto now = clock_.now_ns();
+    if (context_.progress && owner_ == detail::this_thread_tag() &&
+        now - last_report_ns_ >= detail::progress_interval_ns) {
+        last_report_ns_ = now;
+        context_.progress({phase_.load(), done_.load(), total_.load()});
+    }
+    auto none_yet = StopReason::completed;
+    if (context_.stop.stop_requested()) {
+        reason_.compare_exchange_strong(none_yet, StopReason::cancelled);
+        return true;
+    }
+    if (deadline_ns_ && now >= *deadline_ns_) {
+        reason_.compare_exchange_strong(none_yet, StopReason::time_limit);
+        return true;
+    }
+    return false;
+}
+
+GPUSCHED_INLINE void Budget::report(const char* phase, std::int64_t done, std::int64_t total) noexcept {
+    phase_ = phase;
+    done_ = done;
+    total_ = total;
+}
+
+GPUSCHED_INLINE double Budget::elapsed_s() const noexcept {
+    return static_cast<double>(clock_.now_ns() - start_ns_) * 1e-9;
+}
+
+}  // namespace gpusched

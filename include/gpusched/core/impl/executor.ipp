@@ -1,0 +1,89 @@
+#pragma once
+
+#include <gpusched/core/executor.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace gpusched {
+
+struct ThreadPool::State {
+    std::mutex mutex;
+    std::condition_variable_any wake;
+    std::condition_variable idle;
+    const IndexTask* task = nullptr;  // the job in hand; its number tells the workers that it is a new one
+    std::uint64_t job = 0;
+    std::size_t count = 0;
+    std::atomic<std::size_t> next{0};
+    std::size_t working = 0;
+    std::exception_ptr error;
+    std::size_t concurrency = 1;
+    std::vector<std::jthread> threads;  // last member: joined before the rest goes
+
+    void drain() {
+        for (;;) {
+            const auto i = next.fetch_add(1);
+            if (i >= count) return;
+            try {
+                (*task)(i);
+            } catch (...) {
+                const std::lock_guard lock(mutex);
+                if (!error) error = std::current_exception();
+                next = count;
+            }
+        }
+    }
+
+    void work(const std::stop_token& stop) {
+        std::uint64_t seen = 0;
+        std::unique_lock lock(mutex);
+        while (wake.wait(lock, stop, [&] { return job != seen && task != nullptr; })) {
+            seen = job;
+            ++working;
+            lock.unlock();
+            drain();
+            lock.lock();
+            if (--working == 0) idle.notify_all();
+        }
+    }
+};
+
+GPUSCHED_INLINE ThreadPool::ThreadPool(std::size_t threads) : state_(std::make_unique<State>()) {
+    if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+    state_->concurrency = threads;
+    auto* state = state_.get();
+    for (std::size_t i = 1; i < threads; ++i)
+        state_->threads.emplace_back([state](const std::stop_token& stop) { state->work(stop); });
+}
+
+GPUSCHED_INLINE ThreadPool::~ThreadPool() = default;
+GPUSCHED_INLINE ThreadPool::ThreadPool(ThreadPool&&) noexcept = default;
+GPUSCHED_INLINE ThreadPool& ThreadPool::operator=(ThreadPool&&) noexcept = default;
+
+GPUSCHED_INLINE std::size_t ThreadPool::concurrency() const noexcept { return state_->concurrency; }
+
+GPUSCHED_INLINE void ThreadPool::run(std::size_t count, IndexTask task) {
+    auto& s = *state_;
+    {
+        const std::lock_guard lock(s.mutex);
+        s.task = &task;
+        s.count = count;
+        s.next = 0;
+        s.error = nullptr;
+        ++s.job;
+    }
+    s.wake.notify_all();
+    s.drain();
+    std::unique_lock lock(s.mutex);
+    s.idle.wait(lock, [&] { return s.working == 0; });
+    s.task = nullptr;  // late wakers find nothing to do
+    if (s.error) std::rethrow_exception(s.error);
+}
+
+}  // namespace gpusched

@@ -1,0 +1,67 @@
+// Feasibility: may this task run on this node now, with which GPUs, and if not, why not.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <cstdint>
+
+namespace gpusched {
+
+/// The first constraint that keeps a task off a node, in the order in which they are looked at.
+enum class Obstacle : std::uint8_t {
+    none,           ///< it fits
+    cordoned,       ///< the node is unschedulable
+    not_eligible,   ///< GPU model, node selector or taint; see `find_eligibility_obstacle`
+    gpu_model,      ///< the task does not accept the node's GPU model
+    node_selector,  ///< a required label is missing
+    taint,          ///< an untolerated NoSchedule or NoExecute taint
+    cpu,
+    memory,
+    gpu,            ///< not enough (healthy, entirely free) GPUs, or no GPU with enough left for the fraction
+    gpu_memory,
+    hardware,       ///< no set of GPUs within the guaranteed NUMA node or socket
+    anti_affinity,
+    affinity,
+    network,        ///< the job must stay within another domain
+};
+
+/// The enumerator's name.
+[[nodiscard]] const char* to_string(Obstacle obstacle) noexcept;
+
+/// The first constraint that forbids `task` on `node`, given everything else that runs or is reserved there.
+///
+/// A placed task is judged as if it moved: its own present copy does not count against its groups, but it does
+/// hold its resources (make-before-break), and a required network level binds the new copy to the old one's
+/// domain. Reports `not_eligible` for the three static reasons at once. O(1) expected.
+[[nodiscard]] Obstacle find_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept;
+
+/// `gpu_model`, `node_selector`, `taint` or `none`, whatever else is in the way.
+[[nodiscard]] Obstacle find_eligibility_obstacle(const Cluster& cluster, TaskId task, NodeId node);
+
+/// CPU, memory, GPU, GPU memory and guaranteed hardware locality only.
+[[nodiscard]] Obstacle find_resource_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept;
+
+/// Anti-affinity, affinity and required network level only.
+[[nodiscard]] Obstacle find_group_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept;
+
+/// The GPUs of `node` that could each serve the task now: entirely free ones for whole GPUs, those with enough
+/// left for a fraction; with enough GPU memory where the node models it. 0 for tasks without GPUs.
+[[nodiscard]] GpuMask candidate_gpus(const Cluster& cluster, TaskId task, NodeId node) noexcept;
+
+/// True if the task can take exactly these GPUs now (count, freedom, memory, guaranteed locality).
+[[nodiscard]] bool gpus_fit(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) noexcept;
+
+/// The localities (GPU sets) of which one must hold all GPUs of the task; empty = no such constraint, or one
+/// that the node's unknown hardware cannot show to hold (`unknown` is then set).
+struct Localities {
+    std::span<const GpuMask> masks;
+    bool unknown = false;
+};
+[[nodiscard]] Localities guaranteed_localities(const Cluster& cluster, TaskId task, NodeId node) noexcept;
+
+}  // namespace gpusched
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/model/impl/feasibility.ipp>
+#endif

@@ -1,0 +1,43 @@
+// Hardware: which GPUs and cores of a node share a NUMA node and a socket, and named presets.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusched {
+
+/// One NUMA node: its socket, its number of cores and the GPUs attached to it.
+struct NumaNode {
+    int socket = 0;
+    int cores = 0;
+    GpuMask gpus = 0;
+    bool operator==(const NumaNode&) const = default;
+};
+
+/// Locality inside one machine. Either a preset (named) or described inline (`preset` empty).
+struct Hardware {
+    std::string preset;
+    std::vector<NumaNode> numa_nodes;
+    bool operator==(const Hardware&) const = default;
+
+    [[nodiscard]] int cores() const;
+    [[nodiscard]] GpuMask gpus() const;
+    /// GPUs per socket, in socket order.
+    [[nodiscard]] std::vector<GpuMask> socket_gpus() const;
+};
+
+/// The preset of that name, or nothing. Presets: `rtx4090x8` (2 sockets, 8 NUMA nodes, 64 cores, GPU i on NUMA
+/// node i and socket i/4), `a100x8` (2 sockets, 2 NUMA nodes, 128 cores, GPU i on NUMA node and socket i/4),
+/// `h100x8` (likewise with 112 cores).
+[[nodiscard]] std::optional<Hardware> hardware_preset(std::string_view name);
+
+}  // namespace gpusched
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/model/impl/hardware.ipp>
+#endif

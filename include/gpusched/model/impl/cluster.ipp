@@ -1,0 +1,319 @@
+#pragma once
+
+#include <gpusched/model/cluster.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace gpusched {
+
+GPUSCHED_INLINE NodeId Cluster::find_node(std::string_view name) const {
+    if (const auto found = inventory_->nodes.names.find(name)) return make_id<NodeId>(*found);
+    throw InvalidInput("unknown node " + detail::quoted(name));
+}
+
+GPUSCHED_INLINE TaskId Cluster::find_task(std::string_view name) const {
+    if (const auto found = inventory_->tasks.names.find(name)) return make_id<TaskId>(*found);
+    throw InvalidInput("unknown task " + detail::quoted(name));
+}
+
+GPUSCHED_INLINE bool Cluster::is_movable(TaskId task) const noexcept {
+    const auto& t = inventory_->tasks;
+    const auto i = index(task);
+    return is_placed(task) && !t.locked[i] && !t.daemon[i] && !t.standby[i] &&
+           !inventory_->task_affinities[t.affinities[i]].cpu_local;
+}
+
+// Building -------------------------------------------------------------------------------------------------
+
+GPUSCHED_INLINE Cluster Cluster::build(const ClusterSpec& spec) {
+    Problems problems;
+    Cluster cluster{nullptr};
+    cluster.inventory_ = Inventory::build(spec, problems);
+    problems.throw_if_any();
+    cluster.set_capacities();
+    cluster.place_initially(spec, problems);
+    problems.throw_if_any();
+    cluster.forget_history();
+    return cluster;
+}
+
+GPUSCHED_INLINE void Cluster::set_capacities() {
+    const auto& n = inventory_->nodes;
+    place_.resize(task_count());
+    usage_.resize(node_count());
+    gpu_.resize(n.first_gpu.back());
+    gpu_memory_.resize(n.first_gpu.back());
+    for (const auto node : nodes()) {
+        const auto i = index(node);
+        auto& u = usage_[i];
+        u.cpu_lendable = u.cpu_firm = n.cpu_milli[i];
+        u.memory = n.memory_mib[i];
+        u.idle_lendable = u.idle_firm = healthy_gpus(node);
+        for (int g = 0; g < gpu_count(node); ++g) {
+            const auto at = n.first_gpu[i] + static_cast<std::uint32_t>(g);
+            const bool healthy = (healthy_gpus(node) & gpu_bit(g)) != 0;
+            gpu_[at].lendable = gpu_[at].firm = healthy ? whole_gpu_milli : 0;
+            gpu_memory_[at] = std::max<std::int64_t>(0, n.gpu_memory_mib[i]);
+        }
+    }
+    for (const auto& set : inventory_->spread_sets) {
+        spread_tables_.push_back(groups_.add_table(set.members));
+        if (!set.uniform)
+            for (std::size_t l = 0; l < set.limits.size(); ++l) groups_.add_table(set.members);
+    }
+    for (const auto& set : inventory_->together_sets) together_tables_.push_back(groups_.add_table(set.members));
+}
+
+GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems& problems) {
+    // Backwards, because lists grow at the front: afterwards every node lists its tasks in input order.
+    for (std::size_t i = spec.tasks.size(); i-- > 0;) {
+        const auto& task = spec.tasks[i];
+        const auto owner = "task " + detail::quoted(task.name);
+        if (!task.node) {
+            if (task.locked) problems.add(owner + ": locked, but on no node");
+            if (task.standby) problems.add(owner + ": standby, but on no node");
+            if (!task.gpus.empty()) problems.add(owner + ": holds GPUs, but is on no node");
+            continue;
+        }
+        const auto found = inventory_->nodes.names.find(*task.node);
+        if (!found) {
+            problems.add(owner + ": runs on unknown node " + detail::quoted(*task.node));
+            continue;
+        }
+        const auto node = make_id<NodeId>(*found);
+        GpuMask mask = 0;
+        bool good = true;
+        for (const int gpu : task.gpus) {
+            if (gpu < 0 || gpu >= gpu_count(node)) {
+                problems.add(owner + ": holds GPU " + std::to_string(gpu) + " of node " + detail::quoted(*task.node) +
+                             ", which has " + std::to_string(gpu_count(node)));
+                good = false;
+            } else if ((mask & gpu_bit(gpu)) != 0) {
+                problems.add(owner + ": lists GPU " + std::to_string(gpu) + " twice");
+                good = false;
+            } else {
+                mask |= gpu_bit(gpu);
+            }
+        }
+        if (good && static_cast<std::int64_t>(task.gpus.size()) != task.gpu_count) {
+            problems.add(owner + ": asks for " + std::to_string(task.gpu_count) + " GPUs, but holds " +
+                         std::to_string(task.gpus.size()) + " on node " + detail::quoted(*task.node));
+            good = false;
+        }
+        if (good) assign(make_id<TaskId>(i), node, mask);
+    }
+    const auto over = [&](NodeId node, const char* what, std::int64_t by) {
+        problems.add("node " + detail::quoted(name(node)) + ": its tasks ask for " + std::to_string(by) + " " + what +
+                     " more than it has");
+    };
+    const auto& n = inventory_->nodes;
+    for (const auto node : nodes()) {
+        const auto i = index(node);
+        const auto& u = usage_[i];
+        if (const auto cpu = std::min(u.cpu_lendable, u.cpu_firm); cpu < 0) over(node, "cpu_milli", -cpu);
+        if (u.memory < 0) over(node, "memory_mib", -u.memory);
+        for (int g = 0; g < gpu_count(node); ++g) {
+            const auto at = n.first_gpu[i] + static_cast<std::uint32_t>(g);
+            const auto capacity = (healthy_gpus(node) & gpu_bit(g)) != 0 ? 0 : whole_gpu_milli;  // spare if failed
+            if (std::min(gpu_[at].lendable, gpu_[at].firm) + capacity < 0) {
+                std::string holders;
+                for (const auto task : tasks_on(node))
+                    if ((gpus_of(task) & gpu_bit(g)) != 0)
+                        holders += (holders.empty() ? "" : ", ") + detail::quoted(name(task));
+                problems.add("node " + detail::quoted(name(node)) + ": GPU " + std::to_string(g) +
+                             " is held beyond its capacity by tasks " + holders);
+            }
+            if (n.gpu_memory_mib[i] >= 0 && gpu_memory_[at] < 0)
+                over(node, ("gpu_memory_mib of GPU " + std::to_string(g)).c_str(), -gpu_memory_[at]);
+        }
+    }
+}
+
+GPUSCHED_INLINE std::vector<std::string> Cluster::warnings() const {
+    std::vector<std::string> found;
+    for (const auto task : tasks())
+        if (is_placed(task))
+            for_each_gpu(static_cast<GpuMask>(gpus_of(task) & inventory_->nodes.failed_gpus[index(node_of(task))]), [&](int g) {
+                found.push_back("task " + detail::quoted(name(task)) + ": holds failed GPU " + std::to_string(g) +
+                                " of node " + detail::quoted(name(node_of(task))));
+            });
+    return found;
+}
+
+// Changes --------------------------------------------------------------------------------------------------
+
+GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int sign) {
+    const auto& t = inventory_->tasks;
+    const auto i = index(task);
+    auto& u = usage_[index(node)];
+    // A Standby task claims GPUs and CPU without consuming them; an LP task consumes them without needing a claim.
+    const bool consumes = !t.standby[i];
+    const bool claims = t.standby[i] || !may_borrow(task);
+    const auto cpu = sign * t.cpu_milli[i];
+    if (consumes) u.cpu_lendable -= cpu;
+    if (claims) u.cpu_firm -= cpu;
+    u.memory -= sign * t.memory_mib[i];
+    const auto share = static_cast<std::int16_t>(sign * t.gpu_share_milli[i]);
+    for_each_gpu(gpus, [&](int g) {
+        const auto at = inventory_->nodes.first_gpu[index(node)] + static_cast<std::uint32_t>(g);
+        const auto bit = gpu_bit(g);
+        if (consumes) {
+            gpu_[at].lendable = static_cast<std::int16_t>(gpu_[at].lendable - share);
+            u.idle_lendable = static_cast<GpuMask>(gpu_[at].lendable == whole_gpu_milli ? u.idle_lendable | bit
+                                                                                        : u.idle_lendable & ~bit);
+        }
+        if (claims) {
+            gpu_[at].firm = static_cast<std::int16_t>(gpu_[at].firm - share);
+            u.idle_firm = static_cast<GpuMask>(gpu_[at].firm == whole_gpu_milli ? u.idle_firm | bit
+                                                                                : u.idle_firm & ~bit);
+        }
+        gpu_memory_[at] -= sign * t.gpu_memory_mib[i];
+    });
+    const auto count = [&](std::uint32_t table, DomainId domain) {
+        sign > 0 ? groups_.increment(table, domain) : groups_.decrement(table, domain);
+    };
+    for (const auto& m : inventory_->spread_memberships(task)) {
+        const auto& set = inventory_->spread_sets[m.set];
+        const auto domain = inventory_->domain(set.level, node);
+        count(spread_tables_[m.set], domain);
+        if (!set.uniform && m.limit != Membership::no_limit) {
+            const auto which = std::lower_bound(set.limits.begin(), set.limits.end(), m.limit) - set.limits.begin();
+            count(spread_tables_[m.set] + 1 + static_cast<std::uint32_t>(which), domain);
+        }
+    }
+    for (const auto& m : inventory_->together_memberships(task))
+        count(together_tables_[m.set], inventory_->domain(inventory_->together_sets[m.set].level, node));
+}
+
+GPUSCHED_INLINE void Cluster::link(TaskId task, NodeId node, TaskId previous) {
+    auto& p = place_[index(task)];
+    p.node = node;
+    p.previous = previous;
+    auto& slot = previous == none<TaskId> ? usage_[index(node)].first_task : place_[index(previous)].next;
+    p.next = slot;
+    slot = task;
+    if (p.next != none<TaskId>) place_[index(p.next)].previous = task;
+    usage_[index(node)].occupants += inventory_->tasks.daemon[index(task)] ? 0u : 1u;
+}
+
+GPUSCHED_INLINE void Cluster::unlink(TaskId task) {
+    auto& p = place_[index(task)];
+    (p.previous == none<TaskId> ? usage_[index(p.node)].first_task : place_[index(p.previous)].next) = p.next;
+    if (p.next != none<TaskId>) place_[index(p.next)].previous = p.previous;
+    usage_[index(p.node)].occupants -= inventory_->tasks.daemon[index(task)] ? 0u : 1u;
+    p = {};
+}
+
+GPUSCHED_INLINE void Cluster::place(TaskId task, NodeId node, GpuMask gpus, TaskId previous) {
+    if (const auto old = node_of(task); old != none<NodeId>) {
+        use(task, old, gpus_of(task), -1);
+        unlink(task);
+    }
+    if (node == none<NodeId>) return;
+    use(task, node, gpus, +1);
+    link(task, node, previous);
+    place_[index(task)].gpus = gpus;
+}
+
+GPUSCHED_INLINE void Cluster::assign(TaskId task, NodeId node, GpuMask gpus) {
+    const auto& p = place_[index(task)];
+    log_.push_back({Change::Kind::assign, p.gpus, task, p.node, p.previous});
+    place(task, node, gpus, none<TaskId>);
+}
+
+GPUSCHED_INLINE void Cluster::reserve(TaskId task, NodeId node, GpuMask gpus) {
+    log_.push_back({Change::Kind::reserve, gpus, task, node, none<TaskId>});
+    use(task, node, gpus, +1);
+}
+
+GPUSCHED_INLINE void Cluster::unreserve(TaskId task, NodeId node, GpuMask gpus) {
+    log_.push_back({Change::Kind::unreserve, gpus, task, node, none<TaskId>});
+    use(task, node, gpus, -1);
+}
+
+GPUSCHED_INLINE void Cluster::undo() {
+    GPUSCHED_ASSERT(!log_.empty());
+    const auto change = log_.back();
+    log_.pop_back();
+    switch (change.kind) {
+        case Change::Kind::assign: place(change.task, change.node, change.gpus, change.previous); break;
+        case Change::Kind::reserve: use(change.task, change.node, change.gpus, -1); break;
+        case Change::Kind::unreserve: use(change.task, change.node, change.gpus, +1); break;
+    }
+}
+
+GPUSCHED_INLINE bool Cluster::same_placement(const Cluster& other) const noexcept {
+    return inventory_ == other.inventory_ &&
+           std::equal(place_.begin(), place_.end(), other.place_.begin(), other.place_.end(),
+                      [](const Place& a, const Place& b) { return a.node == b.node && a.gpus == b.gpus; });
+}
+
+// Back to data ---------------------------------------------------------------------------------------------
+
+GPUSCHED_INLINE ClusterSpec Cluster::to_spec() const {
+    const auto& inv = *inventory_;
+    ClusterSpec spec;
+    spec.now = inv.now;
+    for (const auto node : nodes()) {
+        const auto i = index(node);
+        const auto& n = inv.nodes;
+        const auto& attributes = inv.node_attributes[n.attributes[i]];
+        NodeSpec out{.name = name(node), .gpu_model = {}, .gpu_count = n.gpu_count[i], .cpu_milli = n.cpu_milli[i],
+                     .memory_mib = n.memory_mib[i], .gpu_memory_mib = {}, .schedulable = n.schedulable[i] != 0,
+                     .network = {}, .labels = attributes.labels, .taints = attributes.taints, .hardware = {},
+                     .failed_gpus = {}};
+        if (n.gpu_model[i] != none<GpuModelId>) out.gpu_model = inv.gpu_models[index(n.gpu_model[i])];
+        if (n.gpu_memory_mib[i] >= 0) out.gpu_memory_mib = n.gpu_memory_mib[i];
+        for (Level level = 0; level < inv.network_depth(node); ++level)
+            out.network.push_back(inv.domain_name(level, inv.domain(level, node)));
+        if (n.hardware[i] != NodeTable::no_hardware) out.hardware = inv.hardware[n.hardware[i]].description;
+        for_each_gpu(n.failed_gpus[i], [&](int g) { out.failed_gpus.push_back(g); });
+        spec.nodes.push_back(std::move(out));
+    }
+    for (const auto task : tasks()) {
+        const auto i = index(task);
+        const auto& t = inv.tasks;
+        const auto& wishes = inv.task_affinities[t.affinities[i]];
+        const auto& requirement = inv.requirements[t.requirement[i]];
+        TaskSpec out;
+        out.name = name(task);
+        if (t.job[i] != none<JobId>) out.job = inv.job_names[index(t.job[i])];
+        out.cpu_milli = t.cpu_milli[i];
+        out.memory_mib = t.memory_mib[i];
+        out.gpu_count = t.gpu_count[i];
+        out.gpu_share_milli = t.gpu_share_milli[i];
+        out.gpu_memory_mib = t.gpu_memory_mib[i];
+        for (const auto model : requirement.gpu_models) out.gpu_models.push_back(inv.gpu_models[index(model)]);
+        out.priority = t.priority[i];
+        out.priority_class = t.priority_class[i];
+        out.locked = t.locked[i] != 0;
+        out.preemptible = t.preemptible[i] != 0;
+        out.standby = t.standby[i] != 0;
+        out.daemon = t.daemon[i] != 0;
+        out.node_selector = requirement.node_selector;
+        out.tolerations = requirement.tolerations;
+        out.anti_affinity = wishes.anti_affinity;
+        out.affinity = wishes.affinity;
+        out.network_affinity = wishes.network_affinity;
+        out.hardware_affinity = wishes.hardware_affinity;
+        out.cpu_local = wishes.cpu_local;
+        out.cores = wishes.cores;
+        out.move_cost = t.move_cost[i];
+        out.start_time = t.start_time[i];
+        if (t.last_checkpoint_time[i] != TaskTable::no_time) out.last_checkpoint_time = t.last_checkpoint_time[i];
+        out.checkpoint_interval = t.checkpoint_interval[i];
+        out.eviction_count = t.eviction_count[i];
+        if (is_placed(task)) out.node = name(node_of(task));
+        for_each_gpu(gpus_of(task), [&](int g) { out.gpus.push_back(g); });
+        spec.tasks.push_back(std::move(out));
+    }
+    for (std::size_t j = 0; j < inv.job_names.size(); ++j) {
+        JobSpec job{inv.job_names[j], inv.job_min_members[j], std::nullopt};
+        if (inv.job_max_disrupted[j] != INT64_MAX) job.max_disrupted = inv.job_max_disrupted[j];
+        spec.jobs.push_back(std::move(job));
+    }
+    return spec;
+}
+
+}  // namespace gpusched

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <gpusched/model/feasibility.hpp>
+
+#include <algorithm>
+
+namespace gpusched {
+
+GPUSCHED_INLINE const char* to_string(Obstacle obstacle) noexcept {
+    switch (obstacle) {
+        case Obstacle::none: return "none";
+        case Obstacle::cordoned: return "cordoned";
+        case Obstacle::not_eligible: return "not_eligible";
+        case Obstacle::gpu_model: return "gpu_model";
+        case Obstacle::node_selector: return "node_selector";
+        case Obstacle::taint: return "taint";
+        case Obstacle::cpu: return "cpu";
+        case Obstacle::memory: return "memory";
+        case Obstacle::gpu: return "gpu";
+        case Obstacle::gpu_memory: return "gpu_memory";
+        case Obstacle::hardware: return "hardware";
+        case Obstacle::anti_affinity: return "anti_affinity";
+        case Obstacle::affinity: return "affinity";
+        case Obstacle::network: return "network";
+    }
+    return "unknown";
+}
+
+GPUSCHED_INLINE Obstacle find_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+    const auto& inv = cluster.inventory();
+    if (!inv.nodes.schedulable[index(node)]) return Obstacle::cordoned;
+    if (!inv.eligible(inv.tasks.requirement[index(task)], inv.nodes.node_class[index(node)]))
+        return Obstacle::not_eligible;
+    if (const auto found = find_resource_obstacle(cluster, task, node); found != Obstacle::none) return found;
+    return find_group_obstacle(cluster, task, node);
+}
+
+GPUSCHED_INLINE Obstacle find_eligibility_obstacle(const Cluster& cluster, TaskId task, NodeId node) {
+    const auto& inv = cluster.inventory();
+    const auto& requirement = inv.requirements[inv.tasks.requirement[index(task)]];
+    const auto& node_class = inv.node_classes[inv.nodes.node_class[index(node)]];
+    const NodeClass bare{node_class.gpu_model, node_class.labels, {}};
+    const Requirement any_label{requirement.gpu_models, {}, {}};
+    if (!Inventory::matches(any_label, bare)) return Obstacle::gpu_model;
+    if (!Inventory::matches(requirement, bare)) return Obstacle::node_selector;
+    return Inventory::matches(requirement, node_class) ? Obstacle::none : Obstacle::taint;
+}
+
+GPUSCHED_INLINE GpuMask candidate_gpus(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+    const auto& t = cluster.inventory().tasks;
+    const auto i = index(task);
+    if (t.gpu_count[i] == 0) return 0;
+    const bool borrow = cluster.may_borrow(task);
+    GpuMask mask = 0;
+    if (!cluster.is_fraction(task)) {
+        mask = cluster.idle_gpus(node, borrow);
+    } else {
+        for (int g = 0; g < cluster.gpu_count(node); ++g)
+            if (cluster.gpu_free_milli(node, g, borrow) >= t.gpu_share_milli[i]) mask |= gpu_bit(g);
+    }
+    if (t.gpu_memory_mib[i] == 0 || cluster.inventory().nodes.gpu_memory_mib[index(node)] < 0) return mask;
+    GpuMask roomy = 0;
+    for_each_gpu(mask, [&](int g) {
+        if (cluster.gpu_memory_free(node, g) >= t.gpu_memory_mib[i]) roomy |= gpu_bit(g);
+    });
+    return roomy;
+}
+
+GPUSCHED_INLINE Localities guaranteed_localities(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+    const auto& inv = cluster.inventory();
+    if (inv.tasks.gpu_count[index(task)] < 2) return {};  // one GPU is always local to itself
+    const auto level = inv.task_affinities[inv.tasks.affinities[index(task)]].guaranteed_level();
+    if (!level) return {};
+    const auto hardware = inv.nodes.hardware[index(node)];
+    if (hardware == NodeTable::no_hardware) return {{}, true};
+    return {*level == HardwareLevel::numa ? inv.hardware[hardware].numa : inv.hardware[hardware].socket, false};
+}
+
+GPUSCHED_INLINE Obstacle find_resource_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+    const auto& t = cluster.inventory().tasks;
+    const auto i = index(task);
+    if (t.cpu_milli[i] > cluster.cpu_free(node, cluster.may_borrow(task))) return Obstacle::cpu;
+    if (t.memory_mib[i] > cluster.memory_free(node)) return Obstacle::memory;
+    if (t.gpu_count[i] == 0) return Obstacle::none;
+    const auto candidates = candidate_gpus(cluster, task, node);
+    if (gpu_count(candidates) < t.gpu_count[i]) {
+        if (t.gpu_memory_mib[i] == 0 || cluster.is_fraction(task)) return Obstacle::gpu;
+        return gpu_count(cluster.idle_gpus(node, cluster.may_borrow(task))) < t.gpu_count[i] ? Obstacle::gpu
+                                                                                               : Obstacle::gpu_memory;
+    }
+    const auto local = guaranteed_localities(cluster, task, node);
+    if (local.unknown) return Obstacle::hardware;
+    if (local.masks.empty()) return Obstacle::none;
+    return std::any_of(local.masks.begin(), local.masks.end(),
+                       [&](GpuMask mask) { return gpu_count(static_cast<GpuMask>(mask & candidates)) >= t.gpu_count[i]; })
+               ? Obstacle::none
+               : Obstacle::hardware;
+}
+
+GPUSCHED_INLINE Obstacle find_group_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+    const auto& inv = cluster.inventory();
+    const auto own = cluster.node_of(task);
+    for (const auto& m : inv.spread_memberships(task)) {
+        const auto& set = inv.spread_sets[m.set];
+        const auto domain = inv.domain(set.level, node);
+        const bool own_here = own != none<NodeId> && inv.domain(set.level, own) == domain;
+        const auto others = cluster.spread_count(m.set, domain) - (own_here ? 1u : 0u);
+        if (others == 0) continue;
+        auto limit = m.limit;
+        if (!set.uniform) {
+            for (std::size_t l = 0; l < set.limits.size() && set.limits[l] < limit; ++l) {
+                const auto present = cluster.spread_count(m.set, l, domain) - (own_here && m.limit == set.limits[l] ? 1u : 0u);
+                if (present > 0) limit = set.limits[l];
+            }
+        }
+        if (others + 1 > limit) return Obstacle::anti_affinity;
+    }
+    for (const auto& m : inv.together_memberships(task)) {
+        const auto& set = inv.together_sets[m.set];
+        const auto domain = inv.domain(set.level, node);
+        const auto own_domain = own != none<NodeId> ? inv.domain(set.level, own) : none<DomainId>;
+        auto elsewhere = cluster.together_domains(m.set) - (cluster.together_count(m.set, domain) > 0 ? 1u : 0u);
+        // Its own old copy does not count against a group, but does against a gang's network domain.
+        if (!set.is_network && own_domain != none<DomainId> && own_domain != domain &&
+            cluster.together_count(m.set, own_domain) == 1)
+            --elsewhere;
+        if (elsewhere > 0) return set.is_network ? Obstacle::network : Obstacle::affinity;
+    }
+    return Obstacle::none;
+}
+
+GPUSCHED_INLINE bool gpus_fit(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) noexcept {
+    if (gpu_count(gpus) != cluster.inventory().tasks.gpu_count[index(task)]) return false;
+    if ((gpus & ~candidate_gpus(cluster, task, node)) != 0) return false;
+    const auto local = guaranteed_localities(cluster, task, node);
+    if (local.unknown) return false;
+    return local.masks.empty() ||
+           std::any_of(local.masks.begin(), local.masks.end(), [&](GpuMask mask) { return (gpus & ~mask) == 0; });
+}
+
+}  // namespace gpusched

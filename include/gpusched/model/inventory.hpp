@@ -1,0 +1,233 @@
+// Inventory: the part of a snapshot that never changes, as structures of arrays with interned names.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/ids.hpp>
+#include <gpusched/model/spec.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace gpusched {
+
+/// Names in id order with look-up by name.
+class NameTable {
+  public:
+    NameTable() = default;
+    NameTable(NameTable&&) = default;  // not copyable: names_ points into ids_
+    NameTable& operator=(NameTable&&) = default;
+
+    /// The id of `name`, adding it if new; `second` tells whether it was new.
+    std::pair<std::uint32_t, bool> intern(std::string_view name);
+    [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const;
+    [[nodiscard]] const std::string& operator[](std::size_t i) const noexcept { return *names_[i]; }
+    [[nodiscard]] std::size_t size() const noexcept { return names_.size(); }
+
+  private:
+    struct Hash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view s) const noexcept { return std::hash<std::string_view>{}(s); }
+    };
+    std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> ids_;
+    std::vector<const std::string*> names_;  // into ids_, whose keys never move
+};
+
+/// Indexed by NodeId.
+struct NodeTable {
+    NameTable names;
+    std::vector<GpuModelId> gpu_model;         ///< none = no GPU model
+    std::vector<std::uint8_t> gpu_count;
+    std::vector<std::int64_t> cpu_milli;
+    std::vector<std::int64_t> memory_mib;
+    std::vector<std::int64_t> gpu_memory_mib;  ///< per GPU; -1 = not modelled
+    std::vector<std::uint8_t> schedulable;
+    std::vector<GpuMask> failed_gpus;
+    std::vector<std::uint32_t> first_gpu;      ///< offset of its GPU 0 in per-GPU arrays; one more entry at the end
+    std::vector<std::uint32_t> node_class;     ///< index into Inventory::node_classes
+    std::vector<std::uint32_t> hardware;       ///< index into Inventory::hardware; `no_hardware` = unknown
+    std::vector<std::uint32_t> attributes;     ///< index into Inventory::node_attributes
+    static constexpr std::uint32_t no_hardware = 0xFFFFFFFFu;
+};
+
+/// Labels and taints, shared by all nodes that have the same.
+struct NodeAttributes {
+    Labels labels;
+    std::vector<Taint> taints;
+    auto operator<=>(const NodeAttributes&) const = default;
+};
+
+/// What decides whether a task may run on a node at all, shared by all nodes alike in it.
+struct NodeClass {
+    GpuModelId gpu_model = none<GpuModelId>;
+    Labels labels;              ///< only keys that some task selects on
+    std::vector<Taint> taints;  ///< only NoSchedule and NoExecute
+    auto operator<=>(const NodeClass&) const = default;
+};
+
+/// What a task asks of a node besides resources, shared by all tasks alike in it.
+struct Requirement {
+    std::vector<GpuModelId> gpu_models;  ///< sorted; empty = any
+    Labels node_selector;
+    std::vector<Toleration> tolerations;
+    auto operator<=>(const Requirement&) const = default;
+};
+
+/// One task's part in a group constraint.
+struct Membership {
+    std::uint32_t set = 0;       ///< index into Inventory::spread_sets or together_sets
+    std::uint32_t limit = 0;     ///< spread sets: this task's own limit; `no_limit` = it names another level
+    static constexpr std::uint32_t no_limit = 0xFFFFFFFFu;
+};
+
+/// Anti-affinity of one group at one level.
+struct SpreadSet {
+    std::string group;
+    Level level = node_level;
+    std::uint32_t members = 0;
+    std::vector<std::uint32_t> limits;  ///< distinct limits, ascending
+    bool uniform = true;                ///< every member names this level, with the same limit
+};
+
+/// Tasks that must share one domain: an affinity group, or a job with a required network level.
+struct TogetherSet {
+    std::string name;  ///< the group or job
+    Level level = node_level;
+    std::uint32_t members = 0;
+    bool is_network = false;  ///< a gang's required network level: its own old copy counts during a move
+};
+
+/// Indexed by TaskId.
+struct TaskTable {
+    NameTable names;
+    std::vector<JobId> job;  ///< none = on its own
+    std::vector<std::int64_t> cpu_milli;
+    std::vector<std::int64_t> memory_mib;
+    std::vector<std::uint8_t> gpu_count;
+    std::vector<std::uint16_t> gpu_share_milli;  ///< 1000 unless a fraction
+    std::vector<std::int64_t> gpu_memory_mib;
+    std::vector<std::int64_t> priority;
+    std::vector<PriorityClass> priority_class;
+    std::vector<std::uint8_t> locked, preemptible, standby, daemon;
+    std::vector<std::uint32_t> requirement;      ///< index into Inventory::requirements
+    std::vector<std::uint32_t> affinities;       ///< index into Inventory::task_affinities
+    std::vector<std::int64_t> move_cost;
+    std::vector<std::int64_t> start_time;
+    std::vector<std::int64_t> last_checkpoint_time;  ///< `no_time` = absent
+    std::vector<std::int64_t> checkpoint_interval;
+    std::vector<std::int64_t> eviction_count;
+    static constexpr std::int64_t no_time = INT64_MIN;
+};
+
+/// Group, network and hardware wishes as written, shared by all tasks that wrote the same.
+struct TaskAffinities {
+    std::vector<AntiAffinity> anti_affinity;
+    std::vector<Affinity> affinity;
+    std::optional<NetworkAffinity> network_affinity;
+    std::vector<HardwareAffinity> hardware_affinity;
+    bool cpu_local = false;
+    std::optional<std::vector<int>> cores;
+    auto operator<=>(const TaskAffinities&) const = default;
+
+    /// The strictest guaranteed level, if any.
+    [[nodiscard]] std::optional<HardwareLevel> guaranteed_level() const;
+};
+
+/// GPU masks of one machine's localities.
+struct HardwareMasks {
+    Hardware description;
+    std::vector<GpuMask> numa;
+    std::vector<GpuMask> socket;
+};
+
+/// The unchanging part of a snapshot. Built and validated once, shared by all copies of a cluster.
+class Inventory {
+  public:
+    std::int64_t now = 0;
+    NodeTable nodes;
+    TaskTable tasks;
+    NameTable gpu_models;
+
+    NameTable job_names;
+    std::vector<std::int64_t> job_min_members;
+    std::vector<std::int64_t> job_max_disrupted;  ///< INT64_MAX = any number
+    std::vector<std::uint32_t> job_size;
+
+    std::vector<NodeAttributes> node_attributes;
+    std::vector<NodeClass> node_classes;
+    std::vector<Requirement> requirements;
+    std::vector<TaskAffinities> task_affinities;
+    std::vector<HardwareMasks> hardware;
+    std::vector<SpreadSet> spread_sets;
+    std::vector<TogetherSet> together_sets;
+
+    /// Levels of the network tree: the longest path of any node, or one more than the deepest level that a
+    /// constraint names.
+    [[nodiscard]] int network_levels() const noexcept { return static_cast<int>(domain_names_.size()); }
+    /// The node's domain at a level, dense per level. A node of unknown position is a domain of its own.
+    [[nodiscard]] DomainId domain(Level level, NodeId node) const noexcept {
+        return level == node_level ? make_id<DomainId>(index(node))
+                                   : domain_of_[static_cast<std::size_t>(level)][index(node)];
+    }
+    /// How many domains a level has, nodes of unknown position included.
+    [[nodiscard]] std::size_t domain_count(Level level) const noexcept {
+        return level == node_level ? nodes.names.size() : domain_names_[static_cast<std::size_t>(level)].size();
+    }
+    /// The domain's name; a node of unknown position gives its own.
+    [[nodiscard]] const std::string& domain_name(Level level, DomainId domain) const noexcept {
+        return level == node_level ? nodes.names[index(domain)]
+                                   : domain_names_[static_cast<std::size_t>(level)][index(domain)];
+    }
+    /// True where the node's position at that level is known.
+    [[nodiscard]] bool position_known(Level level, NodeId node) const noexcept {
+        return level == node_level || network_depth_[index(node)] > level;
+    }
+    /// How many levels of the node's position are known.
+    [[nodiscard]] int network_depth(NodeId node) const noexcept { return network_depth_[index(node)]; }
+
+    /// May tasks of that requirement run on nodes of that class (model, labels, taints)?
+    [[nodiscard]] bool eligible(std::uint32_t requirement, std::uint32_t node_class) const {
+        if (eligible_.empty()) return matches(requirements[requirement], node_classes[node_class]);
+        return eligible_[requirement * node_classes.size() + node_class];
+    }
+
+    [[nodiscard]] std::span<const Membership> spread_memberships(TaskId task) const noexcept {
+        return slice(spread_members_, spread_offset_, task);
+    }
+    [[nodiscard]] std::span<const Membership> together_memberships(TaskId task) const noexcept {
+        return slice(together_members_, together_offset_, task);
+    }
+
+    /// Validates and builds. Adds every problem to `problems`; the result is usable only if there is none.
+    /// Placements are not looked at: see `Cluster::build`.
+    static std::shared_ptr<const Inventory> build(const ClusterSpec& spec, Problems& problems);
+
+    [[nodiscard]] static bool matches(const Requirement& requirement, const NodeClass& node_class);
+    [[nodiscard]] static bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
+
+  private:
+    friend struct InventoryBuilder;
+    [[nodiscard]] static std::span<const Membership> slice(const std::vector<Membership>& all,
+                                                           const std::vector<std::uint32_t>& offset,
+                                                           TaskId task) noexcept {
+        return {all.data() + offset[index(task)], all.data() + offset[index(task) + 1]};
+    }
+    std::vector<std::vector<DomainId>> domain_of_;          // [level][node]
+    std::vector<std::vector<std::string>> domain_names_;    // [level][domain]
+    std::vector<std::int8_t> network_depth_;                // [node]
+    std::vector<bool> eligible_;                            // [requirement][node class]; empty = too large to hold
+    std::vector<Membership> spread_members_, together_members_;
+    std::vector<std::uint32_t> spread_offset_, together_offset_;
+};
+
+}  // namespace gpusched
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/model/impl/inventory.ipp>
+#endif

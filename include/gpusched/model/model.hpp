@@ -1,0 +1,9 @@
+// Everything in model/.
+#pragma once
+
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/hardware.hpp>
+#include <gpusched/model/inventory.hpp>
+#include <gpusched/model/plan.hpp>
+#include <gpusched/model/spec.hpp>

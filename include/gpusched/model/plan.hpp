@@ -1,0 +1,75 @@
+// Plan: moves in make-before-break waves, evictions before them, placements after them, and what was proved.
+#pragma once
+
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/ids.hpp>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gpusched {
+
+/// One migration. All moves of a wave take their destination while every source of that wave is still held.
+struct Move {
+    TaskId task = none<TaskId>;
+    NodeId from = none<NodeId>;
+    NodeId to = none<NodeId>;
+    GpuMask gpus = 0;  ///< GPUs on `to`
+    std::uint32_t wave = 0;
+    bool operator==(const Move&) const = default;
+};
+
+/// A pending task that starts after the last wave.
+struct Placement {
+    TaskId task = none<TaskId>;
+    NodeId node = none<NodeId>;
+    GpuMask gpus = 0;
+    bool operator==(const Placement&) const = default;
+};
+
+/// What was proved about every final placement that satisfies the constraints and opens no empty node.
+struct Bound {
+    std::int64_t occupied_nodes_at_least = 0;
+    std::int64_t vacated_nodes_at_most = 0;
+    std::int64_t vacated_gpus_at_most = 0;
+    std::string method;  ///< "counting" or "lp"; empty = nothing was computed
+    bool operator==(const Bound&) const = default;
+};
+
+/// What to do with a snapshot. Evictions come first, then waves 0 .. waves - 1, then placements.
+struct Plan {
+    std::uint32_t waves = 0;
+    std::vector<Move> moves;  ///< by ascending wave
+    std::vector<NodeId> vacated_nodes;  ///< nodes with a non-daemon task before and none after, ascending
+    std::vector<TaskId> evictions;
+    std::vector<Placement> placements;
+    Bound bound;
+    bool operator==(const Plan&) const = default;
+};
+
+/// The same with names, as in `gpusched.plan` files; what checkers read.
+struct PlanSpec {
+    struct Move {
+        std::string task, from, to;
+        std::vector<int> gpus;
+        std::int64_t wave = 0;
+        bool operator==(const Move&) const = default;
+    };
+    struct Placement {
+        std::string task, node;
+        std::vector<int> gpus;
+        bool operator==(const Placement&) const = default;
+    };
+    std::int64_t waves = 0;
+    std::vector<Move> moves;
+    std::vector<std::string> vacated_nodes;
+    std::vector<std::string> evictions;
+    std::vector<Placement> placements;
+    std::map<std::string, double> stats;
+    Bound bound;
+    bool operator==(const PlanSpec&) const = default;
+};
+
+}  // namespace gpusched

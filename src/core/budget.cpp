@@ -1,0 +1,1 @@
+#include <gpusched/core/impl/budget.ipp>
