@@ -192,7 +192,7 @@ class Cluster {
         TaskId first_task = none<TaskId>;
     };
     struct GpuFree {
-        std::int16_t lendable = 0, firm = 0;  // thousandths; a failed GPU has a capacity of 0
+        std::int32_t lendable = 0, firm = 0;  // thousandths; a failed GPU has a capacity of 0
     };
     struct Change {
         enum class Kind : std::uint8_t { assign, reserve, unreserve } kind;

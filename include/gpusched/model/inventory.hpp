@@ -204,7 +204,8 @@ class Inventory {
         return slice(together_members_, together_offset_, task);
     }
 
-    /// Validates and builds. Adds every problem to `problems`; the result is usable only if there is none.
+    /// Validates and builds. Adds every problem to `problems`; where there is any, the result has all nodes and
+    /// tasks with legal quantities, but no groups.
     /// Placements are not looked at: see `Cluster::build`.
     static std::shared_ptr<const Inventory> build(const ClusterSpec& spec, Problems& problems);
 

@@ -22,21 +22,21 @@ enum class PriorityClass : std::uint8_t { other, hp, lp };
 
 /// As in Kubernetes; `NoSchedule` and `NoExecute` keep new tasks away unless tolerated.
 struct Taint {
-    std::string key, value, effect;
+    std::string key{}, value{}, effect{};
     auto operator<=>(const Taint&) const = default;
 };
 
 /// As in Kubernetes: `op` is "Equal" (default) or "Exists"; an empty key with "Exists" tolerates everything; an
 /// empty effect matches all effects.
 struct Toleration {
-    std::string key, op = "Equal", value, effect;
+    std::string key{}, op = "Equal", value{}, effect{};
     auto operator<=>(const Toleration&) const = default;
 };
 
 /// At most `limit` members of `group` in one domain of `level`. The members are the tasks that list the group;
 /// the smallest limit among those present in a domain holds for all of them.
 struct AntiAffinity {
-    std::string group;
+    std::string group{};
     Level level = node_level;
     int limit = 1;
     auto operator<=>(const AntiAffinity&) const = default;
@@ -44,7 +44,7 @@ struct AntiAffinity {
 
 /// All members of `group` (the tasks that list it) in one domain of `level`.
 struct Affinity {
-    std::string group;
+    std::string group{};
     Level level = node_level;
     auto operator<=>(const Affinity&) const = default;
 };
@@ -70,66 +70,66 @@ struct HardwareAffinity {
 
 /// A machine. Only `name` and the capacities are required.
 struct NodeSpec {
-    std::string name;
-    std::string gpu_model;                       ///< empty = none
+    std::string name{};
+    std::string gpu_model{};                       ///< empty = none
     std::int64_t gpu_count = 0;                  ///< 0 .. 16
     std::int64_t cpu_milli = 0;                  ///< thousandths of a core
     std::int64_t memory_mib = 0;
-    std::optional<std::int64_t> gpu_memory_mib;  ///< per GPU; absent = not modelled on this node
+    std::optional<std::int64_t> gpu_memory_mib{};  ///< per GPU; absent = not modelled on this node
     bool schedulable = true;                     ///< false = cordoned: keeps its tasks, receives none
-    std::vector<std::string> network;            ///< domains from the root down; empty = position unknown
-    Labels labels;
-    std::vector<Taint> taints;
-    std::optional<Hardware> hardware;
-    std::vector<int> failed_gpus;
+    std::vector<std::string> network{};            ///< domains from the root down; empty = position unknown
+    Labels labels{};
+    std::vector<Taint> taints{};
+    std::optional<Hardware> hardware{};
+    std::vector<int> failed_gpus{};
 };
 
 /// A pod. Only `name` and the requests are required.
 struct TaskSpec {
-    std::string name;
-    std::string job;                       ///< empty = on its own
+    std::string name{};
+    std::string job{};                       ///< empty = on its own
     std::int64_t cpu_milli = 0;            ///< thousandths of a core
     std::int64_t memory_mib = 0;
     std::int64_t gpu_count = 0;            ///< whole GPUs, or 1 with a share below 1000
     std::int64_t gpu_share_milli = 1000;   ///< thousandths of one GPU, 1 .. 1000
     std::int64_t gpu_memory_mib = 0;       ///< per GPU it uses
-    std::vector<std::string> gpu_models;   ///< acceptable models; empty = any; binds tasks without GPUs too
+    std::vector<std::string> gpu_models{};   ///< acceptable models; empty = any; binds tasks without GPUs too
     std::int64_t priority = 0;
     PriorityClass priority_class = PriorityClass::other;
     bool locked = false;                   ///< never moved, never preempted
-    std::optional<bool> preemptible;       ///< absent = true for LP, else false
+    std::optional<bool> preemptible{};       ///< absent = true for LP, else false
     bool standby = false;                  ///< an HP task that lent its GPUs and CPU, but keeps its claim on them
     bool daemon = false;                   ///< uses resources, never moves, does not make a node occupied
-    Labels node_selector;                  ///< labels the node must have
-    std::vector<Toleration> tolerations;
-    std::vector<AntiAffinity> anti_affinity;
-    std::vector<Affinity> affinity;
-    std::optional<NetworkAffinity> network_affinity;
-    std::vector<HardwareAffinity> hardware_affinity;
+    Labels node_selector{};                  ///< labels the node must have
+    std::vector<Toleration> tolerations{};
+    std::vector<AntiAffinity> anti_affinity{};
+    std::vector<Affinity> affinity{};
+    std::optional<NetworkAffinity> network_affinity{};
+    std::vector<HardwareAffinity> hardware_affinity{};
     bool cpu_local = false;                ///< its cores must come from the NUMA nodes of its GPUs
-    std::optional<std::vector<int>> cores; ///< absent = spread evenly over the NUMA nodes of its GPUs
+    std::optional<std::vector<int>> cores{}; ///< absent = spread evenly over the NUMA nodes of its GPUs
     std::int64_t move_cost = 1;            ///< weight of one move in a migration budget, >= 0
     std::int64_t start_time = 0;           ///< seconds
-    std::optional<std::int64_t> last_checkpoint_time;  ///< absent = start_time
+    std::optional<std::int64_t> last_checkpoint_time{};  ///< absent = start_time
     std::int64_t checkpoint_interval = 0;  ///< seconds; 0 = never
     std::int64_t eviction_count = 0;
-    std::optional<std::string> node;       ///< where it runs; absent = pending
-    std::vector<int> gpus;                 ///< which GPUs it holds there
+    std::optional<std::string> node{};       ///< where it runs; absent = pending
+    std::vector<int> gpus{};                 ///< which GPUs it holds there
 };
 
 /// A workload: its tasks are a gang.
 struct JobSpec {
-    std::string name;
+    std::string name{};
     std::int64_t min_members = 0;               ///< gang size that must run
-    std::optional<std::int64_t> max_disrupted;  ///< most members that may move in one wave; absent = any number
+    std::optional<std::int64_t> max_disrupted{};  ///< most members that may move in one wave; absent = any number
 };
 
 /// A whole snapshot as data, in input order.
 struct ClusterSpec {
     std::int64_t now = 0;  ///< seconds
-    std::vector<NodeSpec> nodes;
-    std::vector<TaskSpec> tasks;
-    std::vector<JobSpec> jobs;  ///< jobs that tasks name but this list does not are created with defaults
+    std::vector<NodeSpec> nodes{};
+    std::vector<TaskSpec> tasks{};
+    std::vector<JobSpec> jobs{};  ///< jobs that tasks name but this list does not are created with defaults
 };
 
 }  // namespace gpusched

@@ -30,7 +30,6 @@ GPUSCHED_INLINE Cluster Cluster::build(const ClusterSpec& spec) {
     Problems problems;
     Cluster cluster{nullptr};
     cluster.inventory_ = Inventory::build(spec, problems);
-    problems.throw_if_any();
     cluster.set_capacities();
     cluster.place_initially(spec, problems);
     problems.throw_if_any();
@@ -96,7 +95,7 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
                 mask |= gpu_bit(gpu);
             }
         }
-        if (good && static_cast<std::int64_t>(task.gpus.size()) != task.gpu_count) {
+        if (good && task.gpus.size() != inventory_->tasks.gpu_count[i]) {
             problems.add(owner + ": asks for " + std::to_string(task.gpu_count) + " GPUs, but holds " +
                          std::to_string(task.gpus.size()) + " on node " + detail::quoted(*task.node));
             good = false;
@@ -154,17 +153,17 @@ GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
     if (consumes) u.cpu_lendable -= cpu;
     if (claims) u.cpu_firm -= cpu;
     u.memory -= sign * t.memory_mib[i];
-    const auto share = static_cast<std::int16_t>(sign * t.gpu_share_milli[i]);
+    const auto share = static_cast<std::int32_t>(sign * t.gpu_share_milli[i]);
     for_each_gpu(gpus, [&](int g) {
         const auto at = inventory_->nodes.first_gpu[index(node)] + static_cast<std::uint32_t>(g);
         const auto bit = gpu_bit(g);
         if (consumes) {
-            gpu_[at].lendable = static_cast<std::int16_t>(gpu_[at].lendable - share);
+            gpu_[at].lendable -= share;
             u.idle_lendable = static_cast<GpuMask>(gpu_[at].lendable == whole_gpu_milli ? u.idle_lendable | bit
                                                                                         : u.idle_lendable & ~bit);
         }
         if (claims) {
-            gpu_[at].firm = static_cast<std::int16_t>(gpu_[at].firm - share);
+            gpu_[at].firm -= share;
             u.idle_firm = static_cast<GpuMask>(gpu_[at].firm == whole_gpu_milli ? u.idle_firm | bit
                                                                                 : u.idle_firm & ~bit);
         }

@@ -81,11 +81,13 @@ struct InventoryBuilder {
     Problems& problems;
     Inventory& out;
 
-    void quantity(const std::string& owner, const char* field, std::int64_t value,
-                  std::int64_t low = 0, std::int64_t high = detail::largest_quantity) const {
-        if (value < low || value > high)
-            problems.add(owner + ": " + field + " is " + std::to_string(value) + "; expected " +
-                         std::to_string(low) + " to " + std::to_string(high));
+    // The value, or the nearest legal one after reporting it, so that later sums cannot overflow.
+    std::int64_t quantity(const std::string& owner, const char* field, std::int64_t value,
+                          std::int64_t low = 0, std::int64_t high = detail::largest_quantity) const {
+        if (value >= low && value <= high) return value;
+        problems.add(owner + ": " + field + " is " + std::to_string(value) + "; expected " + std::to_string(low) +
+                     " to " + std::to_string(high));
+        return std::clamp(value, low, high);
     }
 
     void level(const std::string& owner, const char* field, Level value, Level lowest) const {
@@ -122,11 +124,11 @@ struct InventoryBuilder {
                 problems.add(owner + ": duplicate node name");
                 t.names.intern(node.name + "\n" + std::to_string(t.names.size()));  // keeps ids aligned
             }
-            quantity(owner, "gpu_count", node.gpu_count, 0, max_gpus_per_node);
-            quantity(owner, "cpu_milli", node.cpu_milli);
-            quantity(owner, "memory_mib", node.memory_mib);
-            if (node.gpu_memory_mib) quantity(owner, "gpu_memory_mib", *node.gpu_memory_mib);
-            const int count = static_cast<int>(std::clamp<std::int64_t>(node.gpu_count, 0, max_gpus_per_node));
+            const int count = static_cast<int>(quantity(owner, "gpu_count", node.gpu_count, 0, max_gpus_per_node));
+            t.cpu_milli.push_back(quantity(owner, "cpu_milli", node.cpu_milli));
+            t.memory_mib.push_back(quantity(owner, "memory_mib", node.memory_mib));
+            t.gpu_memory_mib.push_back(node.gpu_memory_mib ? quantity(owner, "gpu_memory_mib", *node.gpu_memory_mib)
+                                                           : -1);
             GpuMask failed = 0;
             for (const int gpu : node.failed_gpus) {
                 if (gpu < 0 || gpu >= count)
@@ -146,9 +148,6 @@ struct InventoryBuilder {
             t.gpu_model.push_back(node.gpu_model.empty() ? none<GpuModelId>
                                                          : make_id<GpuModelId>(out.gpu_models.intern(node.gpu_model).first));
             t.gpu_count.push_back(static_cast<std::uint8_t>(count));
-            t.cpu_milli.push_back(node.cpu_milli);
-            t.memory_mib.push_back(node.memory_mib);
-            t.gpu_memory_mib.push_back(node.gpu_memory_mib.value_or(-1));
             t.schedulable.push_back(node.schedulable);
             t.failed_gpus.push_back(failed);
             t.first_gpu.push_back(gpus);
@@ -313,18 +312,22 @@ struct InventoryBuilder {
                 problems.add(owner + ": duplicate task name");
                 t.names.intern(task.name + "\n" + std::to_string(t.names.size()));
             }
-            quantity(owner, "cpu_milli", task.cpu_milli);
-            quantity(owner, "memory_mib", task.memory_mib);
-            quantity(owner, "gpu_count", task.gpu_count, 0, max_gpus_per_node);
-            quantity(owner, "gpu_share_milli", task.gpu_share_milli, 1, whole_gpu_milli);
-            quantity(owner, "gpu_memory_mib", task.gpu_memory_mib);
-            quantity(owner, "priority", task.priority, -detail::largest_quantity);
-            quantity(owner, "move_cost", task.move_cost);
-            quantity(owner, "start_time", task.start_time, -detail::largest_quantity);
-            if (task.last_checkpoint_time)
-                quantity(owner, "last_checkpoint_time", *task.last_checkpoint_time, -detail::largest_quantity);
-            quantity(owner, "checkpoint_interval", task.checkpoint_interval);
-            quantity(owner, "eviction_count", task.eviction_count);
+            t.cpu_milli.push_back(quantity(owner, "cpu_milli", task.cpu_milli));
+            t.memory_mib.push_back(quantity(owner, "memory_mib", task.memory_mib));
+            t.gpu_count.push_back(static_cast<std::uint8_t>(
+                quantity(owner, "gpu_count", task.gpu_count, 0, max_gpus_per_node)));
+            t.gpu_share_milli.push_back(static_cast<std::uint16_t>(
+                quantity(owner, "gpu_share_milli", task.gpu_share_milli, 1, whole_gpu_milli)));
+            t.gpu_memory_mib.push_back(quantity(owner, "gpu_memory_mib", task.gpu_memory_mib));
+            t.priority.push_back(quantity(owner, "priority", task.priority, -detail::largest_quantity));
+            t.move_cost.push_back(quantity(owner, "move_cost", task.move_cost));
+            t.start_time.push_back(quantity(owner, "start_time", task.start_time, -detail::largest_quantity));
+            t.last_checkpoint_time.push_back(
+                task.last_checkpoint_time
+                    ? quantity(owner, "last_checkpoint_time", *task.last_checkpoint_time, -detail::largest_quantity)
+                    : TaskTable::no_time);
+            t.checkpoint_interval.push_back(quantity(owner, "checkpoint_interval", task.checkpoint_interval));
+            t.eviction_count.push_back(quantity(owner, "eviction_count", task.eviction_count));
             if (task.gpu_share_milli < whole_gpu_milli && task.gpu_count != 1)
                 problems.add(owner + ": gpu_share_milli is " + std::to_string(task.gpu_share_milli) +
                              ", a fraction; it goes with gpu_count 1, not " + std::to_string(task.gpu_count));
@@ -345,12 +348,6 @@ struct InventoryBuilder {
                 if (term.group.empty()) problems.add(owner + ": affinity has no group");
 
             t.job.push_back(task.job.empty() ? none<JobId> : make_id<JobId>(*out.job_names.find(task.job)));
-            t.cpu_milli.push_back(task.cpu_milli);
-            t.memory_mib.push_back(task.memory_mib);
-            t.gpu_count.push_back(static_cast<std::uint8_t>(std::clamp<std::int64_t>(task.gpu_count, 0, max_gpus_per_node)));
-            t.gpu_share_milli.push_back(static_cast<std::uint16_t>(std::clamp<std::int64_t>(task.gpu_share_milli, 1, whole_gpu_milli)));
-            t.gpu_memory_mib.push_back(task.gpu_memory_mib);
-            t.priority.push_back(task.priority);
             t.priority_class.push_back(task.priority_class);
             t.locked.push_back(task.locked);
             t.preemptible.push_back(task.preemptible.value_or(task.priority_class == PriorityClass::lp));
@@ -365,18 +362,18 @@ struct InventoryBuilder {
             t.requirement.push_back(requirements(std::move(requirement)));
             t.affinities.push_back(affinities({task.anti_affinity, task.affinity, task.network_affinity,
                                                task.hardware_affinity, task.cpu_local, task.cores}));
-            t.move_cost.push_back(task.move_cost);
-            t.start_time.push_back(task.start_time);
-            t.last_checkpoint_time.push_back(task.last_checkpoint_time.value_or(TaskTable::no_time));
-            t.checkpoint_interval.push_back(task.checkpoint_interval);
-            t.eviction_count.push_back(task.eviction_count);
         }
         out.requirements = requirements.take();
         out.task_affinities = affinities.take();
     }
 
+    // With problems the inventory is never used, but placements are still looked at: members of nothing will do.
     void groups() {
-        if (problems.count() > 0) return;
+        if (problems.count() > 0) {
+            out.spread_offset_.resize(spec.tasks.size() + 1);
+            out.together_offset_.resize(spec.tasks.size() + 1);
+            return;
+        }
         std::map<std::pair<std::string, Level>, std::uint32_t> spread_ids;
         std::map<std::tuple<bool, std::string, Level>, std::uint32_t> together_ids;
         std::map<std::string, std::vector<std::uint32_t>, std::less<>> spread_of_group, together_of_group;
