@@ -28,7 +28,9 @@ template <typename StringMatcher>
 class ExceptionMessageMatches : public MatcherBase<std::exception> {
   public:
     explicit ExceptionMessageMatches(StringMatcher matcher) : matcher_(std::move(matcher)) {}
-    bool match(const std::exception& error) const override { return matcher_.match(std::string(error.what())); }
+    bool match(const std::exception& error) const override {
+        return matcher_.match(std::string(error.what()));
+    }
     std::string describe() const override { return "matching message: " + matcher_.toString(); }
 
   private:

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Runs every benchmark as briefly as it can, to see that all of them still work. The figures mean nothing.
+#
+#   benchmarks/smoke.sh [build folder]     (default: build/release, which must have been built)
+#
+# A plain benchmark program (benchmarks/<component>/<name>.cpp) and a Python script benchmarks/<component>/*.py that is
+# executable are called with --smoke and must then end within two minutes.
+set -eu -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+build="${1:-build/release}"
+python="${GPUSCHED_PYTHON:-python3}"
+failed=0
+ran=0
+
+try() {
+  local start=$SECONDS
+  if ! timeout 120 "$@" >build/smoke.log 2>&1 </dev/null; then
+    cat build/smoke.log
+    echo "failed: $*" >&2
+    failed=1
+  fi
+  ran=$((ran + 1))
+  echo "$((SECONDS - start)) s  $*"
+}
+
+mkdir -p build
+for program in "$build"/benchmarks/bench_*; do
+  [ -x "$program" ] || continue
+  case "$program" in
+    */bench_micro_*) try "$program" --benchmark_min_time=0.001 ;;
+    *) try "$program" --smoke ;;
+  esac
+done
+for script in benchmarks/*/*.py; do
+  [ -x "$script" ] && [ "$script" != benchmarks/compile_time/measure.py ] && try "$python" "$script" --smoke
+done
+# Wide margins: the budget itself is checked on a quiet machine.
+try "$python" benchmarks/compile_time/measure.py --runs 1
+echo "$ran benchmarks ran"
+exit "$failed"
