@@ -1,6 +1,7 @@
 // Everything in model/.
 #pragma once
 
+#include <gpusched/model/apply.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/hardware.hpp>

@@ -1,6 +1,7 @@
 // Plan: moves in make-before-break waves, evictions before them, placements after them, and what was proved.
 #pragma once
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
 
@@ -41,7 +42,7 @@ struct Bound {
 /// What to do with a snapshot. Evictions come first, then waves 0 .. waves - 1, then placements.
 struct Plan {
     std::uint32_t waves = 0;
-    std::vector<Move> moves;  ///< by ascending wave
+    std::vector<Move> moves;            ///< by ascending wave
     std::vector<NodeId> vacated_nodes;  ///< nodes with a non-daemon task before and none after, ascending
     std::vector<TaskId> evictions;
     std::vector<Placement> placements;
@@ -72,4 +73,21 @@ struct PlanSpec {
     bool operator==(const PlanSpec&) const = default;
 };
 
+class Cluster;
+
+/// The plan with the names of the snapshot it was made for. `stats` stays empty: algorithms fill it in.
+[[nodiscard]] PlanSpec to_spec(const Plan& plan, const Cluster& cluster);
+
+/// The plan with the ids of `cluster`: moves sorted by wave (order within a wave kept), vacated nodes ascending,
+/// `stats` left out.
+///
+/// Only what an id can express is checked here; whether the plan is right is for `verify::plan` to say.
+/// @throws InvalidInput with every unknown name, every GPU that its node lacks or that is named twice, and every
+///     wave that is no number from 0 to 2^32 - 1
+[[nodiscard]] Plan resolve(const PlanSpec& plan, const Cluster& cluster);
+
 }  // namespace gpusched
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/model/impl/plan.ipp>
+#endif
