@@ -1,0 +1,4 @@
+// Everything in sim/.
+#pragma once
+
+#include <gpusched/sim/generator.hpp>
