@@ -1,0 +1,34 @@
+// Bounds: what no consolidation plan can beat.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/consolidation/options.hpp>
+#include <gpusched/core/budget.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
+
+namespace gpusched::consolidation {
+
+/// Proves how many nodes must stay occupied and how much can be vacated at most.
+///
+/// The bound holds for every final placement that satisfies all constraints and opens no node that is empty now,
+/// with all tasks fixed that consolidation does not move (locked, daemon, standby, bound to local cores). The
+/// order of the moves, groups and network constraints are relaxed. Nodes and movable tasks split into
+/// *components*, linked by tasks that may run on several kinds of node; each is bounded on its own.
+///
+/// - `counting`: dual feasible functions. A task weighs lambda * f_a(GPUs) + (1 - lambda) * cores, where
+///   f_a(x) = floor(x / a) for a in 1, 2, 4, 8, 16 or f(x) = x; what the tasks of a component weigh beyond what
+///   its fixed nodes can take must lie on nodes that stay occupied. O(tasks + nodes log nodes).
+/// - `lp`: the pattern relaxation of the packing (Gilmore and Gomory, 1961) on a grid of GPUs and cores, by
+///   column generation; its Lagrangian value, rounded safely, is never worse than `counting`.
+///
+/// @param options `clear` and `exempt` narrow what may be vacated, `protect_core_members` what may move
+/// @throws InvalidInput for options out of range; BackendError for `lp` where no LP solver was compiled in
+/// @note deterministic; the strictest of both methods' values is returned, and `method` names the one asked for
+[[nodiscard]] Bound bound(const Cluster& cluster, BoundMethod method, const Options& options = {});
+
+}  // namespace gpusched::consolidation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/consolidation/impl/bound.ipp>
+#endif

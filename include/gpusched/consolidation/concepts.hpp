@@ -1,0 +1,67 @@
+// The policies of consolidation, as concepts. A policy is a small value; time and randomness come in as arguments.
+#pragma once
+
+#include <gpusched/consolidation/detail/free_index.hpp>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace gpusched::consolidation {
+
+/// Disjoint groups of nodes, solved independently of each other.
+using Partition = std::vector<std::vector<NodeId>>;
+
+/// Cuts the cluster into disjoint groups; called once per round.
+template <class P>
+concept Partitioner = requires(const P& policy, const Cluster& cluster, std::size_t partition_size, Rng& rng) {
+    { policy(cluster, partition_size, rng) } -> std::same_as<Partition>;
+};
+
+/// Which node of a group is tried first: ascending by the returned key, then by id.
+template <class P>
+concept NodeOrder = requires(const P& policy, const Cluster& cluster, NodeId node) {
+    { policy(cluster, node) } -> std::convertible_to<std::int64_t>;
+};
+
+/// In which order the destinations of a group are offered. `visit` calls `offer(NodeId)` until that returns true,
+/// and returns whether it did. It may leave out nodes that cannot hold the task, and must not offer one twice.
+template <class P>
+concept DestinationRanking =
+    requires(const P& policy, const Cluster& cluster, const detail::FreeIndex& index, TaskId task) {
+        { policy.visit(cluster, index, task, [](NodeId) { return true; }) } -> std::same_as<bool>;
+    };
+
+/// Which tasks must leave `node` so that `task` fits: fills `victims` from `movable` (those that may leave), in the
+/// order in which they are to be re-placed; false when nothing helps.
+template <class P>
+concept EjectionRule = requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node,
+                                std::span<const TaskId> movable, std::vector<TaskId>& victims) {
+    { policy(cluster, task, node, movable, victims) } -> std::same_as<bool>;
+};
+
+/// What vacating one node would take.
+struct ChainSet {
+    NodeId node = none<NodeId>;
+    std::int64_t gain = 0;   ///< weight of the node
+    std::int64_t moves = 0;
+    std::int64_t cost = 0;   ///< sum of the moved tasks' `move_cost`
+};
+
+/// Whether the chains found for a node are worth it.
+template <class P>
+concept Acceptance = requires(const P& policy, const ChainSet& chains) {
+    { policy(chains) } -> std::same_as<bool>;
+};
+
+/// What a vacated node is worth, >= 0.
+template <class P>
+concept NodeWeight = requires(const P& policy, const Cluster& cluster, NodeId node) {
+    { policy(cluster, node) } -> std::convertible_to<std::int64_t>;
+};
+
+}  // namespace gpusched::consolidation

@@ -1,0 +1,82 @@
+// Options of consolidation: which preset, how hard to search, what may be disturbed.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace gpusched::consolidation {
+
+/// Which set of policies runs; see presets.hpp.
+enum class Preset : std::uint8_t {
+    ipc,   ///< the paper's algorithm, to the letter: random groups, fewest pods first
+    fast,  ///< ours: pools per GPU model, tightest fit through an index, fewest GPUs first
+    best,  ///< ours: the same with a deeper search, repairs, and an exact search where the instance is tiny
+};
+
+/// What a vacated node is worth.
+enum class Objective : std::uint8_t {
+    gpus,   ///< its GPUs (a node without GPUs counts as nothing gained, but is still vacated when nothing is lost)
+    nodes,  ///< one
+};
+
+/// Which bound is proved alongside the plan.
+enum class BoundMethod : std::uint8_t { none, counting, lp };
+
+/// How `consolidate` works. Every field has a default; ranges are checked first thing.
+struct Options {
+    Preset preset = Preset::best;
+    /// Nodes per group for partitioners that cut the cluster into groups, >= 1. Pools per GPU model are not cut.
+    std::size_t partition_size = 500;
+    /// Nesting of moves in an ejection chain, 1 .. 16: 1 = direct placement only.
+    int depth = 3;
+    /// Most rounds, >= 1. A round that gains nothing is the last.
+    int rounds = 5;
+    std::uint64_t seed = 0;
+    /// How many groups are solved at once; 0 = one per hardware thread. Ignored when the context has an executor.
+    /// The plan does not depend on it.
+    std::size_t threads = 0;
+    /// Seconds, >= 0. A guard: what was found until then is returned, and `stop_reason` says so.
+    std::optional<double> time_limit{};
+    /// Seconds of additional random restarts of the search after the presets' work, >= 0.
+    std::optional<double> polish_time{};
+
+    /// Most moves in the plan, >= 0.
+    std::optional<std::int64_t> max_moves{};
+    /// Most move cost in the plan (sum of the tasks' `move_cost`), >= 0.
+    std::optional<std::int64_t> max_move_cost{};
+    /// Most members of one job that move in one wave, >= 0, on top of the jobs' own `max_disrupted`.
+    std::optional<std::int64_t> max_disrupted{};
+    /// Most moves in one wave, >= 1.
+    std::optional<std::int64_t> max_moves_per_wave{};
+    /// Most moves that leave or enter one node in one wave, >= 1.
+    std::optional<std::int64_t> max_moves_per_node{};
+    /// Only members beyond a job's `min_members` may move. Locked members count towards the core first.
+    bool protect_core_members = false;
+
+    Objective objective = Objective::gpus;
+    /// What is proved about the best possible plan; costs milliseconds (counting) or seconds (lp).
+    BoundMethod bound_method = BoundMethod::counting;
+
+    /// Only these nodes are vacated, and nothing moves onto them; empty = any node may be vacated.
+    std::vector<NodeId> clear{};
+    /// Nothing leaves these nodes and nothing moves onto them.
+    std::vector<NodeId> exempt{};
+};
+
+[[nodiscard]] const char* to_string(Preset preset) noexcept;
+[[nodiscard]] const char* to_string(Objective objective) noexcept;
+[[nodiscard]] const char* to_string(BoundMethod method) noexcept;
+
+/// @throws InvalidInput with every field that is out of range or names a node that `cluster` does not have
+void validate(const Options& options, const Cluster& cluster);
+
+}  // namespace gpusched::consolidation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/consolidation/impl/options.ipp>
+#endif
