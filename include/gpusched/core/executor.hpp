@@ -16,7 +16,8 @@ class IndexTask {
     template <class F>
         requires(!std::same_as<std::remove_cvref_t<F>, IndexTask> && std::invocable<F&, std::size_t>)
     IndexTask(F& f) noexcept  // NOLINT(google-explicit-constructor): a view, like std::span
-        : object_(std::addressof(f)), call_([](void* object, std::size_t i) { (*static_cast<F*>(object))(i); }) {}
+        : object_(std::addressof(f)),
+          call_([](void* object, std::size_t i) { (*static_cast<F*>(object))(i); }) {}
     void operator()(std::size_t i) const { call_(object_, i); }
 
   private:
@@ -43,7 +44,8 @@ class SerialExecutor {
 
 /// A pool of `std::jthread`s. The calling thread works too, so a pool of n has n - 1 threads of its own.
 ///
-/// Indices are handed out one by one, in order. `run` may be called from one thread at a time.
+/// Indices are handed out one by one, in order; after an exception no more are. `run` may be called from one thread at
+/// a time; called from within an index of its own, it runs on that thread alone.
 class ThreadPool {
   public:
     /// @param threads how many indices may run at once; 0 means one per hardware thread.
@@ -67,8 +69,9 @@ class ExecutorRef {
     template <Executor E>
         requires(!std::same_as<std::remove_cvref_t<E>, ExecutorRef>)
     ExecutorRef(E& executor) noexcept  // NOLINT(google-explicit-constructor): a view, like std::span
-        : object_(std::addressof(executor)),
-          run_([](void* object, std::size_t count, IndexTask task) { static_cast<E*>(object)->run(count, task); }),
+        : object_(std::addressof(executor)), run_([](void* object, std::size_t count, IndexTask task) {
+              static_cast<E*>(object)->run(count, task);
+          }),
           concurrency_([](void* object) -> std::size_t { return static_cast<E*>(object)->concurrency(); }) {}
 
     void run(std::size_t count, IndexTask task) const {

@@ -57,7 +57,9 @@ class Rng {
 
     /// Uniform in low .. high, both included.
     constexpr std::int64_t between(std::int64_t low, std::int64_t high) noexcept {
-        return low + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(high - low) + 1));
+        const auto span = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+        const auto offset = span == max() ? (*this)() : below(span + 1);
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + offset);
     }
 
     /// Uniform in [0, 1) with 53 random bits.

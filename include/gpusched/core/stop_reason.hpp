@@ -14,10 +14,14 @@ enum class StopReason {
 /// The enumerator's name, as in Python.
 [[nodiscard]] constexpr const char* to_string(StopReason reason) noexcept {
     switch (reason) {
-        case StopReason::completed: return "completed";
-        case StopReason::time_limit: return "time_limit";
-        case StopReason::cancelled: return "cancelled";
-        case StopReason::move_budget: return "move_budget";
+    case StopReason::completed:
+        return "completed";
+    case StopReason::time_limit:
+        return "time_limit";
+    case StopReason::cancelled:
+        return "cancelled";
+    case StopReason::move_budget:
+        return "move_budget";
     }
     return "unknown";
 }

@@ -18,11 +18,8 @@ inline constexpr std::int64_t progress_interval_ns = 50'000'000;
 }  // namespace detail
 
 GPUSCHED_INLINE Budget::Budget(const Context& context, std::optional<double> time_limit_s)
-    : context_(context),
-      clock_(context.clock != nullptr ? *context.clock : SteadyClock::instance()),
-      start_ns_(clock_.now_ns()),
-      last_report_ns_(start_ns_),
-      owner_(detail::this_thread_tag()) {
+    : context_(context), clock_(context.clock != nullptr ? *context.clock : SteadyClock::instance()),
+      start_ns_(clock_.now_ns()), last_report_ns_(start_ns_), owner_(detail::this_thread_tag()) {
     if (!time_limit_s) return;
     if (!(*time_limit_s >= 0))
         throw InvalidInput("time_limit: " + std::to_string(*time_limit_s) + " s; expected a number >= 0");

@@ -9,11 +9,15 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace gpusched {
 
 struct ThreadPool::State {
+    // The pool whose indices this thread is running: a nested run of the same pool must not wait for itself.
+    static inline thread_local const State* inside = nullptr;
+
     std::mutex mutex;
     std::condition_variable_any wake;
     std::condition_variable idle;
@@ -27,9 +31,10 @@ struct ThreadPool::State {
     std::vector<std::jthread> threads;  // last member: joined before the rest goes
 
     void drain() {
+        const auto* outer = std::exchange(inside, this);
         for (;;) {
             const auto i = next.fetch_add(1);
-            if (i >= count) return;
+            if (i >= count) break;
             try {
                 (*task)(i);
             } catch (...) {
@@ -38,6 +43,7 @@ struct ThreadPool::State {
                 next = count;
             }
         }
+        inside = outer;
     }
 
     void work(const std::stop_token& stop) {
@@ -70,6 +76,7 @@ GPUSCHED_INLINE std::size_t ThreadPool::concurrency() const noexcept { return st
 
 GPUSCHED_INLINE void ThreadPool::run(std::size_t count, IndexTask task) {
     auto& s = *state_;
+    if (State::inside == &s) return SerialExecutor{}.run(count, task);
     {
         const std::lock_guard lock(s.mutex);
         s.task = &task;

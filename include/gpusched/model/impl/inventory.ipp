@@ -39,7 +39,8 @@ GPUSCHED_INLINE bool Inventory::tolerates(const std::vector<Toleration>& tolerat
 
 GPUSCHED_INLINE bool Inventory::matches(const Requirement& requirement, const NodeClass& node_class) {
     const auto& models = requirement.gpu_models;
-    if (!models.empty() && !std::binary_search(models.begin(), models.end(), node_class.gpu_model)) return false;
+    if (!models.empty() && !std::binary_search(models.begin(), models.end(), node_class.gpu_model))
+        return false;
     for (const auto& [key, value] : requirement.node_selector) {
         const auto found = node_class.labels.find(key);
         if (found == node_class.labels.end() || found->second != value) return false;
@@ -85,8 +86,8 @@ struct InventoryBuilder {
     std::int64_t quantity(const std::string& owner, const char* field, std::int64_t value,
                           std::int64_t low = 0, std::int64_t high = detail::largest_quantity) const {
         if (value >= low && value <= high) return value;
-        problems.add(owner + ": " + field + " is " + std::to_string(value) + "; expected " + std::to_string(low) +
-                     " to " + std::to_string(high));
+        problems.add(owner + ": " + field + " is " + std::to_string(value) + "; expected " +
+                     std::to_string(low) + " to " + std::to_string(high));
         return std::clamp(value, low, high);
     }
 
@@ -95,6 +96,11 @@ struct InventoryBuilder {
             problems.add(owner + ": " + field + " level is " + std::to_string(value) + "; expected " +
                          (lowest == node_level ? "\"node\" or " : "") + "0 to " +
                          std::to_string(detail::deepest_level));
+    }
+
+    // Keeps ids aligned with the input after a duplicate name.
+    static void intern_anyway(NameTable& names, std::string name) {
+        while (!names.intern(name).second) name += '\n';
     }
 
     void build() {
@@ -119,16 +125,18 @@ struct InventoryBuilder {
         std::uint32_t gpus = 0;
         for (const auto& node : spec.nodes) {
             const auto owner = "node " + detail::quoted(node.name);
-            if (node.name.empty()) problems.add("node #" + std::to_string(t.names.size()) + ": name is empty");
+            if (node.name.empty())
+                problems.add("node #" + std::to_string(t.names.size()) + ": name is empty");
             if (!t.names.intern(node.name).second) {
                 problems.add(owner + ": duplicate node name");
-                t.names.intern(node.name + "\n" + std::to_string(t.names.size()));  // keeps ids aligned
+                intern_anyway(t.names, node.name);
             }
-            const int count = static_cast<int>(quantity(owner, "gpu_count", node.gpu_count, 0, max_gpus_per_node));
+            const int count =
+                static_cast<int>(quantity(owner, "gpu_count", node.gpu_count, 0, max_gpus_per_node));
             t.cpu_milli.push_back(quantity(owner, "cpu_milli", node.cpu_milli));
             t.memory_mib.push_back(quantity(owner, "memory_mib", node.memory_mib));
-            t.gpu_memory_mib.push_back(node.gpu_memory_mib ? quantity(owner, "gpu_memory_mib", *node.gpu_memory_mib)
-                                                           : -1);
+            t.gpu_memory_mib.push_back(
+                node.gpu_memory_mib ? quantity(owner, "gpu_memory_mib", *node.gpu_memory_mib) : -1);
             GpuMask failed = 0;
             for (const int gpu : node.failed_gpus) {
                 if (gpu < 0 || gpu >= count)
@@ -145,8 +153,9 @@ struct InventoryBuilder {
                                  detail::quoted(taint.effect) +
                                  "; expected NoSchedule, PreferNoSchedule or NoExecute");
             }
-            t.gpu_model.push_back(node.gpu_model.empty() ? none<GpuModelId>
-                                                         : make_id<GpuModelId>(out.gpu_models.intern(node.gpu_model).first));
+            t.gpu_model.push_back(node.gpu_model.empty()
+                                      ? none<GpuModelId>
+                                      : make_id<GpuModelId>(out.gpu_models.intern(node.gpu_model).first));
             t.gpu_count.push_back(static_cast<std::uint8_t>(count));
             t.schedulable.push_back(node.schedulable);
             t.failed_gpus.push_back(failed);
@@ -180,12 +189,13 @@ struct InventoryBuilder {
             description = *preset;
         }
         GpuMask seen = 0;
+        std::int64_t cores = 0;
         for (std::size_t i = 0; i < description.numa_nodes.size(); ++i) {
             const auto& numa = description.numa_nodes[i];
             const auto name = owner + ": hardware NUMA node " + std::to_string(i);
             if (numa.socket < 0 || numa.socket >= 64)
                 problems.add(name + " is on socket " + std::to_string(numa.socket) + "; expected 0 to 63");
-            quantity(name, "cores", numa.cores, 0, 1'000'000);
+            cores += quantity(name, "cores", numa.cores, 0, 1'000'000);
             if ((seen & numa.gpus) != 0) problems.add(name + " shares a GPU with another NUMA node");
             seen |= numa.gpus;
         }
@@ -194,9 +204,9 @@ struct InventoryBuilder {
                          (description.preset.empty() ? "" : " " + detail::quoted(description.preset)) +
                          " has " + std::to_string(gpusched::gpu_count(seen)) +
                          (gpusched::gpu_count(seen) == count ? " with other indices" : ""));
-        if (node.cpu_milli > std::int64_t{1000} * description.cores())
-            problems.add(owner + ": cpu_milli is " + std::to_string(node.cpu_milli) +
-                         ", above the " + std::to_string(description.cores()) + " cores of its hardware");
+        if (node.cpu_milli > 1000 * cores)
+            problems.add(owner + ": cpu_milli is " + std::to_string(node.cpu_milli) + ", above the " +
+                         std::to_string(cores) + " cores of its hardware");
         if (problems.count() > 0) return NodeTable::no_hardware;
         if (!description.preset.empty()) {
             const auto found = presets.find(description.preset);
@@ -212,7 +222,9 @@ struct InventoryBuilder {
 
     void network() {
         std::size_t levels = 0;
-        const auto named = [&](Level l) { levels = std::max(levels, static_cast<std::size_t>(std::max(l + 1, 0))); };
+        const auto named = [&](Level l) {
+            levels = std::max(levels, static_cast<std::size_t>(std::max(l + 1, 0)));
+        };
         for (const auto& node : spec.nodes) {
             if (node.network.size() > detail::deepest_level + 1) {
                 problems.add("node " + detail::quoted(node.name) + ": network has " +
@@ -241,18 +253,20 @@ struct InventoryBuilder {
             std::uint32_t above = 0;
             for (std::size_t l = 0; l < node.network.size(); ++l) {
                 const auto& name = node.network[l];
-                if (name.empty()) problems.add(owner + ": network has an empty domain name at level " + std::to_string(l));
+                if (name.empty())
+                    problems.add(owner + ": network has an empty domain name at level " + std::to_string(l));
                 const auto [id, added] = tables[l].intern(name);
                 if (added) {
                     parent[l].push_back(above);
                     const auto [at, first] = level_of.emplace(name, l);
                     if (!first)
                         problems.add(owner + ": inconsistent topology: domain " + detail::quoted(name) +
-                                     " appears at levels " + std::to_string(at->second) + " and " + std::to_string(l));
+                                     " appears at levels " + std::to_string(at->second) + " and " +
+                                     std::to_string(l));
                 } else if (l > 0 && parent[l][id] != above) {
                     problems.add(owner + ": inconsistent topology: domain " + detail::quoted(name) +
-                                 " lies under " + detail::quoted(tables[l - 1][parent[l][id]]) + " and under " +
-                                 detail::quoted(tables[l - 1][above]));
+                                 " lies under " + detail::quoted(tables[l - 1][parent[l][id]]) +
+                                 " and under " + detail::quoted(tables[l - 1][above]));
                 }
                 above = id;
             }
@@ -271,10 +285,12 @@ struct InventoryBuilder {
                 }
             }
         }
-        for (const auto& node : spec.nodes) out.network_depth_.push_back(static_cast<std::int8_t>(node.network.size()));
+        for (const auto& node : spec.nodes)
+            out.network_depth_.push_back(static_cast<std::int8_t>(node.network.size()));
     }
 
-    void add_job(const std::string& name, std::int64_t min_members, std::optional<std::int64_t> max_disrupted) {
+    void add_job(const std::string& name, std::int64_t min_members,
+                 std::optional<std::int64_t> max_disrupted) {
         if (!out.job_names.intern(name).second) {
             problems.add("job " + detail::quoted(name) + ": duplicate job name");
             return;
@@ -287,14 +303,14 @@ struct InventoryBuilder {
     void jobs() {
         for (const auto& job : spec.jobs) {
             const auto owner = "job " + detail::quoted(job.name);
-            if (job.name.empty()) problems.add("job #" + std::to_string(out.job_names.size()) + ": name is empty");
+            if (job.name.empty())
+                problems.add("job #" + std::to_string(out.job_names.size()) + ": name is empty");
             quantity(owner, "min_members", job.min_members);
             if (job.max_disrupted) quantity(owner, "max_disrupted", *job.max_disrupted);
             add_job(job.name, job.min_members, job.max_disrupted);
         }
         for (const auto& task : spec.tasks)
             if (!task.job.empty() && !out.job_names.find(task.job)) add_job(task.job, 0, std::nullopt);
-        // A job cannot be told to run more members than it has.
         std::vector<std::int64_t> size(out.job_names.size());
         for (const auto& task : spec.tasks)
             if (!task.job.empty()) ++size[*out.job_names.find(task.job)];
@@ -307,10 +323,11 @@ struct InventoryBuilder {
         detail::Interner<TaskAffinities> affinities;
         for (const auto& task : spec.tasks) {
             const auto owner = "task " + detail::quoted(task.name);
-            if (task.name.empty()) problems.add("task #" + std::to_string(t.names.size()) + ": name is empty");
+            if (task.name.empty())
+                problems.add("task #" + std::to_string(t.names.size()) + ": name is empty");
             if (!t.names.intern(task.name).second) {
                 problems.add(owner + ": duplicate task name");
-                t.names.intern(task.name + "\n" + std::to_string(t.names.size()));
+                intern_anyway(t.names, task.name);
             }
             t.cpu_milli.push_back(quantity(owner, "cpu_milli", task.cpu_milli));
             t.memory_mib.push_back(quantity(owner, "memory_mib", task.memory_mib));
@@ -323,9 +340,9 @@ struct InventoryBuilder {
             t.move_cost.push_back(quantity(owner, "move_cost", task.move_cost));
             t.start_time.push_back(quantity(owner, "start_time", task.start_time, -detail::largest_quantity));
             t.last_checkpoint_time.push_back(
-                task.last_checkpoint_time
-                    ? quantity(owner, "last_checkpoint_time", *task.last_checkpoint_time, -detail::largest_quantity)
-                    : TaskTable::no_time);
+                task.last_checkpoint_time ? quantity(owner, "last_checkpoint_time",
+                                                     *task.last_checkpoint_time, -detail::largest_quantity)
+                                          : TaskTable::no_time);
             t.checkpoint_interval.push_back(quantity(owner, "checkpoint_interval", task.checkpoint_interval));
             t.eviction_count.push_back(quantity(owner, "eviction_count", task.eviction_count));
             if (task.gpu_share_milli < whole_gpu_milli && task.gpu_count != 1)
@@ -378,9 +395,10 @@ struct InventoryBuilder {
         std::map<std::tuple<bool, std::string, Level>, std::uint32_t> together_ids;
         std::map<std::string, std::vector<std::uint32_t>, std::less<>> spread_of_group, together_of_group;
         std::map<std::string, std::vector<std::uint32_t>, std::less<>> together_of_job, together_of_lone_task;
-        const auto together = [&](bool is_network, const std::string& name, Level level, auto& index_by, auto key) {
-            const auto [at, added] = together_ids.try_emplace({is_network, name, level},
-                                                              static_cast<std::uint32_t>(out.together_sets.size()));
+        const auto together = [&](bool is_network, const std::string& name, Level level, auto& index_by,
+                                  auto key) {
+            const auto [at, added] = together_ids.try_emplace(
+                {is_network, name, level}, static_cast<std::uint32_t>(out.together_sets.size()));
             if (!added) return;
             out.together_sets.push_back({name, level, 0, is_network});
             index_by[key].push_back(at->second);
@@ -389,8 +407,8 @@ struct InventoryBuilder {
         // any member names.
         for (const auto& task : spec.tasks) {
             for (const auto& term : task.anti_affinity) {
-                const auto [at, added] = spread_ids.try_emplace({term.group, term.level},
-                                                                static_cast<std::uint32_t>(out.spread_sets.size()));
+                const auto [at, added] = spread_ids.try_emplace(
+                    {term.group, term.level}, static_cast<std::uint32_t>(out.spread_sets.size()));
                 if (added) {
                     out.spread_sets.push_back({term.group, term.level, 0, {}, true});
                     spread_of_group[term.group].push_back(at->second);
@@ -417,7 +435,9 @@ struct InventoryBuilder {
             out.together_offset_.push_back(static_cast<std::uint32_t>(out.together_members_.size()));
             const auto join_together = [&](std::uint32_t set) {
                 const auto first = out.together_members_.begin() + out.together_offset_.back();
-                if (std::any_of(first, out.together_members_.end(), [&](const Membership& m) { return m.set == set; })) return;
+                if (std::any_of(first, out.together_members_.end(),
+                                [&](const Membership& m) { return m.set == set; }))
+                    return;
                 out.together_members_.push_back({set, 0});
                 ++out.together_sets[set].members;
             };
@@ -446,7 +466,8 @@ struct InventoryBuilder {
 
     void eligibility() {
         const auto classes = out.node_classes.size();
-        if (problems.count() > 0 || classes * out.requirements.size() > detail::largest_eligibility_table) return;
+        if (problems.count() > 0 || classes * out.requirements.size() > detail::largest_eligibility_table)
+            return;
         out.eligible_.resize(classes * out.requirements.size());
         for (std::size_t r = 0; r < out.requirements.size(); ++r)
             for (std::size_t c = 0; c < classes; ++c)
@@ -454,7 +475,8 @@ struct InventoryBuilder {
     }
 };
 
-GPUSCHED_INLINE std::shared_ptr<const Inventory> Inventory::build(const ClusterSpec& spec, Problems& problems) {
+GPUSCHED_INLINE std::shared_ptr<const Inventory> Inventory::build(const ClusterSpec& spec,
+                                                                  Problems& problems) {
     auto inventory = std::make_shared<Inventory>();
     InventoryBuilder{spec, problems, *inventory}.build();
     return inventory;

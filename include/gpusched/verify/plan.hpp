@@ -1,0 +1,59 @@
+// Plan checker: replays a plan on a snapshot and reports everything that is wrong with it.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/model/plan.hpp>
+#include <gpusched/model/spec.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gpusched::verify {
+
+struct Options {
+    std::size_t max_violations = 100;  ///< how many are reported in words, >= 1; all are counted
+};
+
+struct Report {
+    bool ok = true;                       ///< nothing is wrong
+    std::vector<std::string> violations;  ///< in the order of the replay, up to the limit
+    std::size_t violation_count = 0;      ///< all of them
+    std::vector<std::string>
+        vacated_nodes;              ///< what the replay vacates, in snapshot order, whatever the plan claims
+    std::int64_t vacated_gpus = 0;  ///< their GPUs, failed ones included
+};
+
+/// Replays `plan` step by step and reports every constraint that it breaks.
+///
+/// The replay keeps its own books by names from the snapshot as data; it shares no code with `Cluster`, the
+/// feasibility questions or any algorithm, so that it can check them. Evictions come first, then wave after wave,
+/// then placements. All destinations of a wave are taken while every source of that wave is still held, and each of
+/// them must then satisfy: CPU, memory, named GPUs (number, range, health, free share, memory where the node models
+/// it, guaranteed NUMA or socket), claims of Standby tasks (LP tasks may overlap them), GPU model, node selector,
+/// taints, cordon, anti-affinity and affinity (the moving task's old copy does not count, both copies of all others
+/// do) and required network domains (both copies of all members count). Besides, a move starts where its task is,
+/// leads to another node that holds a non-daemon task when the wave starts and is not listed as vacated, moves no
+/// locked, daemon or Standby task, is its task's only one in the wave and respects the job's `max_disrupted`; waves
+/// are 0 .. waves - 1 without gaps; `vacated_nodes` is exact; evicted tasks are preemptible, placed ones do not run;
+/// and a plan of moves alone vacates no more than its bound allows.
+///
+/// A step that breaks a constraint is carried out nevertheless, so that later ones are judged in context; one that
+/// cannot be carried out (unknown name, impossible GPU) is left out. Constraints are judged for what a step places,
+/// never for what was there before. Cores of `cpu_local` tasks are not accounted for.
+///
+/// @param snapshot a valid snapshot (`Cluster::build` accepts it)
+/// @param plan anything
+/// @return the report; each violation names its step, task, node and constraint
+/// @throws InvalidInput when the snapshot is so inconsistent that nothing can be replayed (names that are duplicate or
+///     unknown, a task holding GPUs that its node lacks), or `max_violations` is 0
+///
+/// O(size of the snapshot + steps x residents of a node in the worst case). Deterministic; thread-safe.
+[[nodiscard]] Report plan(const ClusterSpec& snapshot, const PlanSpec& plan, const Options& options = {});
+
+}  // namespace gpusched::verify
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/verify/impl/plan.ipp>
+#endif

@@ -1,0 +1,4 @@
+// Everything in verify/.
+#pragma once
+
+#include <gpusched/verify/plan.hpp>

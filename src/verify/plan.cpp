@@ -1,0 +1,1 @@
+#include <gpusched/verify/impl/plan.ipp>
