@@ -31,8 +31,28 @@ struct TaskShape {
     std::int64_t memory_mib = 0;
 };
 
-/// Draws the shape of a job's tasks, made for nodes of `kind`.
-using DrawShape = TaskShape (*)(Rng& rng, const NodeKind& kind, bool cpu_tight);
+/// Tasks by what they ask of GPUs.
+enum class TaskClass : std::uint8_t { cpu_only, fraction, one_gpu, several_gpus };
+inline constexpr std::size_t task_classes = 4;
+
+[[nodiscard]] constexpr TaskClass class_of(const TaskShape& shape) {
+    return shape.gpu_count == 0            ? TaskClass::cpu_only
+           : shape.gpu_share_milli < 1000  ? TaskClass::fraction
+           : shape.gpu_count == 1          ? TaskClass::one_gpu
+                                           : TaskClass::several_gpus;
+}
+
+/// What the generator makes tasks from.
+struct Recipe {
+    std::span<const NodeKind> kinds;
+    /// Draws the shape of a job's tasks, made for nodes of one kind.
+    TaskShape (*draw)(Rng& rng, const NodeKind& kind, bool cpu_tight);
+    /// Tasks ask for the model of the nodes that they were drawn for, and those models do not mix; false = any.
+    bool by_model;
+    /// Thousandths of the running tasks that each class keeps to; without it, a long churn at high load replaces
+    /// tasks that no longer fit with ever smaller ones. All 0 = whatever fits.
+    std::array<std::int64_t, task_classes> mix;
+};
 
 inline constexpr std::int64_t cores = 1000;
 inline constexpr std::int64_t gib = 1024;
@@ -137,10 +157,19 @@ inline TaskShape draw_openb_shape(Rng& rng, const NodeKind&, bool) {
     return shape;
 }
 
+inline constexpr Recipe asi_recipe{asi_kinds, draw_asi_shape, true, {}};
+inline constexpr Recipe openb_recipe{openb_kinds, draw_openb_shape, false, {130, 380, 480, 10}};
+
+/// How many nodes of all kinds there are in the original.
+inline std::int64_t original_size(std::span<const NodeKind> kinds) {
+    std::int64_t nodes = 0;
+    for (const auto& kind : kinds) nodes += kind.count;
+    return nodes;
+}
+
 /// `nodes` split over the kinds in proportion to their counts: whole parts first, then largest remainders.
 inline std::vector<std::int64_t> scale_counts(std::span<const NodeKind> kinds, std::int64_t nodes) {
-    std::int64_t original = 0;
-    for (const auto& kind : kinds) original += kind.count;
+    const auto original = original_size(kinds);
     std::vector<std::int64_t> counts;
     std::vector<std::pair<std::int64_t, std::size_t>> remainders;  // negated, so that ties go to the earlier kind
     std::int64_t left = nodes;

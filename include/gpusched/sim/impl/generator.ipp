@@ -53,9 +53,10 @@ class Generator {
         }
     }
 
-    /// Fills the nodes of some kinds (`members`, which index `kinds`) with tasks and churns them.
-    void fill(std::span<const NodeKind> kinds, std::span<const std::int64_t> counts,
-              const std::vector<std::size_t>& members, DrawShape draw, bool name_model, Rng rng) {
+    /// Fills the nodes of some kinds (`members`, which index the recipe's kinds) with tasks and churns them.
+    void fill(const Recipe& recipe, std::span<const std::int64_t> counts, std::span<const std::size_t> members,
+              Rng rng) {
+        const auto kinds = recipe.kinds;
         NodePool pool;
         std::vector<std::uint32_t> global;  // pool node -> node of the cluster
         std::int64_t target_milli = 0;
@@ -77,11 +78,18 @@ class Generator {
         Stream stream{};
         std::vector<Task> tasks;
         std::int64_t allocated_milli = 0;
+        std::array<std::int64_t, task_classes> running{};  // per class
+        const auto crowded = [&](TaskClass c) {            // 3 % and a few above its share
+            const auto share = recipe.mix[static_cast<std::size_t>(c)];
+            const auto total = static_cast<std::int64_t>(tasks.size());
+            return share > 0 && 100'000 * (running[static_cast<std::size_t>(c)] - 10) > 103 * share * total;
+        };
         const auto refill = [&] {
             for (int failures = 0; allocated_milli < target_milli && failures < 100;) {
                 if (stream.replicas_left == 0) {
                     const auto& kind = kinds[kind_by_gpu[static_cast<std::size_t>(rng.below(kind_by_gpu.size()))]];
-                    stream.shape = draw(rng, kind, options_.cpu_tight);
+                    do stream.shape = recipe.draw(rng, kind, options_.cpu_tight);
+                    while (crowded(class_of(stream.shape)));
                     stream.replicas_left = rng.below(4) == 0 ? static_cast<int>(rng.between(2, 16)) : 1;
                     stream.anti_affine = stream.replicas_left > 1 && rng.below(2) == 0;
                     stream.job = jobs_++;
@@ -101,6 +109,7 @@ class Generator {
                 tasks.push_back({stream.shape, node, gpus, stream.job, stream.next_replica++, stream.anti_affine});
                 --stream.replicas_left;
                 allocated_milli += gpu_milli(stream.shape);
+                ++running[static_cast<std::size_t>(class_of(stream.shape))];
             }
         };
         refill();
@@ -111,6 +120,7 @@ class Generator {
                 const auto& task = tasks.back();
                 pool.give_back(task.shape, task.node, task.gpus);
                 allocated_milli -= gpu_milli(task.shape);
+                --running[static_cast<std::size_t>(class_of(task.shape))];
                 if (task.job == stream.job) std::erase(stream.occupied, task.node);
                 tasks.pop_back();
             }
@@ -125,7 +135,7 @@ class Generator {
         for (const auto& task : tasks) {
             if (task.job != last_job) attributes = draw_attributes();
             last_job = task.job;
-            emit(task, global[task.node], attributes, name_model);
+            emit(task, global[task.node], attributes, recipe.by_model);
         }
     }
 
@@ -166,7 +176,7 @@ class Generator {
         for (auto& task : out_.tasks) {
             const auto w = static_cast<std::size_t>(task.job.back() - '0');
             task.name = letters[w] + task.name.substr(task.job.size());
-            task.job = letters[w];
+            task.job.clear();  // instances of a service, not a gang
         }
     }
 
@@ -291,20 +301,18 @@ GPUSCHED_INLINE ClusterSpec generate_cluster(const GeneratorOptions& options) {
         generator.fill_flextopo(nodes);
         return generator.take();
     }
-    const bool asi = options.preset == "asi";
-    const auto kinds = asi ? std::span<const NodeKind>(asi_kinds) : std::span<const NodeKind>(openb_kinds);
-    const auto counts = scale_counts(kinds, options.nodes.value_or(asi ? 37'707 : 1'213));
+    const auto& recipe = options.preset == "asi" ? asi_recipe : openb_recipe;
+    const auto counts = scale_counts(recipe.kinds, options.nodes.value_or(original_size(recipe.kinds)));
     Generator generator(options, options.locked_fraction.value_or(0.4));
-    generator.add_nodes(kinds, counts, nullptr);
-    // ASI's tasks ask for one model, so the models do not meet; openb's take any.
-    std::vector<std::vector<std::size_t>> pools;
-    for (std::size_t k = 0; k < kinds.size(); ++k) {
-        const bool joins = !pools.empty() && (!asi || kinds[k].model == kinds[pools.back().front()].model);
+    generator.add_nodes(recipe.kinds, counts, nullptr);
+    std::vector<std::vector<std::size_t>> pools;  // kinds whose nodes compete for the same tasks
+    for (std::size_t k = 0; k < recipe.kinds.size(); ++k) {
+        const bool joins = !pools.empty() &&
+                           (!recipe.by_model || recipe.kinds[k].model == recipe.kinds[pools.back().front()].model);
         if (!joins) pools.emplace_back();
         pools.back().push_back(k);
     }
-    for (std::size_t p = 0; p < pools.size(); ++p)
-        generator.fill(kinds, counts, pools[p], asi ? draw_asi_shape : draw_openb_shape, asi, rng.split(100 + p));
+    for (std::size_t p = 0; p < pools.size(); ++p) generator.fill(recipe, counts, pools[p], rng.split(100 + p));
     return generator.take();
 }
 
