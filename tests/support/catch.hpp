@@ -16,6 +16,11 @@
 #include <string>
 #include <utility>
 
+namespace Catch {
+/// Version 2 keeps it in a namespace of its own.
+using Detail::Approx;
+}  // namespace Catch
+
 namespace Catch::Matchers {
 
 /// Version 3's name of what version 2 calls Contains.

@@ -1,0 +1,277 @@
+#pragma once
+
+#include <gpusched/fragmentation/fgd.hpp>
+#include <gpusched/fragmentation/running.hpp>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace gpusched::fragmentation {
+namespace detail {
+
+inline constexpr std::int64_t largest_weight = 100'000'000;  // keeps sums over a million nodes in 64 bits
+
+inline void validate(const Workload& workload) {
+    Problems problems;
+    if (workload.shapes.empty()) problems.add("workload has no shapes");
+    std::int64_t total = 0;
+    for (std::size_t i = 0; i < workload.shapes.size(); ++i) {
+        const auto& shape = workload.shapes[i];
+        const auto check = [&](const char* field, std::int64_t value, std::int64_t low, std::int64_t high) {
+            if (value < low || value > high)
+                problems.add("workload shape " + std::to_string(i) + ": " + field + " is " + std::to_string(value) +
+                             "; expected " + std::to_string(low) + " to " + std::to_string(high));
+        };
+        check("cpu_milli", shape.cpu_milli, 0, 1'000'000'000'000);
+        check("gpu_count", shape.gpu_count, 0, max_gpus_per_node);
+        check("gpu_share_milli", shape.gpu_share_milli, 1, whole_gpu_milli);
+        check("weight", shape.weight, 1, largest_weight);
+        if (shape.gpu_share_milli < whole_gpu_milli && shape.gpu_count != 1)
+            problems.add("workload shape " + std::to_string(i) + ": gpu_share_milli is " +
+                         std::to_string(shape.gpu_share_milli) + " with gpu_count " +
+                         std::to_string(shape.gpu_count) + "; a share goes with gpu_count 1");
+        total += std::clamp<std::int64_t>(shape.weight, 0, largest_weight);
+    }
+    if (total > largest_weight)
+        problems.add("workload weights add up to " + std::to_string(total) + "; expected at most " +
+                     std::to_string(largest_weight));
+    problems.throw_if_any();
+}
+
+inline std::size_t rank_of(const std::vector<std::int64_t>& ascending, std::int64_t value) noexcept {
+    return static_cast<std::size_t>(std::upper_bound(ascending.begin(), ascending.end(), value) - ascending.begin());
+}
+
+inline void sort_unique(std::vector<std::int64_t>& values) {
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+}  // namespace detail
+
+// Tables ---------------------------------------------------------------------------------------------------
+
+GPUSCHED_INLINE Fgd::Fgd(const Workload& workload, const Inventory& inventory, const FgdOptions& options)
+    : options_(options) {
+    detail::validate(workload);
+    total_weight_ = workload.total_weight();
+    const auto& shapes = workload.shapes;
+
+    std::vector<std::int64_t> shares;
+    for (const auto& shape : shapes) {
+        if (shape.gpu_count == 0) cpu_only_cpu_.push_back(shape.cpu_milli);
+        if (shape.gpu_share_milli < whole_gpu_milli) shares.push_back(shape.gpu_share_milli);
+    }
+    detail::sort_unique(shares);
+    detail::sort_unique(cpu_only_cpu_);
+    for (std::size_t milli = 0; milli < share_rank_.size(); ++milli)
+        share_rank_[milli] = static_cast<std::uint16_t>(detail::rank_of(shares, static_cast<std::int64_t>(milli)));
+    row_size_ = first_share + shares.size() + 1;
+
+    cpu_only_weights_.assign(cpu_only_cpu_.size() + 1, 0);
+    for (const auto& shape : shapes)
+        if (shape.gpu_count == 0) cpu_only_weights_[detail::rank_of(cpu_only_cpu_, shape.cpu_milli)] += shape.weight;
+    for (std::size_t r = 1; r < cpu_only_weights_.size(); ++r) cpu_only_weights_[r] += cpu_only_weights_[r - 1];
+
+    // Models that the same shapes accept share a view.
+    std::map<std::vector<std::size_t>, std::uint32_t> known;
+    for (std::size_t m = 0; m <= inventory.gpu_models.size(); ++m) {
+        std::vector<std::size_t> accepted;
+        for (std::size_t i = 0; i < shapes.size(); ++i) {
+            if (shapes[i].gpu_count == 0) continue;
+            const auto& models = shapes[i].gpu_models;
+            if (models.empty() || (m < inventory.gpu_models.size() &&
+                                   std::find(models.begin(), models.end(), inventory.gpu_models[m]) != models.end()))
+                accepted.push_back(i);
+        }
+        const auto [at, added] = known.try_emplace(accepted, static_cast<std::uint32_t>(views_.size()));
+        view_of_model_.push_back(at->second);
+        if (!added) continue;
+
+        auto& view = views_.emplace_back();
+        view.no_access = total_weight_ - cpu_only_weights_.back();
+        for (const auto i : accepted) {
+            view.cpu.push_back(shapes[i].cpu_milli);
+            view.no_access -= shapes[i].weight;
+        }
+        detail::sort_unique(view.cpu);
+        view.weights.assign((view.cpu.size() + 1) * row_size_, 0);
+        for (const auto i : accepted) {
+            const auto& shape = shapes[i];
+            const auto column =
+                shape.gpu_share_milli == whole_gpu_milli
+                    ? static_cast<std::size_t>(shape.gpu_count)
+                    : first_share + share_rank_[static_cast<std::size_t>(shape.gpu_share_milli)];
+            view.weights[detail::rank_of(view.cpu, shape.cpu_milli) * row_size_ + column] += shape.weight;
+        }
+        for (std::size_t r = 0; r <= view.cpu.size(); ++r) {
+            auto* const here = view.weights.data() + r * row_size_;
+            for (std::size_t c = 1; c < row_size_; ++c)
+                if (c != first_share) here[c] += here[c - 1];
+            if (r > 0)
+                for (std::size_t c = 0; c < row_size_; ++c) here[c] += view.weights[(r - 1) * row_size_ + c];
+        }
+    }
+}
+
+GPUSCHED_INLINE const std::int64_t* Fgd::row(const View& view, std::int64_t cpu_free_milli) const noexcept {
+    return view.weights.data() + detail::rank_of(view.cpu, cpu_free_milli) * row_size_;
+}
+
+// Evaluation -----------------------------------------------------------------------------------------------
+
+// Weighted thousandths that tasks of the row can use: a whole-GPU shape all idle GPUs if there are enough of them, a
+// fractional shape every GPU with enough left.
+GPUSCHED_INLINE std::int64_t Fgd::usable(const std::int64_t* row, std::span<const int> gpus) const noexcept {
+    std::int64_t sum = 0;
+    std::size_t idle = 0;
+    for (const int milli : gpus) {
+        sum += cell(row, milli);
+        idle += milli == whole_gpu_milli ? 1 : 0;
+    }
+    return sum + whole_gpu_milli * static_cast<std::int64_t>(idle) * row[idle];
+}
+
+GPUSCHED_INLINE Fgd::NodeGpus Fgd::read_gpus(const Cluster& cluster, NodeId node) const noexcept {
+    NodeGpus gpus;
+    gpus.count = cluster.gpu_count(node);
+    for (int g = 0; g < gpus.count; ++g) gpus.milli[static_cast<std::size_t>(g)] = cluster.gpu_free_milli(node, g);
+    return gpus;
+}
+
+GPUSCHED_INLINE std::int64_t Fgd::value(GpuModelId model, std::int64_t cpu_free_milli,
+                                        std::span<const int> gpu_free_milli) const noexcept {
+    std::int64_t idle = 0;
+    for (const int milli : gpu_free_milli) idle += milli;
+    return idle * total_weight_ - usable(row(view(model), cpu_free_milli), gpu_free_milli);
+}
+
+GPUSCHED_INLINE std::int64_t Fgd::state(const Cluster& cluster, NodeId node) const noexcept {
+    const auto& nodes = cluster.inventory().nodes;
+    if (!nodes.schedulable[index(node)] && !options_.include_cordoned) return 0;
+    const auto gpus = read_gpus(cluster, node);
+    return value(nodes.gpu_model[index(node)], cluster.cpu_free(node),
+                 {gpus.milli.data(), static_cast<std::size_t>(gpus.count)});
+}
+
+// Gradient -------------------------------------------------------------------------------------------------
+
+GPUSCHED_INLINE std::int64_t Fgd::delta(const Cluster& cluster, TaskId task, NodeId node,
+                                        GpuMask gpus) const noexcept {
+    const auto& inv = cluster.inventory();
+    const auto& seen = view(inv.nodes.gpu_model[index(node)]);
+    const auto state = read_gpus(cluster, node);
+    auto after = state;
+    const int share = inv.tasks.gpu_share_milli[index(task)];
+    std::int64_t taken = 0;
+    // An LP task takes lent capacity first, which is not idle to others.
+    const bool borrow = cluster.may_borrow(task);
+    for_each_gpu(gpus, [&](int g) {
+        auto& milli = after.milli[static_cast<std::size_t>(g)];
+        const int left = std::min(milli, cluster.gpu_free_milli(node, g, borrow) - share);
+        taken += milli - left;
+        milli = left;
+    });
+    const auto cpu = cluster.cpu_free(node);
+    const auto cpu_after = std::min(cpu, cluster.cpu_free(node, borrow) - inv.tasks.cpu_milli[index(task)]);
+    const auto count = static_cast<std::size_t>(state.count);
+    return usable(row(seen, cpu), {state.milli.data(), count}) -
+           usable(row(seen, cpu_after), {after.milli.data(), count}) - taken * total_weight_;
+}
+
+GPUSCHED_INLINE FgdChoice Fgd::best(const Cluster& cluster, TaskId task, NodeId node,
+                                    GpuMask candidates) const noexcept {
+    const auto& inv = cluster.inventory();
+    if (!cluster.is_fraction(task)) {
+        const auto gpus = lowest_gpus(candidates, inv.tasks.gpu_count[index(task)]);
+        return {gpus, delta(cluster, task, node, gpus)};
+    }
+    // All choices lead to the same free CPU; they differ in one GPU only.
+    const auto& seen = view(inv.nodes.gpu_model[index(node)]);
+    const auto state = read_gpus(cluster, node);
+    const std::span<const int> all{state.milli.data(), static_cast<std::size_t>(state.count)};
+    const bool borrow = cluster.may_borrow(task);
+    const int share = inv.tasks.gpu_share_milli[index(task)];
+    const auto cpu = cluster.cpu_free(node);
+    const auto* const row_after =
+        row(seen, std::min(cpu, cluster.cpu_free(node, borrow) - inv.tasks.cpu_milli[index(task)]));
+    const auto idle = static_cast<std::size_t>(std::count(all.begin(), all.end(), whole_gpu_milli));
+    const auto before = usable(row(seen, cpu), all);
+    const auto untouched = usable(row_after, all);
+    const auto one_idle_less =
+        idle == 0 ? 0
+                  : whole_gpu_milli * (static_cast<std::int64_t>(idle) * row_after[idle] -
+                                       (static_cast<std::int64_t>(idle) - 1) * row_after[idle - 1]);
+    FgdChoice best;
+    for_each_gpu(candidates, [&](int g) {
+        const int milli = state.milli[static_cast<std::size_t>(g)];
+        const int left = std::min(milli, cluster.gpu_free_milli(node, g, borrow) - share);
+        auto after = untouched - cell(row_after, milli) + cell(row_after, left);
+        if (milli == whole_gpu_milli && left < milli) after -= one_idle_less;
+        const auto change = before - after - (milli - left) * total_weight_;
+        if (best.gpus == 0 || change < best.delta) best = {gpu_bit(g), change};
+    });
+    return best;
+}
+
+// Classes --------------------------------------------------------------------------------------------------
+
+GPUSCHED_INLINE FgdClasses<std::int64_t> Fgd::classes(const Cluster& cluster, NodeId node) const noexcept {
+    const auto& nodes = cluster.inventory().nodes;
+    FgdClasses<std::int64_t> out;
+    if (!nodes.schedulable[index(node)] && !options_.include_cordoned) return out;
+    const auto gpus = read_gpus(cluster, node);
+    const std::span<const int> all{gpus.milli.data(), static_cast<std::size_t>(gpus.count)};
+    std::int64_t idle = 0;
+    std::size_t whole = 0, fullest = 0;
+    for (const int milli : all) {
+        idle += milli;
+        whole += milli == whole_gpu_milli ? 1 : 0;
+        fullest = std::max<std::size_t>(fullest, first_share + share_rank_[static_cast<std::size_t>(milli)]);
+    }
+    fullest = std::max(fullest, first_share);
+    const auto& seen = view(nodes.gpu_model[index(node)]);
+    const auto cpu = cluster.cpu_free(node);
+    const auto* const here = row(seen, cpu);
+    const auto* const any_cpu = seen.weights.data() + seen.cpu.size() * row_size_;
+    // Weights of the GPU shapes whose GPU demand is met, or whose CPU demand is.
+    const auto gpu_met = [&](const std::int64_t* r) { return r[whole] + r[fullest]; };
+    const auto all_gpu = [&](const std::int64_t* r) { return r[max_gpus_per_node] + r[row_size_ - 1]; };
+    const auto cpu_only_met = cpu_only_weights_[detail::rank_of(cpu_only_cpu_, cpu)];
+
+    out.satisfied = usable(here, all);
+    out.lack_gpu = idle * all_gpu(here) - out.satisfied;
+    out.lack_cpu = idle * (gpu_met(any_cpu) - gpu_met(here));
+    out.lack_both = idle * (all_gpu(any_cpu) - all_gpu(here)) - out.lack_cpu;
+    out.no_access = idle * seen.no_access;
+    out.cpu_only_satisfied = idle * cpu_only_met;
+    out.cpu_only_lack_cpu = idle * (cpu_only_weights_.back() - cpu_only_met);
+    return out;
+}
+
+GPUSCHED_INLINE double fgd(const Cluster& cluster, const Workload& workload, const FgdOptions& options) {
+    return evaluate(Fgd(workload, cluster.inventory(), options), cluster);
+}
+
+GPUSCHED_INLINE FgdBreakdown fgd_breakdown(const Cluster& cluster, const Workload& workload,
+                                           const FgdOptions& options) {
+    const Fgd metric(workload, cluster.inventory(), options);
+    FgdClasses<std::int64_t> sum;
+    for (const auto node : cluster.nodes()) {
+        const auto part = metric.classes(cluster, node);
+        sum.satisfied += part.satisfied;
+        sum.lack_gpu += part.lack_gpu;
+        sum.lack_cpu += part.lack_cpu;
+        sum.lack_both += part.lack_both;
+        sum.no_access += part.no_access;
+        sum.cpu_only_satisfied += part.cpu_only_satisfied;
+        sum.cpu_only_lack_cpu += part.cpu_only_lack_cpu;
+    }
+    return {metric.to_gpus(sum.satisfied),          metric.to_gpus(sum.lack_gpu),  metric.to_gpus(sum.lack_cpu),
+            metric.to_gpus(sum.lack_both),          metric.to_gpus(sum.no_access), metric.to_gpus(sum.cpu_only_satisfied),
+            metric.to_gpus(sum.cpu_only_lack_cpu)};
+}
+
+}  // namespace gpusched::fragmentation

@@ -1,0 +1,58 @@
+// Workload: which task shapes are expected, and how often; what expected fragmentation is measured against.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/model/spec.hpp>
+#include <gpusched/model/trace.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpusched::fragmentation {
+
+/// What a kind of task asks for, and how many tasks of the list are of that kind.
+struct WorkloadShape {
+    std::int64_t cpu_milli = 0;           ///< thousandths of a core, >= 0
+    std::int64_t gpu_count = 0;           ///< whole GPUs (0 .. 16), or 1 with a share below 1000
+    std::int64_t gpu_share_milli = 1000;  ///< thousandths of one GPU, 1 .. 1000
+    std::vector<std::string> gpu_models{};  ///< acceptable models; empty = any
+    std::int64_t weight = 1;              ///< >= 1; its popularity is weight / sum of weights
+    bool operator==(const WorkloadShape&) const = default;
+};
+
+/// A distribution over task shapes. The weights are whole numbers, so that every sum over nodes is exact.
+struct Workload {
+    std::vector<WorkloadShape> shapes{};
+    bool operator==(const Workload&) const = default;
+
+    [[nodiscard]] std::int64_t total_weight() const noexcept {
+        std::int64_t sum = 0;
+        for (const auto& shape : shapes) sum += shape.weight;
+        return sum;
+    }
+};
+
+struct WorkloadOptions {
+    int coverage_percent = 95;     ///< 1 .. 100: rare shapes are cut off once so many per cent of the tasks are covered
+    bool include_cpu_only = true;  ///< tasks without GPUs belong to the workload, as in the published numbers
+};
+
+/// The most frequent shapes of a task list, with their frequencies.
+///
+/// Weng et al. (USENIX ATC '23) measure fragmentation against the typical tasks of a cluster: the distinct shapes
+/// (CPU, GPUs, share, accepted models) by falling frequency until `coverage_percent` of the list is covered. Shapes
+/// of equal frequency come in ascending order (CPU, GPUs, share, models), so that the result does not depend on the
+/// order of the list. Models are sorted and named once each.
+///
+/// @throws InvalidInput when an option is out of range
+/// Complexity: O(n log n) in the number of tasks.
+[[nodiscard]] Workload typical_workload(std::span<const TaskSpec> tasks, const WorkloadOptions& options = {});
+[[nodiscard]] Workload typical_workload(const Trace& trace, const WorkloadOptions& options = {});
+
+}  // namespace gpusched::fragmentation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/fragmentation/impl/workload.ipp>
+#endif
