@@ -1,0 +1,14 @@
+// Everything in fragmentation/.
+#pragma once
+
+#include <gpusched/fragmentation/allocation_ratio.hpp>
+#include <gpusched/fragmentation/concepts.hpp>
+#include <gpusched/fragmentation/entropy.hpp>
+#include <gpusched/fragmentation/fgd.hpp>
+#include <gpusched/fragmentation/fragment_rate.hpp>
+#include <gpusched/fragmentation/largest_job.hpp>
+#include <gpusched/fragmentation/occupancy.hpp>
+#include <gpusched/fragmentation/report.hpp>
+#include <gpusched/fragmentation/running.hpp>
+#include <gpusched/fragmentation/switch_slots.hpp>
+#include <gpusched/fragmentation/workload.hpp>

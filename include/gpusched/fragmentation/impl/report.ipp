@@ -1,0 +1,90 @@
+#pragma once
+
+#include <gpusched/fragmentation/detail/node_groups.hpp>
+#include <gpusched/fragmentation/report.hpp>
+#include <gpusched/fragmentation/running.hpp>
+
+#include <algorithm>
+
+namespace gpusched::fragmentation {
+
+GPUSCHED_INLINE const char* to_string(GroupBy by) noexcept {
+    switch (by) {
+        case GroupBy::none: return "none";
+        case GroupBy::gpu_model: return "gpu_model";
+        case GroupBy::cluster: return "cluster";
+    }
+    return "unknown";
+}
+
+GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span<const Shape> shapes,
+                                           const ReportOptions& options)
+    : shapes_(shapes.begin(), shapes.end()) {
+    if (shapes.empty()) throw InvalidInput("shapes is empty; expected at least one");
+    for (const auto& shape : shapes) {
+        detail::check_range("shape gpus", shape.gpus, 1, gpusched::max_gpus_per_node);
+        detail::check_range("shape cpu_milli", shape.cpu_milli, 0, 1'000'000'000'000);
+    }
+    if (options.max_gpus_per_node)
+        detail::check_range("max_gpus_per_node", *options.max_gpus_per_node, 1, gpusched::max_gpus_per_node);
+
+    const auto top = detail::top_level(inventory);
+    const auto key = [&](NodeId node) -> std::size_t {
+        switch (options.by) {
+            case GroupBy::none: return 0;
+            case GroupBy::gpu_model: return detail::model_index(inventory, node);
+            case GroupBy::cluster: return index(inventory.domain(top, node));
+        }
+        return 0;
+    };
+    // Groups in ascending order of their key, whatever the order of the nodes.
+    const IdRange<NodeId> nodes(inventory.nodes.names.size());
+    std::vector<std::size_t> keys;
+    if (options.by == GroupBy::none) keys.push_back(0);
+    for (const auto node : nodes)
+        if (detail::counts(inventory.nodes, node, true, options.max_gpus_per_node)) keys.push_back(key(node));
+    std::sort(keys.begin(), keys.end());
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    for (const auto k : keys) {
+        std::string name;
+        if (options.by == GroupBy::gpu_model) name = detail::model_name(inventory, k);
+        if (options.by == GroupBy::cluster) name = inventory.domain_name(top, make_id<DomainId>(k));
+        for (const auto& shape : shapes_) rows_.push_back({.group = name, .shape = shape});
+    }
+    for (const auto node : nodes) {
+        const bool counted =
+            detail::counts(inventory.nodes, node, options.include_cordoned, options.max_gpus_per_node);
+        group_of_node_.push_back(
+            counted ? static_cast<std::uint32_t>(std::lower_bound(keys.begin(), keys.end(), key(node)) - keys.begin())
+                    : not_counted);
+    }
+}
+
+GPUSCHED_INLINE ReportMetric::State ReportMetric::state(const Cluster& cluster, NodeId node) const noexcept {
+    if (group_of_node_[index(node)] == not_counted) return {};
+    return {cluster.gpu_free_milli(node), cluster.cpu_free(node)};
+}
+
+GPUSCHED_INLINE void ReportMetric::add(Total& total, NodeId node, const State& state, int sign) const noexcept {
+    if (state.idle_milli == 0) return;
+    const auto idle = state.idle_milli;
+    const auto whole = idle / whole_gpu_milli * whole_gpu_milli;
+    auto* row = total.data() + group_of_node_[index(node)] * shapes_.size();
+    for (const auto& shape : shapes_) {
+        const std::int64_t asked = std::int64_t{whole_gpu_milli} * shape.gpus;
+        row->total_idle_milli += sign * idle;
+        if (state.cpu_milli < shape.cpu_milli)
+            row->insufficient_cpu_milli += sign * std::min(asked, idle);
+        else if (whole >= asked)
+            row->fractional_milli += sign * (idle - whole);
+        else
+            row->stranded_milli += sign * whole;
+        ++row;
+    }
+}
+
+GPUSCHED_INLINE Report report(const Cluster& cluster, std::span<const Shape> shapes, const ReportOptions& options) {
+    return evaluate(ReportMetric(cluster.inventory(), shapes, options), cluster);
+}
+
+}  // namespace gpusched::fragmentation

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <gpusched/fragmentation/detail/node_groups.hpp>
+#include <gpusched/fragmentation/detail/slot_sums.hpp>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace gpusched::fragmentation::detail {
+
+GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool include_cordoned,
+                                   std::optional<int> max_gpus_per_node, std::optional<int> gpus_per_pod,
+                                   int cores_per_gpu)
+    : cluster_level_(top_level(inventory)), switch_level_(level), gpus_per_pod_(gpus_per_pod),
+      cpu_milli_per_gpu_(std::int64_t{1000} * cores_per_gpu) {
+    check_range("cores_per_gpu", cores_per_gpu, 0, 1'000'000);
+    if (gpus_per_pod) check_range("gpus_per_pod", *gpus_per_pod, 1, gpusched::max_gpus_per_node);
+    if (max_gpus_per_node) check_range("max_gpus_per_node", *max_gpus_per_node, 1, gpusched::max_gpus_per_node);
+
+    const IdRange<NodeId> nodes(inventory.nodes.names.size());
+    std::vector<std::size_t> models;
+    for (const auto node : nodes)
+        if (counts(inventory.nodes, node, true, max_gpus_per_node)) models.push_back(model_index(inventory, node));
+    std::sort(models.begin(), models.end());
+    models.erase(std::unique(models.begin(), models.end()), models.end());
+    for (const auto model : models) rows_.push_back(model_name(inventory, model));
+    const auto all_together = rows_.size();
+    rows_.push_back("*");
+
+    std::map<std::tuple<std::size_t, bool, DomainId>, std::uint32_t> known;
+    const auto cell = [&](std::size_t row, bool within, DomainId domain) {
+        const auto [at, added] = known.try_emplace({row, within, domain}, static_cast<std::uint32_t>(cells_.size()));
+        if (added) cells_.push_back({row, within, domain});
+        return at->second;
+    };
+    for (const auto node : nodes) {
+        auto& mine = cells_of_node_.emplace_back();
+        counted_.push_back(counts(inventory.nodes, node, include_cordoned, max_gpus_per_node));
+        if (!counted_.back()) continue;
+        const auto row = static_cast<std::size_t>(
+            std::lower_bound(models.begin(), models.end(), model_index(inventory, node)) - models.begin());
+        const auto cluster = inventory.domain(cluster_level_, node);
+        const auto domain = inventory.domain(switch_level_, node);
+        mine = {cell(row, false, cluster), cell(row, true, domain), cell(all_together, false, cluster),
+                cell(all_together, true, domain)};
+    }
+}
+
+GPUSCHED_INLINE SlotSums::State SlotSums::state(const Cluster& cluster, NodeId node) const noexcept {
+    if (!counted_[index(node)]) return 0;
+    const auto cpu = std::max<std::int64_t>(0, cluster.cpu_free(node));
+    if (gpus_per_pod_) {
+        const std::int64_t g = *gpus_per_pod_;
+        auto pods = gpu_count(cluster.idle_gpus(node)) / g;
+        if (cpu_milli_per_gpu_ > 0) pods = std::min(pods, cpu / (g * cpu_milli_per_gpu_));
+        return pods * g;
+    }
+    // GPUs less the floor of what is requested on them; what has failed or is claimed counts as requested.
+    const auto slots = (cluster.gpu_free_milli(node) + whole_gpu_milli - 1) / whole_gpu_milli;
+    return cpu_milli_per_gpu_ > 0 ? std::min(slots, cpu / cpu_milli_per_gpu_) : slots;
+}
+
+}  // namespace gpusched::fragmentation::detail

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <gpusched/fragmentation/detail/node_groups.hpp>
+#include <gpusched/fragmentation/running.hpp>
+#include <gpusched/fragmentation/switch_slots.hpp>
+
+namespace gpusched::fragmentation {
+namespace detail {
+
+inline SlotSums slot_sums(const Inventory& inventory, const SlotOptions& options) {
+    check_range("gpus", options.gpus, 1, 100'000'000);
+    SlotSums sums(inventory, checked_level(inventory, options.level), options.include_cordoned,
+                  options.max_gpus_per_node, options.gpus_per_pod, options.cores_per_gpu);
+    if (options.gpus_per_pod && options.gpus % *options.gpus_per_pod != 0)
+        throw InvalidInput("gpus_per_pod is " + std::to_string(*options.gpus_per_pod) +
+                           "; expected a divisor of gpus, which is " + std::to_string(options.gpus));
+    return sums;
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE SlotMetric::SlotMetric(const Inventory& inventory, const SlotOptions& options)
+    : sums_(detail::slot_sums(inventory, options)), gpus_(options.gpus) {}
+
+GPUSCHED_INLINE std::vector<SlotRow> SlotMetric::result(const Total& total) const {
+    std::vector<SlotRow> rows;
+    for (const auto& name : sums_.rows()) rows.push_back({.gpu_model = name});
+    for (std::size_t c = 0; c < total.size(); ++c) {
+        const auto& cell = sums_.cells()[c];
+        auto& row = rows[cell.row];
+        (cell.within ? row.within : row.across) += total[c] / gpus_;
+    }
+    return rows;
+}
+
+GPUSCHED_INLINE std::vector<SlotRow> switch_slots(const Cluster& cluster, const SlotOptions& options) {
+    return evaluate(SlotMetric(cluster.inventory(), options), cluster);
+}
+
+}  // namespace gpusched::fragmentation

@@ -1,0 +1,65 @@
+// The largest job that could start now, with and without the wish to stay under one switch.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/fragmentation/detail/slot_sums.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpusched::fragmentation {
+
+struct LargestJobOptions {
+    int gpus_per_pod = 1;           ///< 1 .. 16: the job consists of pods of that many whole GPUs
+    int cores_per_gpu = 12;         ///< >= 0; 0 = CPU does not matter
+    std::optional<Level> level{};   ///< level of the switches; none = the deepest that is known
+    bool include_cordoned = false;  ///< GPUs of cordoned nodes count as idle too
+};
+
+/// The largest job on the idle GPUs of one model, and where it fits.
+struct LargestJobRow {
+    std::string gpu_model{};  ///< "*" = all models together; empty = nodes that name no model
+    std::int64_t across = 0;  ///< GPUs of the largest job that may use all of a cluster (top network domain)
+    std::int64_t within = 0;  ///< GPUs of the largest job under one switch
+    std::string cluster{};    ///< where `across` fits; empty when it is 0
+    std::string domain{};     ///< the switch under which `within` fits; empty when it is 0
+    bool operator==(const LargestJobRow&) const = default;
+};
+
+/// The most GPUs that one job of equal pods could get now, per GPU model.
+///
+/// A pod needs `gpus_per_pod` entirely idle GPUs of one node and `cores_per_gpu` cores for each. Idle is what a task
+/// without spot (LP) rights could take now: failed GPUs, Standby claims and cordoned nodes are not idle. A node of
+/// unknown position is a domain of its own. Among equally good domains the first in input order is named.
+///
+/// @return one row per GPU model in order of first appearance, then "*"
+/// @throws InvalidInput when an option is out of range
+/// Complexity: O(nodes log nodes).
+[[nodiscard]] std::vector<LargestJobRow> largest_job(const Cluster& cluster, const LargestJobOptions& options = {});
+
+/// The same as a node metric, to be kept up to date by `Running` (running.hpp). O(1) per changed node, O(switches)
+/// per result. The inventory must outlive it.
+class LargestJobMetric {
+  public:
+    explicit LargestJobMetric(const Inventory& inventory, const LargestJobOptions& options = {});
+
+    using State = detail::SlotSums::State;
+    using Total = detail::SlotSums::Total;
+    [[nodiscard]] State state(const Cluster& cluster, NodeId node) const noexcept { return sums_.state(cluster, node); }
+    [[nodiscard]] Total zero() const { return sums_.zero(); }
+    void add(Total& total, NodeId node, State slots, int sign) const noexcept { sums_.add(total, node, slots, sign); }
+    [[nodiscard]] std::vector<LargestJobRow> result(const Total& total) const;
+
+  private:
+    detail::SlotSums sums_;
+    const Inventory* inventory_;
+};
+
+}  // namespace gpusched::fragmentation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/fragmentation/impl/largest_job.ipp>
+#endif

@@ -1,0 +1,49 @@
+// How many GPU nodes are empty, partly used and full.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <cstdint>
+
+namespace gpusched::fragmentation {
+
+struct OccupancyOptions {
+    bool include_cordoned = false;  ///< cordoned nodes count too
+};
+
+/// Nodes with GPUs, by what runs on them. Daemons do not make a node occupied.
+struct Occupancy {
+    std::int64_t empty = 0;               ///< no task
+    std::int64_t not_fully_occupied = 0;  ///< at least one task and at least one entirely idle GPU
+    std::int64_t fully_occupied = 0;      ///< at least one task and no idle GPU
+    bool operator==(const Occupancy&) const = default;
+
+    [[nodiscard]] std::int64_t nodes() const noexcept { return empty + not_fully_occupied + fully_occupied; }
+};
+
+/// Counts empty, not fully occupied and fully occupied nodes; the second is what the ASI paper's consolidation
+/// reduces (section 4.1). Failed GPUs, Standby claims and cordoned nodes are not idle. Complexity: O(nodes).
+[[nodiscard]] Occupancy occupancy(const Cluster& cluster, const OccupancyOptions& options = {});
+
+/// The same as a node metric, to be kept up to date by `Running` (running.hpp). O(1) per changed node.
+class OccupancyMetric {
+  public:
+    explicit OccupancyMetric(const OccupancyOptions& options = {}) : options_(options) {}
+
+    using State = Occupancy;
+    using Total = Occupancy;
+    [[nodiscard]] State state(const Cluster& cluster, NodeId node) const noexcept;
+    [[nodiscard]] static Total zero() noexcept { return {}; }
+    static void add(Total& total, NodeId node, const State& state, int sign) noexcept;
+    [[nodiscard]] static Occupancy result(const Total& total) noexcept { return total; }
+
+  private:
+    OccupancyOptions options_;
+};
+
+}  // namespace gpusched::fragmentation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/fragmentation/impl/occupancy.ipp>
+#endif

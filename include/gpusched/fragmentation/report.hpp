@@ -1,0 +1,113 @@
+// Why idle GPUs cannot be allocated: the causes of fragmentation per request shape.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpusched::fragmentation {
+
+/// A request of one node: whole GPUs, and CPU in thousandths of a core.
+struct Shape {
+    int gpus = 1;                ///< 1 .. 16
+    std::int64_t cpu_milli = 0;  ///< >= 0
+    bool operator==(const Shape&) const = default;
+};
+
+/// The request shapes of the ASI paper's Fig. 13: 1G8C, 1G12C, 4G32C, 4G48C, 4G64C, 8G64C, 8G96C, 8G128C.
+inline constexpr std::array<Shape, 8> asi_shapes{{
+    {1, 8000}, {1, 12000}, {4, 32000}, {4, 48000}, {4, 64000}, {8, 64000}, {8, 96000}, {8, 128000}}};
+
+/// What a report has one set of rows for.
+enum class GroupBy : std::uint8_t {
+    none,       ///< all nodes together
+    gpu_model,  ///< in order of first appearance; nodes without a model last, under an empty name
+    cluster,    ///< domains of the top network level; a node of unknown position under its own name
+};
+/// The enumerator's name.
+[[nodiscard]] const char* to_string(GroupBy by) noexcept;
+
+struct ReportOptions {
+    std::optional<int> max_gpus_per_node{};  ///< leave out nodes with more GPUs (the paper's figure: 8); none = all
+    GroupBy by = GroupBy::none;
+    bool include_cordoned = false;           ///< GPUs of cordoned nodes count as idle too
+};
+
+/// One shape in one group of nodes. Exact counts in thousandths of a GPU; the functions give GPUs and percentages
+/// of the group's idle GPUs (0 where nothing is idle).
+struct ReportRow {
+    std::string group{};  ///< GPU model or cluster; empty when all nodes are together
+    Shape shape{};
+    std::int64_t fractional_milli = 0;
+    std::int64_t stranded_milli = 0;
+    std::int64_t insufficient_cpu_milli = 0;
+    std::int64_t total_idle_milli = 0;
+    bool operator==(const ReportRow&) const = default;
+
+    [[nodiscard]] double fractional() const noexcept { return static_cast<double>(fractional_milli) / 1000; }
+    [[nodiscard]] double stranded() const noexcept { return static_cast<double>(stranded_milli) / 1000; }
+    [[nodiscard]] double insufficient_cpu() const noexcept { return static_cast<double>(insufficient_cpu_milli) / 1000; }
+    [[nodiscard]] double total_idle() const noexcept { return static_cast<double>(total_idle_milli) / 1000; }
+    [[nodiscard]] double fractional_pct() const noexcept { return percent(fractional_milli); }
+    [[nodiscard]] double stranded_pct() const noexcept { return percent(stranded_milli); }
+    [[nodiscard]] double insufficient_cpu_pct() const noexcept { return percent(insufficient_cpu_milli); }
+
+  private:
+    [[nodiscard]] double percent(std::int64_t milli) const noexcept {
+        return total_idle_milli == 0 ? 0.0 : 100.0 * static_cast<double>(milli) / static_cast<double>(total_idle_milli);
+    }
+};
+
+/// The rows of the first group in the order of the shapes, then those of the next.
+using Report = std::vector<ReportRow>;
+
+/// How many idle GPUs a request of each shape cannot use, and why.
+///
+/// These are the definitions behind Fig. 13 of the ASI paper (section 4.1). With a node's idle GPU quantity `idle`,
+/// `w` = floor(idle), idle cores `cpus`, and a request of g GPUs and c cores, a node counts under
+///   fractional:        idle - w  if cpus >= c, w >= g and idle > w
+///   stranded:          w         if cpus >= c and 0 < w < g
+///   insufficient CPU:  g         if cpus < c and idle >= g;   idle  if cpus < c and 0 < idle < g
+/// Idle is what a task without spot (LP) rights could take now: failed GPUs, Standby claims and cordoned nodes are
+/// not idle. `idle` is a sum over GPUs, as in the paper: two half-used GPUs make w = 1.
+///
+/// @param shapes at least one; each gets a row per group
+/// @throws InvalidInput when a shape or an option is out of range
+/// Complexity: O(nodes x (GPUs + shapes)).
+[[nodiscard]] Report report(const Cluster& cluster, std::span<const Shape> shapes = asi_shapes,
+                            const ReportOptions& options = {});
+
+/// The same as a node metric, to be kept up to date by `Running` (running.hpp). O(shapes) per changed node.
+class ReportMetric {
+  public:
+    ReportMetric(const Inventory& inventory, std::span<const Shape> shapes, const ReportOptions& options = {});
+
+    struct State {
+        std::int64_t idle_milli = 0;
+        std::int64_t cpu_milli = 0;
+        bool operator==(const State&) const = default;
+    };
+    using Total = Report;
+    [[nodiscard]] State state(const Cluster& cluster, NodeId node) const noexcept;
+    [[nodiscard]] Total zero() const { return rows_; }
+    void add(Total& total, NodeId node, const State& state, int sign) const noexcept;
+    [[nodiscard]] static Report result(const Total& total) { return total; }
+
+  private:
+    std::vector<Shape> shapes_;
+    std::vector<std::uint32_t> group_of_node_;  // not_counted = left out
+    Report rows_;                               // empty rows, [group][shape]
+    static constexpr std::uint32_t not_counted = 0xFFFFFFFFu;
+};
+
+}  // namespace gpusched::fragmentation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/fragmentation/impl/report.ipp>
+#endif

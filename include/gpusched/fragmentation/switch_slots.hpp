@@ -1,0 +1,72 @@
+// How many large jobs could start now, with and without the wish to stay under one switch.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/fragmentation/detail/slot_sums.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpusched::fragmentation {
+
+struct SlotOptions {
+    int gpus = 128;                          ///< GPUs of one job, >= 1
+    int cores_per_gpu = 12;                  ///< >= 0; 0 = CPU does not matter
+    std::optional<Level> level{};            ///< level of the switches; none = the deepest that is known
+    std::optional<int> gpus_per_pod{};       ///< 1 .. 16, a divisor of `gpus`; none = the paper's estimate
+    std::optional<int> max_gpus_per_node{};  ///< leave out nodes with more GPUs; none = all
+    bool include_cordoned = false;           ///< GPUs of cordoned nodes count as idle too
+};
+
+/// Jobs that could be fulfilled on the idle GPUs of one model.
+struct SlotRow {
+    std::string gpu_model{};  ///< "*" = all models together; empty = nodes that name no model
+    std::int64_t across = 0;  ///< a job may use all of a cluster (top network domain)
+    std::int64_t within = 0;  ///< a job must stay under one switch
+    bool operator==(const SlotRow&) const = default;
+
+    /// Jobs lost to the network topology.
+    [[nodiscard]] std::int64_t loss() const noexcept { return across - within; }
+};
+
+/// The fourth cause of fragmentation, network topology (ASI paper, section 4.1 and Fig. 14).
+///
+/// A node offers slots: GPUs that a pod of the job could use. A cluster, or a switch, fulfils floor(slots / `gpus`)
+/// jobs; each row adds them up. Without `gpus_per_pod` slots are the paper's estimate,
+///   min(max(GPUs - floor(GPUs requested on the node), 0), max(floor(idle cores / cores_per_gpu), 0)),
+/// where a GPU of which a part is left counts as a whole one. With `gpus_per_pod` = g they are exact: g times the
+/// number of pods of g entirely idle GPUs and g x cores_per_gpu cores that fit on the node.
+/// Idle is what a task without spot (LP) rights could take now: failed GPUs, Standby claims and cordoned nodes are
+/// not idle. A node of unknown position is a domain of its own.
+///
+/// @return one row per GPU model in order of first appearance, then "*"
+/// @throws InvalidInput when an option is out of range
+/// Complexity: O(nodes log nodes).
+[[nodiscard]] std::vector<SlotRow> switch_slots(const Cluster& cluster, const SlotOptions& options = {});
+
+/// The same as a node metric, to be kept up to date by `Running` (running.hpp). O(1) per changed node, O(switches)
+/// per result.
+class SlotMetric {
+  public:
+    explicit SlotMetric(const Inventory& inventory, const SlotOptions& options = {});
+
+    using State = detail::SlotSums::State;
+    using Total = detail::SlotSums::Total;
+    [[nodiscard]] State state(const Cluster& cluster, NodeId node) const noexcept { return sums_.state(cluster, node); }
+    [[nodiscard]] Total zero() const { return sums_.zero(); }
+    void add(Total& total, NodeId node, State slots, int sign) const noexcept { sums_.add(total, node, slots, sign); }
+    [[nodiscard]] std::vector<SlotRow> result(const Total& total) const;
+
+  private:
+    detail::SlotSums sums_;
+    std::int64_t gpus_;
+};
+
+}  // namespace gpusched::fragmentation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/fragmentation/impl/switch_slots.ipp>
+#endif

@@ -1,0 +1,1 @@
+#include <gpusched/fragmentation/impl/fragment_rate.ipp>

@@ -1,0 +1,1 @@
+#include <gpusched/fragmentation/impl/report.ipp>
