@@ -29,15 +29,18 @@ concept NodeOrder = requires(const P& policy, const Cluster& cluster, NodeId nod
 };
 
 /// In which order the destinations of a group are offered. `visit` calls `offer(NodeId)` until that returns true,
-/// and returns whether it did. It may leave out nodes that cannot hold the task, and must not offer one twice.
+/// and returns whether it did; it may leave out nodes that cannot hold the task now. `visit_full` does the same for
+/// nodes that might hold it once some of their tasks have left.
 template <class P>
 concept DestinationRanking =
     requires(const P& policy, const Cluster& cluster, const detail::FreeIndex& index, TaskId task) {
         { policy.visit(cluster, index, task, [](NodeId) { return true; }) } -> std::same_as<bool>;
+        { policy.visit_full(cluster, index, task, [](NodeId) { return true; }) } -> std::same_as<bool>;
     };
 
 /// Which tasks must leave `node` so that `task` fits: fills `victims` from `movable` (those that may leave), in the
-/// order in which they are to be re-placed; false when nothing helps.
+/// order in which they are to be re-placed; false when nothing helps. Optional: `may_skip_victims`, a static constant;
+/// where true, victims that find no place stay, and the task is tried after each that does.
 template <class P>
 concept EjectionRule = requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node,
                                 std::span<const TaskId> movable, std::vector<TaskId>& victims) {

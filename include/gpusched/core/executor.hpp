@@ -79,6 +79,8 @@ class ExecutorRef {
         SerialExecutor{}.run(count, task);
     }
     [[nodiscard]] std::size_t concurrency() const { return object_ != nullptr ? concurrency_(object_) : 1; }
+    /// True if it refers to an executor, false if it is the default.
+    [[nodiscard]] bool is_set() const noexcept { return object_ != nullptr; }
 
   private:
     void* object_ = nullptr;

@@ -1,0 +1,19 @@
+// Acceptance: whether vacating a node is worth the moves it takes.
+#pragma once
+
+#include <gpusched/consolidation/concepts.hpp>
+
+namespace gpusched::consolidation {
+
+/// Every node that can be vacated is.
+struct AcceptAll {
+    bool operator()(const ChainSet&) const noexcept { return true; }
+};
+
+/// At most `moves` moves for one node.
+struct AtMostMoves {
+    std::int64_t moves = 8;
+    bool operator()(const ChainSet& chains) const noexcept { return chains.moves <= moves; }
+};
+
+}  // namespace gpusched::consolidation

@@ -1,0 +1,191 @@
+// ChainSearch: vacates nodes of one group by ejection chains, on a private copy of the cluster.
+#pragma once
+
+#include <gpusched/consolidation/concepts.hpp>
+#include <gpusched/consolidation/detail/failed_requests.hpp>
+#include <gpusched/consolidation/detail/joiner.hpp>
+#include <gpusched/consolidation/detail/pick_gpus.hpp>
+#include <gpusched/consolidation/result.hpp>
+#include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/core/budget.hpp>
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+namespace gpusched::consolidation::detail {
+
+/// What a search works on: its own copy of the snapshot and the indices over it.
+struct Workspace {
+    Workspace(const Cluster& snapshot, const Scope& s) : cluster(snapshot), scope(s), index(cluster), on_stack(cluster.node_count()) {}
+    Workspace(const Workspace&) = delete;
+    Workspace& operator=(const Workspace&) = delete;
+
+    Cluster cluster;
+    const Scope& scope;
+    FreeIndex index;
+    std::vector<std::uint8_t> on_stack;  // nodes that a chain under construction runs through
+    FailedRequests failed;
+    std::size_t applied = 0;  // how many of the joined steps the cluster has seen
+};
+
+/// The recursive search of one group. Nothing is ever lifted off its old node before its new place is found, so that
+/// the steps, one by one, are a valid order of make-before-break moves.
+template <class Policies>
+class ChainSearch {
+  public:
+    ChainSearch(Workspace& work, const Policies& policies, int depth, Budget& budget, Statistics& stats)
+        : work_(work), cluster_(work.cluster), policies_(policies), depth_(depth), budget_(budget), stats_(stats) {}
+
+    /// Tries every node of `group` once; leaves the workspace's cluster with all successful moves made.
+    std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated) {
+        work_.index.reset(group, work_.scope);
+        work_.failed.clear();
+        std::vector<std::pair<std::int64_t, NodeId>> order;
+        for (const auto node : group) {
+            if (vacated[index(node)]) work_.index.close(node);
+            else if (work_.scope.may_vacate[index(node)])
+                order.emplace_back(static_cast<std::int64_t>(policies_.node_order(cluster_, node)), node);
+        }
+        std::sort(order.begin(), order.end());
+        std::vector<Vacated> found;
+        for (const auto& [key, node] : order) {
+            if (budget_.exhausted()) break;
+            if (vacate(node)) found.push_back(take(node));
+        }
+        return found;
+    }
+
+  private:
+    bool vacate(NodeId node) {
+        ++stats_.nodes_tried;
+        const auto& t = cluster_.inventory().tasks;
+        std::vector<TaskId> tasks;
+        for (const auto task : cluster_.tasks_on(node))
+            if (!t.daemon[index(task)]) tasks.push_back(task);
+        std::sort(tasks.begin(), tasks.end(), [&](TaskId a, TaskId b) {  // hardest first: most attempts fail early
+            return std::tuple(-cluster_.gpu_milli(a), -t.cpu_milli[index(a)], a) <
+                   std::tuple(-cluster_.gpu_milli(b), -t.cpu_milli[index(b)], b);
+        });
+        work_.index.close(node);
+        work_.on_stack[index(node)] = 1;
+        const bool all = std::all_of(tasks.begin(), tasks.end(), [&](TaskId task) { return eject(task, depth_); });
+        work_.on_stack[index(node)] = 0;
+        if (all && policies_.acceptance(describe(node))) return true;
+        undo_to(0);
+        work_.index.open(node);
+        return false;
+    }
+
+    // Finds a place for a task, moving others out of its way where need be; changes nothing if there is none.
+    bool eject(TaskId task, int depth) {
+        ++stats_.eject_calls;
+        if (work_.failed.dominates(cluster_, task, depth)) {
+            ++stats_.requests_dominated;
+            return false;
+        }
+        if (policies_.destinations.visit(cluster_, work_.index, task, [&](NodeId node) { return place(task, node); }))
+            return true;
+        if (depth > 1) {
+            const auto first = candidates_.size();
+            policies_.destinations.visit_full(cluster_, work_.index, task, [&](NodeId node) {
+                candidates_.push_back(node);
+                return false;
+            });
+            bool done = false;
+            for (auto i = first; i < candidates_.size() && !done; ++i) {
+                if ((i - first) % 64 == 63 && budget_.exhausted()) break;
+                done = make_room(task, candidates_[i], depth);
+            }
+            candidates_.resize(first);
+            if (done) return true;
+        }
+        if (!budget_.exhausted()) work_.failed.add(cluster_, task, depth);
+        return false;
+    }
+
+    bool place(TaskId task, NodeId node) {
+        ++stats_.destinations_scanned;
+        if (work_.on_stack[index(node)] || find_obstacle(cluster_, task, node) != Obstacle::none) return false;
+        const auto gpus = pick_gpus(cluster_, task, node);
+        if (!gpus) return false;
+        const auto from = cluster_.node_of(task);
+        cluster_.assign(task, node, *gpus);
+        work_.index.refresh(from);
+        work_.index.refresh(node);
+        steps_.push_back({task, from, node, *gpus, 0});
+        return true;
+    }
+
+    // Moves tasks off `node` until `task` fits there.
+    bool make_room(TaskId task, NodeId node, int depth) {
+        ++stats_.destinations_scanned;
+        const auto& inv = cluster_.inventory();
+        if (work_.on_stack[index(node)]) return false;
+        if (!inv.eligible(inv.tasks.requirement[index(task)], inv.nodes.node_class[index(node)])) return false;
+        if (find_group_obstacle(cluster_, task, node) != Obstacle::none) return false;
+        auto& level = levels_[static_cast<std::size_t>(depth)];
+        level.movable.clear();
+        for (const auto other : cluster_.tasks_on(node))
+            if (work_.scope.movable[index(other)] && !work_.failed.dominates(cluster_, other, depth - 1))
+                level.movable.push_back(other);
+        if (level.movable.empty() || !policies_.ejection(cluster_, task, node, level.movable, level.victims)) return false;
+        const auto mark = steps_.size();
+        work_.on_stack[index(node)] = 1;
+        bool fits = false;
+        for (std::size_t v = 0; v < level.victims.size(); ++v) {
+            // The node must never run empty: nothing moves onto an empty node.
+            const bool placed = cluster_.occupants(node) > 1 && eject(level.victims[v], depth - 1);
+            if constexpr (requires { policies_.ejection.may_skip_victims; }) {
+                if (!placed) continue;
+            } else if (!placed) {
+                break;
+            }
+            if (find_obstacle(cluster_, task, node) == Obstacle::none) {
+                fits = true;
+                break;
+            }
+        }
+        work_.on_stack[index(node)] = 0;
+        if (fits && place(task, node)) return true;
+        undo_to(mark);
+        return false;
+    }
+
+    void undo_to(std::size_t mark) {
+        while (steps_.size() > mark) {
+            const auto step = steps_.back();
+            steps_.pop_back();
+            cluster_.undo();
+            work_.index.refresh(step.to);
+            work_.index.refresh(step.from);
+        }
+    }
+
+    ChainSet describe(NodeId node) const {
+        ChainSet set{node, static_cast<std::int64_t>(policies_.weight(cluster_, node)),
+                     static_cast<std::int64_t>(steps_.size()), 0};
+        for (const auto& step : steps_) set.cost += cluster_.inventory().tasks.move_cost[index(step.task)];
+        return set;
+    }
+    Vacated take(NodeId node) {
+        Vacated vacated{describe(node), std::move(steps_)};
+        steps_.clear();
+        return vacated;
+    }
+
+    Workspace& work_;
+    Cluster& cluster_;
+    const Policies& policies_;
+    int depth_;
+    Budget& budget_;
+    Statistics& stats_;
+    struct Level {
+        std::vector<TaskId> movable, victims;
+    };
+    std::array<Level, 17> levels_;
+    std::vector<NodeId> candidates_;
+    std::vector<Step> steps_;  // since the last vacated node
+};
+
+}  // namespace gpusched::consolidation::detail

@@ -1,0 +1,193 @@
+// FreeIndex: the nodes of one group that may receive tasks, ordered by what is free on them.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/consolidation/detail/scope.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace gpusched::consolidation::detail {
+
+/// Doubly linked lists of nodes, one per key, and a bitmap that finds the next key with a node. O(1) per change.
+class BucketLists {
+  public:
+    BucketLists(std::size_t nodes, std::uint32_t keys)
+        : links_(nodes), head_(keys, end_mark), used_((keys + 63) / 64) {}
+
+    [[nodiscard]] bool contains(NodeId node) const noexcept { return links_[index(node)].key != end_mark; }
+
+    void insert(NodeId node, std::uint32_t key) {
+        auto& link = links_[index(node)];
+        link = {key, head_[key], end_mark};
+        if (link.next != end_mark) links_[link.next].previous = static_cast<std::uint32_t>(index(node));
+        head_[key] = static_cast<std::uint32_t>(index(node));
+        used_[key / 64] |= std::uint64_t{1} << key % 64;
+    }
+    void erase(NodeId node) {
+        auto& link = links_[index(node)];
+        (link.previous == end_mark ? head_[link.key] : links_[link.previous].next) = link.next;
+        if (link.next != end_mark) links_[link.next].previous = link.previous;
+        if (head_[link.key] == end_mark) used_[link.key / 64] &= ~(std::uint64_t{1} << link.key % 64);
+        link.key = end_mark;
+    }
+    void move(NodeId node, std::uint32_t key) {
+        if (links_[index(node)].key == key) return;
+        if (contains(node)) erase(node);
+        insert(node, key);
+    }
+
+    /// Calls `offer(NodeId)` for the nodes with keys low .. high - 1, ascending, until it returns true.
+    template <class Offer>
+    bool visit(std::uint32_t low, std::uint32_t high, Offer&& offer) const {
+        for (auto key = next(low, high); key < high; key = next(key + 1, high))
+            for (auto at = head_[key]; at != end_mark; at = links_[at].next)
+                if (offer(make_id<NodeId>(at))) return true;
+        return false;
+    }
+    /// The smallest key of low .. high - 1 that holds a node, or `high`.
+    [[nodiscard]] std::uint32_t next(std::uint32_t low, std::uint32_t high) const noexcept {
+        if (low >= high) return high;
+        auto word = low / 64;
+        auto bits = used_[word] & (~std::uint64_t{0} << low % 64);
+        while (bits == 0) {
+            if (++word * 64 >= high) return high;
+            bits = used_[word];
+        }
+        return std::min(high, word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits)));
+    }
+    /// The largest key of low .. high - 1 that holds a node, or `high`.
+    [[nodiscard]] std::uint32_t last(std::uint32_t low, std::uint32_t high) const noexcept {
+        if (low >= high) return high;
+        auto word = (high - 1) / 64;
+        auto bits = used_[word] & (~std::uint64_t{0} >> (63 - (high - 1) % 64));
+        while (bits == 0) {
+            if (word == low / 64) return high;
+            bits = used_[--word];
+        }
+        const auto key = word * 64 + 63 - static_cast<std::uint32_t>(std::countl_zero(bits));
+        return key >= low ? key : high;
+    }
+
+  private:
+    static constexpr std::uint32_t end_mark = 0xFFFFFFFFu;
+    struct Link {
+        std::uint32_t key = end_mark, next = end_mark, previous = end_mark;
+    };
+    std::vector<Link> links_;
+    std::vector<std::uint32_t> head_;
+    std::vector<std::uint64_t> used_;
+};
+
+/// Finds nodes by idle GPUs and free cores, tightest first, and by what is left of partly used GPUs.
+///
+/// Two tiers: nodes that can never be vacated, and the rest. Keys are what an LP task could take (lent capacity
+/// included), so that no node that could hold a task is ever left out; the caller checks each one that is offered.
+class FreeIndex {
+  public:
+    static constexpr int tiers = 2;
+
+    explicit FreeIndex(const Cluster& cluster)
+        : cluster_(&cluster),
+          whole_(cluster.node_count(), tiers * gpu_steps * cpu_steps),
+          partial_(cluster.node_count(), tiers * share_steps) {
+        std::int64_t most_cpu = 0;
+        for (const auto node : cluster.nodes()) most_cpu = std::max(most_cpu, cluster.inventory().nodes.cpu_milli[index(node)]);
+        cpu_step_ = most_cpu / (cpu_steps - 1) + 1;
+        if (cpu_step_ < 1000 && most_cpu < 1000 * (cpu_steps - 1)) cpu_step_ = 1000;  // whole cores where they fit
+    }
+
+    /// Indexes a new group; the former group's nodes are forgotten.
+    void reset(std::span<const NodeId> group, const Scope& scope) {
+        for (const auto node : receivers_) close(node);
+        receivers_.clear();
+        scope_ = &scope;
+        for (const auto node : group)
+            if (scope.may_receive[index(node)]) {
+                receivers_.push_back(node);
+                open(node);
+            }
+    }
+    /// All nodes of the group that may receive, in group order, closed ones included.
+    [[nodiscard]] std::span<const NodeId> receivers() const noexcept { return receivers_; }
+    [[nodiscard]] bool is_open(NodeId node) const noexcept { return whole_.contains(node); }
+
+    /// Takes a node out: nothing is to move there any more.
+    void close(NodeId node) {
+        if (!is_open(node)) return;
+        whole_.erase(node);
+        if (partial_.contains(node)) partial_.erase(node);
+    }
+    void open(NodeId node) {
+        if (!scope_->may_receive[index(node)]) return;
+        whole_.insert(node, 0);
+        refresh(node);
+    }
+    /// To be called after every change on a node.
+    void refresh(NodeId node) {
+        if (!is_open(node)) return;
+        const auto tier = static_cast<std::uint32_t>(scope_->may_vacate[index(node)]);
+        const auto idle = cluster_->idle_gpus(node, true);
+        whole_.move(node, whole_key(tier, gpu_count(idle), cluster_->cpu_free(node, true)));
+        int most = 0;
+        for_each_gpu(static_cast<GpuMask>(cluster_->healthy_gpus(node) & ~idle),
+                     [&](int g) { most = std::max(most, cluster_->gpu_free_milli(node, g, true)); });
+        if (most > 0)
+            partial_.move(node, tier * share_steps + static_cast<std::uint32_t>(most));
+        else if (partial_.contains(node))
+            partial_.erase(node);
+    }
+
+    /// Nodes of a tier with at least `idle` idle GPUs and `cpu_milli` free: fewest idle GPUs first, then fewest cores.
+    template <class Offer>
+    bool visit_whole(int tier, int idle, std::int64_t cpu_milli, Offer&& offer) const {
+        for (int g = idle; g <= max_gpus_per_node; ++g)
+            if (visit_bucket(tier, g, cpu_milli, offer)) return true;
+        return false;
+    }
+    /// Nodes of a tier with exactly `idle` idle GPUs and at least `cpu_milli` free, fewest cores first.
+    template <class Offer>
+    bool visit_bucket(int tier, int idle, std::int64_t cpu_milli, Offer&& offer) const {
+        const auto t = static_cast<std::uint32_t>(tier);
+        return whole_.visit(whole_key(t, idle, cpu_milli), whole_key(t, idle + 1, 0), offer);
+    }
+    /// Nodes of a tier with at least `share_milli` left on a partly used GPU, least first.
+    template <class Offer>
+    bool visit_partial(int tier, int share_milli, Offer&& offer) const {
+        const auto t = static_cast<std::uint32_t>(tier);
+        return partial_.visit(t * share_steps + static_cast<std::uint32_t>(share_milli), (t + 1) * share_steps, offer);
+    }
+    /// False only if no open node has the GPUs and the cores at once.
+    [[nodiscard]] bool may_fit(int idle, std::int64_t cpu_milli) const noexcept {
+        for (std::uint32_t t = 0; t < tiers; ++t)
+            for (int g = idle; g <= max_gpus_per_node; ++g)
+                if (const auto end = whole_key(t, g + 1, 0); whole_.next(whole_key(t, g, cpu_milli), end) < end) return true;
+        return false;
+    }
+    [[nodiscard]] bool may_fit_partial(int share_milli) const noexcept {
+        for (std::uint32_t t = 0; t < tiers; ++t)
+            if (const auto end = (t + 1) * share_steps;
+                partial_.next(t * share_steps + static_cast<std::uint32_t>(share_milli), end) < end)
+                return true;
+        return false;
+    }
+
+  private:
+    static constexpr std::uint32_t cpu_steps = 256, gpu_steps = max_gpus_per_node + 1, share_steps = whole_gpu_milli;
+    [[nodiscard]] std::uint32_t whole_key(std::uint32_t tier, int idle, std::int64_t cpu_milli) const noexcept {
+        const auto step = std::clamp<std::int64_t>(cpu_milli / cpu_step_, 0, cpu_steps - 1);
+        return (tier * gpu_steps + static_cast<std::uint32_t>(idle)) * cpu_steps + static_cast<std::uint32_t>(step);
+    }
+    const Cluster* cluster_;
+    const Scope* scope_ = nullptr;
+    std::int64_t cpu_step_ = 1000;
+    BucketLists whole_, partial_;
+    std::vector<NodeId> receivers_;
+};
+
+}  // namespace gpusched::consolidation::detail

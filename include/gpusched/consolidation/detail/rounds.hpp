@@ -1,0 +1,88 @@
+// Rounds: partition, solve the groups, join, repeat.
+#pragma once
+
+#include <gpusched/consolidation/detail/chain_search.hpp>
+#include <gpusched/consolidation/detail/joiner.hpp>
+#include <gpusched/consolidation/policies.hpp>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace gpusched::consolidation {
+namespace detail {
+
+/// Workspaces for as many groups as run at once, kept in step with what earlier rounds have moved.
+class WorkspacePool {
+  public:
+    WorkspacePool(const Cluster& snapshot, const Scope& scope) : snapshot_(snapshot), scope_(scope) {}
+
+    [[nodiscard]] std::unique_ptr<Workspace> acquire(std::span<const Step> applied) {
+        std::unique_ptr<Workspace> work;
+        {
+            const std::lock_guard lock(mutex_);
+            if (!idle_.empty()) {
+                work = std::move(idle_.back());
+                idle_.pop_back();
+            }
+        }
+        if (!work) work = std::make_unique<Workspace>(snapshot_, scope_);
+        for (; work->applied < applied.size(); ++work->applied) {
+            const auto& step = applied[work->applied];
+            work->cluster.assign(step.task, step.to, step.gpus);
+        }
+        work->cluster.forget_history();
+        return work;
+    }
+    void release(std::unique_ptr<Workspace> work) {
+        work->cluster.rollback(0);
+        const std::lock_guard lock(mutex_);
+        idle_.push_back(std::move(work));
+    }
+
+  private:
+    const Cluster& snapshot_;
+    const Scope& scope_;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Workspace>> idle_;
+};
+
+}  // namespace detail
+
+template <Partitioner P, NodeOrder O, DestinationRanking D, EjectionRule E, Acceptance A, NodeWeight W>
+Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W>& policies, const Options& options,
+                   const Context& context) {
+    validate(options, cluster);
+    Budget budget(context, options.time_limit);
+    std::optional<ThreadPool> own_threads;
+    auto executor = context.executor;
+    if (!executor.is_set() && options.threads != 1) executor = own_threads.emplace(options.threads);
+
+    detail::Joiner joined(cluster, options);
+    detail::WorkspacePool workspaces(cluster, joined.scope());
+    const Rng rng(options.seed);
+    Partition partition;
+    std::vector<std::uint8_t> gained;
+    for (int round = 0; round < options.rounds && !budget.exhausted(); ++round) {
+        auto round_rng = rng.split(static_cast<std::uint64_t>(round));
+        auto groups = policies.partitioner(cluster, options.partition_size, round_rng);
+        // A group that is the same as in the last round, and gained nothing then, has nothing to gain now.
+        if (groups != partition) gained.assign(groups.size(), 1);
+        partition = std::move(groups);
+        std::vector<std::vector<detail::Vacated>> found(partition.size());
+        std::vector<Statistics> counters(partition.size());
+        auto solve = [&](std::size_t g) {
+            if (!gained[g] || budget.exhausted()) return;
+            auto work = workspaces.acquire(joined.steps());
+            detail::ChainSearch search(*work, policies, options.depth, budget, counters[g]);
+            found[g] = search.run(partition[g], joined.vacated());
+            workspaces.release(std::move(work));
+        };
+        executor.run(partition.size(), IndexTask(solve));
+        for (std::size_t g = 0; g < partition.size(); ++g) gained[g] = !found[g].empty();
+        if (!joined.join(found, counters)) break;
+    }
+    return joined.finish(options, budget);
+}
+
+}  // namespace gpusched::consolidation

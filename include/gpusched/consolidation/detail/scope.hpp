@@ -1,0 +1,33 @@
+// Scope: which tasks a plan may move, which nodes it may vacate, and which may receive.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/consolidation/options.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace gpusched::consolidation::detail {
+
+/// The same for every algorithm here: derived once from the snapshot and the options.
+struct Scope {
+    std::vector<std::uint8_t> movable;      ///< by TaskId: may be moved
+    std::vector<std::uint8_t> may_vacate;   ///< by NodeId: occupied, with nothing on it that must stay
+    std::vector<std::uint8_t> may_receive;  ///< by NodeId: occupied, schedulable, not exempt, not to be cleared
+};
+
+[[nodiscard]] Scope make_scope(const Cluster& cluster, const Options& options);
+
+/// Groups of nodes that no movable task connects: nodes of one kind, and kinds linked by tasks that may run on
+/// both. Largest first, then by first node; nodes ascending.
+[[nodiscard]] std::vector<std::vector<NodeId>> components(const Cluster& cluster);
+
+/// An occupied node with a healthy GPU that is idle or partly idle.
+[[nodiscard]] bool not_fully_occupied(const Cluster& cluster, NodeId node);
+
+}  // namespace gpusched::consolidation::detail
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/consolidation/impl/scope.ipp>
+#endif

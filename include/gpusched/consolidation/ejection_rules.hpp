@@ -1,0 +1,55 @@
+// Ejection rules: which tasks make room on a destination that is too full.
+#pragma once
+
+#include <gpusched/consolidation/concepts.hpp>
+#include <gpusched/model/feasibility.hpp>
+
+#include <array>
+#include <cstdint>
+
+namespace gpusched::consolidation {
+
+namespace detail {
+
+/// What a node offers to a task once some of its own tasks have left. GPU memory and localities are not looked at.
+class RoomAfter {
+  public:
+    RoomAfter(const Cluster& cluster, TaskId task, NodeId node) noexcept;
+    void leave(TaskId victim) noexcept;
+    [[nodiscard]] bool fits() const noexcept { return gpu_count(gpus_) >= wanted_ && cpu_short_ <= 0 && memory_short_ <= 0; }
+
+  private:
+    const Cluster& cluster_;
+    NodeId node_;
+    GpuMask gpus_;  // that could each serve the task
+    int wanted_, share_;
+    bool borrow_;
+    std::int64_t cpu_short_, memory_short_;
+    std::array<std::int16_t, max_gpus_per_node> freed_{};  // by victims that are fractions
+};
+
+/// True if `victim` is easier to place than `task`: fewer GPUs, or as many with fewer cores.
+[[nodiscard]] bool easier(const Cluster& cluster, TaskId victim, TaskId task) noexcept;
+
+}  // namespace detail
+
+/// All tasks in the order in which the node lists them, provided that they make room together: the paper's rule, as
+/// far as it is given. One that finds no place stays, and the next is tried, until the task fits.
+struct FirstVictims {
+    static constexpr bool may_skip_victims = true;
+    bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const TaskId> movable,
+                    std::vector<TaskId>& victims) const;
+};
+
+/// The fewest and smallest tasks that make room, all of them easier to place than the task itself: fewer GPUs, or as
+/// many with fewer cores.
+struct EasierVictims {
+    bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const TaskId> movable,
+                    std::vector<TaskId>& victims) const;
+};
+
+}  // namespace gpusched::consolidation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/consolidation/impl/ejection_rules.ipp>
+#endif

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <gpusched/consolidation/ejection_rules.hpp>
+
+#include <algorithm>
+#include <tuple>
+
+namespace gpusched::consolidation {
+
+namespace detail {
+
+GPUSCHED_INLINE RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, NodeId node) noexcept
+    : cluster_(cluster),
+      node_(node),
+      gpus_(candidate_gpus(cluster, task, node)),
+      wanted_(cluster.inventory().tasks.gpu_count[index(task)]),
+      share_(cluster.inventory().tasks.gpu_share_milli[index(task)]),
+      borrow_(cluster.may_borrow(task)),
+      cpu_short_(cluster.inventory().tasks.cpu_milli[index(task)] - cluster.cpu_free(node, borrow_)),
+      memory_short_(cluster.inventory().tasks.memory_mib[index(task)] - cluster.memory_free(node)) {}
+
+GPUSCHED_INLINE void RoomAfter::leave(TaskId victim) noexcept {
+    const auto& t = cluster_.inventory().tasks;
+    cpu_short_ -= t.cpu_milli[index(victim)];
+    memory_short_ -= t.memory_mib[index(victim)];
+    const auto held = static_cast<GpuMask>(cluster_.gpus_of(victim) & cluster_.healthy_gpus(node_));
+    if (!cluster_.is_fraction(victim)) {
+        gpus_ |= held;
+        return;
+    }
+    for_each_gpu(held, [&](int g) {
+        auto& freed = freed_[static_cast<std::size_t>(g)];
+        freed = static_cast<std::int16_t>(freed + t.gpu_share_milli[index(victim)]);
+        if (cluster_.gpu_free_milli(node_, g, borrow_) + freed >= share_) gpus_ |= gpu_bit(g);
+    });
+}
+
+GPUSCHED_INLINE bool easier(const Cluster& cluster, TaskId victim, TaskId task) noexcept {
+    const auto& cpu = cluster.inventory().tasks.cpu_milli;
+    const auto a = cluster.gpu_milli(victim), b = cluster.gpu_milli(task);
+    return a != b ? a < b : cpu[index(victim)] < cpu[index(task)];
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE bool FirstVictims::operator()(const Cluster& cluster, TaskId task, NodeId node,
+                                              std::span<const TaskId> movable, std::vector<TaskId>& victims) const {
+    detail::RoomAfter room(cluster, task, node);
+    victims.assign(movable.begin(), movable.end());
+    for (const auto victim : movable) room.leave(victim);
+    return room.fits();
+}
+
+GPUSCHED_INLINE bool EasierVictims::operator()(const Cluster& cluster, TaskId task, NodeId node,
+                                               std::span<const TaskId> movable, std::vector<TaskId>& victims) const {
+    const auto& cpu = cluster.inventory().tasks.cpu_milli;
+    const detail::RoomAfter before(cluster, task, node);
+    auto all = before;
+    victims.clear();
+    for (const auto candidate : movable)
+        if (detail::easier(cluster, candidate, task)) {
+            victims.push_back(candidate);
+            all.leave(candidate);
+        }
+    if (victims.empty() || !all.fits()) return false;
+    // Ascending by what has to be placed again; then the best one, the best two, or the largest first until it fits.
+    std::sort(victims.begin(), victims.end(), [&](TaskId a, TaskId b) {
+        return std::tuple(cluster.gpu_milli(a), cpu[index(a)], a) < std::tuple(cluster.gpu_milli(b), cpu[index(b)], b);
+    });
+    for (const auto victim : victims) {
+        auto room = before;
+        room.leave(victim);
+        if (room.fits()) {
+            const auto only = victim;
+            victims.assign(1, only);
+            return true;
+        }
+    }
+    if (victims.size() <= 2) {
+        std::reverse(victims.begin(), victims.end());
+        return true;
+    }
+    std::pair<TaskId, TaskId> best{none<TaskId>, none<TaskId>};
+    std::pair<std::int64_t, std::int64_t> least{INT64_MAX, INT64_MAX};
+    const auto considered = std::min<std::size_t>(victims.size(), 16);
+    for (std::size_t i = 0; i < considered; ++i)
+        for (std::size_t j = i + 1; j < considered; ++j) {
+            const std::pair size{cluster.gpu_milli(victims[i]) + cluster.gpu_milli(victims[j]),
+                                 cpu[index(victims[i])] + cpu[index(victims[j])]};
+            if (size >= least) continue;
+            auto room = before;
+            room.leave(victims[i]);
+            room.leave(victims[j]);
+            if (room.fits()) least = size, best = {victims[j], victims[i]};
+        }
+    if (best.first != none<TaskId>) {
+        victims.assign({best.first, best.second});
+        return true;
+    }
+    std::reverse(victims.begin(), victims.end());
+    auto room = before;
+    std::size_t count = 0;
+    while (!room.fits()) room.leave(victims[count++]);
+    victims.resize(count);
+    return true;
+}
+
+}  // namespace gpusched::consolidation

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <gpusched/consolidation/detail/joiner.hpp>
+#include <gpusched/model/feasibility.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace gpusched::consolidation::detail {
+
+GPUSCHED_INLINE Joiner::Joiner(const Cluster& cluster, const Options& options)
+    : snapshot_(cluster), options_(options), scope_(make_scope(cluster, options)), cluster_(cluster),
+      vacated_(cluster.node_count()) {
+    cluster_.forget_history();
+}
+
+GPUSCHED_INLINE bool Joiner::try_take(const Vacated& vacated) {
+    const auto mark = cluster_.checkpoint();
+    const auto& inv = cluster_.inventory();
+    for (const auto& step : vacated.steps) {
+        // Groups of nodes share nothing but group constraints that reach beyond one node.
+        if (!inv.spread_memberships(step.task).empty() && find_group_obstacle(cluster_, step.task, step.to) != Obstacle::none) {
+            cluster_.rollback(mark);
+            return false;
+        }
+        cluster_.assign(step.task, step.to, step.gpus);
+    }
+    for (auto step : vacated.steps) {
+        step.chain = chains_;
+        steps_.push_back(step);
+    }
+    ++chains_;
+    vacated_[index(vacated.chains.node)] = 1;
+    moves_ += vacated.chains.moves;
+    cost_ += vacated.chains.cost;
+    return true;
+}
+
+GPUSCHED_INLINE bool Joiner::join(std::vector<std::vector<Vacated>>& found, std::span<const Statistics> counters) {
+    RoundStatistics round;
+    for (const auto& c : counters) {
+        stats_.nodes_tried += c.nodes_tried;
+        stats_.eject_calls += c.eject_calls;
+        stats_.destinations_scanned += c.destinations_scanned;
+        stats_.requests_dominated += c.requests_dominated;
+    }
+    const auto take = [&](const Vacated& vacated) {
+        if (!try_take(vacated)) return false;
+        ++round.vacated_nodes;
+        round.vacated_gpus += gpu_count(snapshot_.healthy_gpus(vacated.chains.node));
+        round.moves += vacated.chains.moves;
+        return true;
+    };
+    if (!options_.max_moves && !options_.max_move_cost) {
+        for (const auto& group : found)
+            for (const auto& vacated : group)
+                if (!take(vacated)) break;
+    } else {
+        std::vector<std::size_t> next(found.size());
+        for (;;) {
+            auto best = found.size();
+            for (std::size_t g = 0; g < found.size(); ++g) {
+                if (next[g] == found[g].size()) continue;
+                const auto& c = found[g][next[g]].chains;
+                if ((options_.max_moves && moves_ + c.moves > *options_.max_moves) ||
+                    (options_.max_move_cost && cost_ + c.cost > *options_.max_move_cost)) {
+                    out_of_budget_ = true;
+                    continue;
+                }
+                if (best == found.size()) {
+                    best = g;
+                    continue;
+                }
+                const auto& b = found[best][next[best]].chains;
+                const auto price = [&](const ChainSet& s) { return options_.max_moves ? s.moves : s.cost; };
+                if (c.gain * price(b) > b.gain * price(c)) best = g;
+            }
+            if (best == found.size()) break;
+            if (take(found[best][next[best]])) ++next[best];
+            else next[best] = found[best].size();
+        }
+    }
+    stats_.rounds.push_back(round);
+    return round.vacated_nodes > 0 && !out_of_budget_;
+}
+
+GPUSCHED_INLINE Result Joiner::finish(const Options& options, Budget& budget) {
+    Result result;
+    result.stop_reason = budget.reason();
+    if (result.stop_reason == StopReason::completed && out_of_budget_) result.stop_reason = StopReason::move_budget;
+
+    cluster_.rollback(0);
+    std::vector<std::uint8_t> closed(cluster_.node_count());
+    for (const auto node : cluster_.nodes()) closed[index(node)] = vacated_[index(node)] || !scope_.may_receive[index(node)];
+    auto order = order_into_waves(cluster_, steps_, closed, options);
+
+    auto& stats = result.stats = std::move(stats_);
+    auto& plan = result.plan;
+    plan.waves = order.waves;
+    plan.moves = std::move(order.moves);
+    stats.moves = static_cast<std::int64_t>(plan.moves.size());
+    stats.waves = plan.waves;
+    stats.hops = order.hops;
+    stats.dropped_chains = order.dropped_chains;
+    std::vector<std::uint8_t> job_moved(cluster_.inventory().job_names.size()), task_moved(cluster_.task_count());
+    for (const auto& move : plan.moves) {
+        stats.move_cost += cluster_.inventory().tasks.move_cost[index(move.task)];
+        stats.first_wave_moves += move.wave == 0;
+        const auto job = cluster_.inventory().tasks.job[index(move.task)];
+        auto& seen = job != none<JobId> ? job_moved[index(job)] : task_moved[index(move.task)];
+        stats.disturbed_jobs += !std::exchange(seen, std::uint8_t{1});
+    }
+    for (const auto node : cluster_.nodes()) {
+        stats.not_fully_occupied_before += not_fully_occupied(snapshot_, node);
+        stats.not_fully_occupied_after += not_fully_occupied(cluster_, node);
+        if (snapshot_.occupants(node) == 0 || cluster_.occupants(node) > 0) continue;
+        plan.vacated_nodes.push_back(node);
+        stats.vacated_gpus += gpu_count(snapshot_.healthy_gpus(node));
+    }
+    stats.vacated_nodes = static_cast<std::int64_t>(plan.vacated_nodes.size());
+    return result;
+}
+
+}  // namespace gpusched::consolidation::detail

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <gpusched/consolidation/options.hpp>
+
+#include <string>
+
+namespace gpusched::consolidation {
+
+GPUSCHED_INLINE const char* to_string(Preset preset) noexcept {
+    switch (preset) {
+        case Preset::ipc: return "ipc";
+        case Preset::fast: return "fast";
+        case Preset::best: return "best";
+    }
+    return "unknown";
+}
+
+GPUSCHED_INLINE const char* to_string(Objective objective) noexcept {
+    return objective == Objective::gpus ? "gpus" : "nodes";
+}
+
+GPUSCHED_INLINE const char* to_string(BoundMethod method) noexcept {
+    switch (method) {
+        case BoundMethod::none: return "none";
+        case BoundMethod::counting: return "counting";
+        case BoundMethod::lp: return "lp";
+    }
+    return "unknown";
+}
+
+GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
+    Problems problems;
+    const auto at_least = [&](const char* field, auto value, auto least) {
+        if (!(value >= least))
+            problems.add(std::string(field) + ": " + std::to_string(value) + "; expected at least " + std::to_string(least));
+    };
+    const auto optional_at_least = [&](const char* field, const auto& value, auto least) {
+        if (value) at_least(field, *value, least);
+    };
+    at_least("partition_size", options.partition_size, std::size_t{1});
+    if (options.depth < 1 || options.depth > 16)
+        problems.add("depth: " + std::to_string(options.depth) + "; expected 1 to 16");
+    at_least("rounds", options.rounds, 1);
+    optional_at_least("time_limit", options.time_limit, 0.0);
+    optional_at_least("polish_time", options.polish_time, 0.0);
+    optional_at_least("max_moves", options.max_moves, std::int64_t{0});
+    optional_at_least("max_move_cost", options.max_move_cost, std::int64_t{0});
+    optional_at_least("max_disrupted", options.max_disrupted, std::int64_t{0});
+    optional_at_least("max_moves_per_wave", options.max_moves_per_wave, std::int64_t{1});
+    optional_at_least("max_moves_per_node", options.max_moves_per_node, std::int64_t{1});
+    const auto known = [&](const char* field, const std::vector<NodeId>& nodes) {
+        for (const auto node : nodes)
+            if (index(node) >= cluster.node_count())
+                problems.add(std::string(field) + ": there is no node " + std::to_string(index(node)) + "; expected less than " +
+                             std::to_string(cluster.node_count()));
+    };
+    known("clear", options.clear);
+    known("exempt", options.exempt);
+    problems.throw_if_any();
+}
+
+}  // namespace gpusched::consolidation

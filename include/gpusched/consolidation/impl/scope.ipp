@@ -1,0 +1,87 @@
+#pragma once
+
+#include <gpusched/consolidation/detail/scope.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+namespace gpusched::consolidation::detail {
+
+GPUSCHED_INLINE Scope make_scope(const Cluster& cluster, const Options& options) {
+    const auto& inv = cluster.inventory();
+    Scope scope;
+    scope.movable.resize(cluster.task_count());
+    scope.may_vacate.resize(cluster.node_count());
+    scope.may_receive.resize(cluster.node_count());
+    std::vector<std::uint8_t> exempt(cluster.node_count()), clear(cluster.node_count());
+    for (const auto node : options.exempt) exempt[index(node)] = 1;
+    for (const auto node : options.clear) clear[index(node)] = 1;
+
+    // The core of a job: its first members that run, those that cannot move before those that can.
+    std::vector<std::int64_t> core_left;
+    if (options.protect_core_members) {
+        core_left = inv.job_min_members;
+        for (const auto task : cluster.tasks())
+            if (const auto job = inv.tasks.job[index(task)];
+                job != none<JobId> && cluster.is_placed(task) && !cluster.is_movable(task))
+                --core_left[index(job)];
+    }
+    for (const auto task : cluster.tasks()) {
+        if (!cluster.is_movable(task)) continue;
+        const auto job = inv.tasks.job[index(task)];
+        if (options.max_disrupted == 0 || (job != none<JobId> && inv.job_max_disrupted[index(job)] == 0)) continue;
+        if (options.protect_core_members && job != none<JobId> && core_left[index(job)]-- > 0) continue;
+        scope.movable[index(task)] = !exempt[index(cluster.node_of(task))];
+    }
+    for (const auto node : cluster.nodes()) {
+        const auto i = index(node);
+        if (exempt[i] || cluster.occupants(node) == 0) continue;
+        scope.may_receive[i] = inv.nodes.schedulable[i] && !clear[i];
+        scope.may_vacate[i] = options.clear.empty() || clear[i];
+        for (const auto task : cluster.tasks_on(node))
+            if (!inv.tasks.daemon[index(task)] && !scope.movable[index(task)]) scope.may_vacate[i] = 0;
+    }
+    return scope;
+}
+
+GPUSCHED_INLINE std::vector<std::vector<NodeId>> components(const Cluster& cluster) {
+    const auto& inv = cluster.inventory();
+    std::vector<std::uint32_t> parent(inv.node_classes.size());
+    std::iota(parent.begin(), parent.end(), 0u);
+    const auto root = [&](std::uint32_t c) {
+        while (parent[c] != c) c = parent[c] = parent[parent[c]];
+        return c;
+    };
+    constexpr auto unseen = 0xFFFFFFFFu;
+    std::vector<std::uint32_t> first_class(inv.requirements.size(), unseen);
+    for (const auto task : cluster.tasks()) {
+        if (!cluster.is_movable(task)) continue;
+        const auto requirement = inv.tasks.requirement[index(task)];
+        auto& first = first_class[requirement];
+        // A task may stay where it is, even where it could not go today.
+        const auto here = inv.nodes.node_class[index(cluster.node_of(task))];
+        if (first != unseen) {
+            parent[root(here)] = root(first);
+            continue;
+        }
+        first = here;
+        for (std::uint32_t c = 0; c < parent.size(); ++c)
+            if (inv.eligible(requirement, c)) parent[root(c)] = root(first);
+    }
+    std::vector<std::vector<NodeId>> groups(inv.node_classes.size());
+    for (const auto node : cluster.nodes()) groups[root(inv.nodes.node_class[index(node)])].push_back(node);
+    std::erase_if(groups, [](const auto& group) { return group.empty(); });
+    std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
+        return a.size() != b.size() ? a.size() > b.size() : a.front() < b.front();
+    });
+    return groups;
+}
+
+GPUSCHED_INLINE bool not_fully_occupied(const Cluster& cluster, NodeId node) {
+    if (cluster.occupants(node) == 0) return false;
+    for (int g = 0; g < cluster.gpu_count(node); ++g)
+        if (cluster.gpu_free_milli(node, g, true) > 0) return true;
+    return false;
+}
+
+}  // namespace gpusched::consolidation::detail

@@ -1,0 +1,149 @@
+#pragma once
+
+#include <gpusched/consolidation/detail/pick_gpus.hpp>
+#include <gpusched/consolidation/wave_order.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace gpusched::consolidation {
+
+namespace detail {
+
+class WaveBuilder {
+  public:
+    WaveBuilder(Cluster& cluster, std::span<const std::uint8_t> closed, const Options& options)
+        : cluster_(cluster), closed_(closed), options_(options), touched_(cluster.node_count()),
+          disrupted_(cluster.inventory().job_names.size()) {}
+
+    WaveOrder run(std::span<const Step> steps) {
+        join(steps);
+        while (!waiting_.empty()) {
+            if (take_all(false) || take_all(true) || hop()) {
+                end_wave();
+            } else {
+                drop();
+            }
+        }
+        return std::move(order_);
+    }
+
+  private:
+    struct Waiting {
+        TaskId task;
+        NodeId to;
+        GpuMask gpus;
+        std::uint32_t chain;
+        bool hopped;
+    };
+
+    // The last step of a task is where it ends up; steps in between are not needed, unless moves wait in a circle.
+    void join(std::span<const Step> steps) {
+        std::vector<std::uint8_t> seen(cluster_.task_count());
+        for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+            if (!std::exchange(seen[index(step->task)], std::uint8_t{1}) && step->to != cluster_.node_of(step->task))
+                waiting_.push_back({step->task, step->to, step->gpus, step->chain, false});
+        std::reverse(waiting_.begin(), waiting_.end());
+    }
+
+    [[nodiscard]] bool within_limits(TaskId task, NodeId to) const {
+        if (options_.max_moves_per_wave && static_cast<std::int64_t>(wave_.size()) >= *options_.max_moves_per_wave) return false;
+        if (options_.max_moves_per_node) {
+            const auto limit = *options_.max_moves_per_node;
+            if (touched_[index(to)] >= limit || touched_[index(cluster_.node_of(task))] >= limit) return false;
+        }
+        const auto job = cluster_.inventory().tasks.job[index(task)];
+        if (job == none<JobId>) return true;
+        auto limit = cluster_.inventory().job_max_disrupted[index(job)];
+        if (options_.max_disrupted) limit = std::min(limit, *options_.max_disrupted);
+        return disrupted_[index(job)] < limit;
+    }
+
+    bool take(TaskId task, NodeId to, GpuMask planned, bool other_gpus) {
+        if (cluster_.occupants(to) == 0 || !within_limits(task, to)) return false;
+        if (find_obstacle(cluster_, task, to) != Obstacle::none) return false;
+        auto gpus = planned;
+        if (!gpus_fit(cluster_, task, to, planned)) {
+            if (!other_gpus) return false;
+            const auto picked = pick_gpus(cluster_, task, to);
+            if (!picked) return false;
+            gpus = *picked;
+        }
+        const auto from = cluster_.node_of(task);
+        cluster_.reserve(task, to, gpus);
+        wave_.push_back({task, from, to, gpus, order_.waves});
+        ++touched_[index(from)];
+        ++touched_[index(to)];
+        if (const auto job = cluster_.inventory().tasks.job[index(task)]; job != none<JobId>) ++disrupted_[index(job)];
+        return true;
+    }
+
+    bool take_all(bool other_gpus) {
+        std::erase_if(waiting_, [&](const Waiting& w) { return take(w.task, w.to, w.gpus, other_gpus); });
+        return !wave_.empty();
+    }
+
+    // Sends one waiting task, which stands in another's way, to a temporary place.
+    bool hop() {
+        std::vector<std::uint8_t> wanted(cluster_.node_count());
+        for (const auto& w : waiting_) wanted[index(w.to)] = 1;
+        const auto moved = static_cast<std::int64_t>(order_.moves.size() + waiting_.size());
+        if (options_.max_moves && moved >= *options_.max_moves) return false;
+        std::int64_t cost = 0;
+        if (options_.max_move_cost) {
+            for (const auto& move : order_.moves) cost += cluster_.inventory().tasks.move_cost[index(move.task)];
+            for (const auto& w : waiting_) cost += cluster_.inventory().tasks.move_cost[index(w.task)];
+        }
+        for (auto& w : waiting_) {
+            if (w.hopped || !wanted[index(cluster_.node_of(w.task))]) continue;
+            if (options_.max_move_cost &&
+                cost + cluster_.inventory().tasks.move_cost[index(w.task)] > *options_.max_move_cost)
+                continue;
+            for (const auto node : cluster_.nodes()) {
+                // A place that no waiting move needs, so that the hop makes nothing worse.
+                if (closed_[index(node)] || wanted[index(node)] || node == cluster_.node_of(w.task)) continue;
+                if (!take(w.task, node, 0, true)) continue;
+                w.hopped = true;
+                ++order_.hops;
+                return true;
+            }
+        }
+        return false;
+    }
+
+    void drop() {
+        const auto chain = waiting_.front().chain;
+        std::erase_if(waiting_, [&](const Waiting& w) { return w.chain == chain; });
+        ++order_.dropped_chains;
+    }
+
+    void end_wave() {
+        for (const auto& move : wave_) cluster_.unreserve(move.task, move.to, move.gpus);
+        for (const auto& move : wave_) {
+            cluster_.assign(move.task, move.to, move.gpus);
+            touched_[index(move.from)] = touched_[index(move.to)] = 0;
+            if (const auto job = cluster_.inventory().tasks.job[index(move.task)]; job != none<JobId>) disrupted_[index(job)] = 0;
+        }
+        cluster_.forget_history();
+        order_.moves.insert(order_.moves.end(), wave_.begin(), wave_.end());
+        wave_.clear();
+        ++order_.waves;
+    }
+
+    Cluster& cluster_;
+    std::span<const std::uint8_t> closed_;
+    const Options& options_;
+    std::vector<std::int64_t> touched_, disrupted_;
+    std::vector<Waiting> waiting_;
+    std::vector<Move> wave_;
+    WaveOrder order_;
+};
+
+}  // namespace detail
+
+GPUSCHED_INLINE WaveOrder order_into_waves(Cluster& cluster, std::span<const Step> steps,
+                                           std::span<const std::uint8_t> closed, const Options& options) {
+    return detail::WaveBuilder(cluster, closed, options).run(steps);
+}
+
+}  // namespace gpusched::consolidation

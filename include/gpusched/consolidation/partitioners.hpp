@@ -1,0 +1,36 @@
+// Partitioners: how the cluster is cut into groups that are solved on their own.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/consolidation/concepts.hpp>
+
+namespace gpusched::consolidation {
+
+/// Random groups of `partition_size` nodes, new ones in every round: the paper's divide and conquer.
+struct RandomGroups {
+    Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
+};
+
+/// One pool per GPU model; models that some movable task links (it may run on both) share a pool. Not cut further:
+/// a group can only use the room that it contains.
+struct ByGpuModel {
+    Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
+};
+
+/// Whole domains of the network's deepest level, taken in order within each pool until `partition_size` nodes are
+/// reached, so that moves stay near.
+struct BySwitch {
+    Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
+};
+
+/// Groups grown around random nodes over the network tree within each pool: a node's access switch before its
+/// aggregation switch before the rest.
+struct ByLocality {
+    Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
+};
+
+}  // namespace gpusched::consolidation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/consolidation/impl/partitioners.ipp>
+#endif

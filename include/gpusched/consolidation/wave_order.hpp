@@ -1,0 +1,51 @@
+// Wave order: turns found moves into waves that can be carried out, make-before-break.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/consolidation/options.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace gpusched::consolidation {
+
+/// A move as a search makes it: one after the other, each possible when its turn comes.
+struct Step {
+    TaskId task = none<TaskId>;
+    NodeId from = none<NodeId>;
+    NodeId to = none<NodeId>;
+    GpuMask gpus = 0;
+    std::uint32_t chain = 0;  ///< which vacated node it serves; steps are dropped chain by chain
+};
+
+/// Moves in waves.
+struct WaveOrder {
+    std::vector<Move> moves;  ///< by ascending wave
+    std::uint32_t waves = 0;
+    std::int64_t hops = 0;            ///< moves to a temporary place
+    std::int64_t dropped_chains = 0;  ///< chains of which a move found no turn
+};
+
+/// Joins the steps of every task to one move and orders the moves into waves.
+///
+/// In a wave, every moving task holds its old and its new place; all moves of a wave fit at once, with every source
+/// of that wave still held, within the limits of `options` on moves per wave, per node and per job. A wave takes every
+/// move that fits, in the order of the steps. Where none fits (moves wait for each other in a circle), a waiting task
+/// hops to a temporary place; where that does not help, the chain of the first waiting move is dropped: its tasks
+/// stay where they are.
+///
+/// @param cluster the snapshot; left as the moves make it, without history
+/// @param closed by NodeId: nodes that receive nothing, not even for a while
+/// @return moves that `apply` accepts. O(steps x waves)
+[[nodiscard]] WaveOrder order_into_waves(Cluster& cluster, std::span<const Step> steps,
+                                         std::span<const std::uint8_t> closed, const Options& options = {});
+
+}  // namespace gpusched::consolidation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/consolidation/impl/wave_order.ipp>
+#endif

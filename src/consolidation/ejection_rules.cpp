@@ -1,0 +1,1 @@
+#include <gpusched/consolidation/impl/ejection_rules.ipp>
