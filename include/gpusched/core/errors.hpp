@@ -52,6 +52,8 @@ class Problems {
     }
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
     [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+    /// Further problems are only counted: their text need not be made.
+    [[nodiscard]] bool full() const noexcept { return found_.size() >= limit_; }
 
     /// Throws `InvalidInput` with everything collected, or returns when there was nothing.
     void throw_if_any() {

@@ -82,6 +82,7 @@ struct NodeSpec {
     std::vector<Taint> taints{};
     std::optional<Hardware> hardware{};
     std::vector<int> failed_gpus{};
+    bool operator==(const NodeSpec&) const = default;
 };
 
 /// A pod. Only `name` and the requests are required.
@@ -115,6 +116,7 @@ struct TaskSpec {
     std::int64_t eviction_count = 0;
     std::optional<std::string> node{};       ///< where it runs; absent = pending
     std::vector<int> gpus{};                 ///< which GPUs it holds there
+    bool operator==(const TaskSpec&) const = default;
 };
 
 /// A workload: its tasks are a gang.
@@ -122,6 +124,7 @@ struct JobSpec {
     std::string name{};
     std::int64_t min_members = 0;               ///< gang size that must run
     std::optional<std::int64_t> max_disrupted{};  ///< most members that may move in one wave; absent = any number
+    bool operator==(const JobSpec&) const = default;
 };
 
 /// A whole snapshot as data, in input order.
@@ -130,6 +133,7 @@ struct ClusterSpec {
     std::vector<NodeSpec> nodes{};
     std::vector<TaskSpec> tasks{};
     std::vector<JobSpec> jobs{};  ///< jobs that tasks name but this list does not are created with defaults
+    bool operator==(const ClusterSpec&) const = default;
 };
 
 }  // namespace gpusched

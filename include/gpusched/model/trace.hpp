@@ -15,12 +15,14 @@ struct TraceTask {
     std::int64_t creation_time = 0;                 ///< seconds
     std::optional<std::int64_t> deletion_time{};    ///< absent = runs on after the trace ends
     std::optional<std::int64_t> scheduled_time{};   ///< when the recorded scheduler placed it; absent = never
+    bool operator==(const TraceTask&) const = default;
 };
 
 /// Nodes and the tasks that arrive on them, in the order of the source.
 struct Trace {
     std::vector<NodeSpec> nodes{};
     std::vector<TraceTask> tasks{};
+    bool operator==(const Trace&) const = default;
 };
 
 }  // namespace gpusched

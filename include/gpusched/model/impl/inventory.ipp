@@ -91,11 +91,10 @@ struct InventoryBuilder {
         return std::clamp(value, low, high);
     }
 
-    void level(const std::string& owner, const char* field, Level value, Level lowest) const {
-        if (value < lowest || value > detail::deepest_level)
-            problems.add(owner + ": " + field + " level is " + std::to_string(value) + "; expected " +
-                         (lowest == node_level ? "\"node\" or " : "") + "0 to " +
-                         std::to_string(detail::deepest_level));
+    void level(const std::string& owner, const char* field, Level value) const {
+        if (value < node_level || value > detail::deepest_level)
+            problems.add(owner + ": " + field + " level is " + std::to_string(value) +
+                         "; expected \"node\" or 0 to " + std::to_string(detail::deepest_level));
     }
 
     // Keeps ids aligned with the input after a duplicate name.
@@ -236,9 +235,9 @@ struct InventoryBuilder {
         }
         for (const auto& task : spec.tasks) {
             const auto owner = "task " + detail::quoted(task.name);
-            for (const auto& term : task.anti_affinity) level(owner, "anti_affinity", term.level, node_level);
-            for (const auto& term : task.affinity) level(owner, "affinity", term.level, node_level);
-            if (task.network_affinity) level(owner, "network_affinity", task.network_affinity->level, 0);
+            for (const auto& term : task.anti_affinity) level(owner, "anti_affinity", term.level);
+            for (const auto& term : task.affinity) level(owner, "affinity", term.level);
+            if (task.network_affinity) level(owner, "network_affinity", task.network_affinity->level);
             if (problems.count() > 0) continue;
             for (const auto& term : task.anti_affinity) named(term.level);
             for (const auto& term : task.affinity) named(term.level);
