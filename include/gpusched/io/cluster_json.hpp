@@ -1,0 +1,43 @@
+// Snapshots as `gpusched.cluster` documents (JSON, version 1).
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/model/spec.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace gpusched::io {
+
+/// Reads a snapshot from text.
+///
+/// The format is documented in docs/io.md and as a JSON Schema in docs/schema. This checks shape and types: names
+/// and quantities that make no sense together are found by `Cluster::build`. Nothing half-read is returned.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  what messages call the text
+/// @throws InvalidInput with every problem (the first 100), each with source, JSON pointer and what was expected;
+///         a text that is not JSON gives one problem with line and column
+/// Linear in the size of the text. Safe to call from several threads.
+[[nodiscard]] ClusterSpec cluster_from_json(std::string_view text, std::string_view source = "<text>");
+
+/// Reads a snapshot from a file.
+/// @throws BackendError when the file cannot be read
+/// @throws InvalidInput as `cluster_from_json` does
+[[nodiscard]] ClusterSpec read_cluster(const std::string& path);
+
+/// Writes a snapshot as text: every field in a fixed order, except optional ones that are absent.
+///
+/// The same snapshot gives the same bytes, and reading them gives the same snapshot.
+/// @param indent  spaces per level (1 .. 16), with one node, task or job per line; 0 = no white space at all
+/// @throws InvalidInput for a name that is not UTF-8, or another indent
+[[nodiscard]] std::string cluster_to_json(const ClusterSpec& cluster, int indent = 1);
+
+/// Writes a snapshot to a file, as `cluster_to_json` does.
+/// @throws BackendError when the file cannot be written
+void write_cluster(const ClusterSpec& cluster, const std::string& path);
+
+}  // namespace gpusched::io
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/io/impl/cluster_json.ipp>
+#endif

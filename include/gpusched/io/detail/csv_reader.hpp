@@ -1,0 +1,141 @@
+// CsvReader: rows of a comma-separated table by column, with every mismatch reported.
+#pragma once
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/io/detail/text.hpp>
+#include <gpusched/io/file.hpp>
+
+#include <csv.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+namespace gpusched::io::detail {
+
+/// Reads a table whose first line names its columns, in any order. Blank lines are skipped, cells are trimmed and may
+/// stand in double quotes. The first `required` columns must be there; the others may be missing.
+template <std::size_t Columns>
+class CsvReader {
+  public:
+    CsvReader(std::string_view text, std::string source, const std::array<const char*, Columns>& columns,
+              std::size_t required, Problems& problems)
+        : text_(text), source_(std::move(source)), columns_(columns), problems_(problems) {
+        if (!check_text()) return;
+        if (text_.empty() || text_.back() != '\n') text_ += '\n';  // the parser reads past the end otherwise
+        table_.emplace(source_, text_.data(), text_.data() + text_.size());
+        try {
+            std::apply([&](auto... names) { table_->read_header(::io::ignore_missing_column, names...); },
+                       columns_);
+        } catch (const ::io::error::base& error) {
+            add(1, "the first line must name the columns " + listed() + ": " + printable(error.what(), 200));
+            table_.reset();
+            return;
+        }
+        for (std::size_t i = 0; i < required; ++i)
+            if (!table_->has_column(columns_[i])) {
+                add(table_->get_file_line(),
+                    "column " + gpusched::detail::quoted(columns_[i]) + " is missing");
+                good_ = false;
+            }
+        if (!good_) table_.reset();
+    }
+
+    /// Goes to the next row that has as many cells as there are columns; false at the end.
+    bool next() {
+        while (table_) {
+            cells_.fill(nullptr);
+            try {
+                return std::apply([&](auto&... cells) { return table_->read_row(cells...); }, cells_);
+            } catch (const ::io::error::line_length_limit_exceeded&) {
+                add(table_->get_file_line(), "longer than 2^24 bytes");
+                table_.reset();
+            } catch (const ::io::error::too_few_columns&) {
+                add(table_->get_file_line(), "has too few cells");
+            } catch (const ::io::error::too_many_columns&) {
+                add(table_->get_file_line(), "has too many cells");
+            } catch (const ::io::error::escaped_string_not_closed&) {
+                add(table_->get_file_line(), "has a quote that does not end");
+            }
+        }
+        return false;
+    }
+
+    /// The cell's text; empty where the column is missing.
+    [[nodiscard]] std::string_view cell(std::size_t column) const {
+        return cells_[column] ? cells_[column] : "";
+    }
+
+    /// The cell as an integer in low .. high, or `low` after reporting what is there instead.
+    std::int64_t integer(std::size_t column, std::int64_t low, std::int64_t high) {
+        const auto text = cell(column);
+        std::int64_t number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        if (error == std::errc() && end == text.data() + text.size() && number >= low && number <= high)
+            return number;
+        report(column, "expected an integer from " + std::to_string(low) + " to " + std::to_string(high) +
+                           ", found " + gpusched::detail::quoted(printable(text)));
+        return low;
+    }
+
+    /// The same for a cell that may be empty.
+    std::optional<std::int64_t> optional_integer(std::size_t column, std::int64_t low, std::int64_t high) {
+        return cell(column).empty() ? std::nullopt : std::optional(integer(column, low, high));
+    }
+
+    /// Reports a problem with the present row's cell.
+    void report(std::size_t column, const std::string& what) {
+        add(table_->get_file_line(), std::string(columns_[column]) + ": " + what);
+    }
+
+  private:
+    using Table = ::io::CSVReader<Columns, ::io::trim_chars<' ', '\t'>, ::io::double_quote_escape<',', '"'>,
+                                  ::io::throw_on_overflow, ::io::empty_line_comment>;
+
+    void add(std::size_t line, const std::string& what) {
+        problems_.add(source_ + ":" + std::to_string(line) + ": " + what);
+    }
+    /// The parser knows C strings only, and takes any bytes.
+    bool check_text() {
+        if (text_.size() > largest_document) {
+            problems_.add(source_ + ": expected at most " + std::to_string(largest_document) + " bytes");
+            return false;
+        }
+        const auto line_of = [&](std::size_t at) {
+            return 1 + static_cast<std::size_t>(
+                           std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+        };
+        if (const auto at = text_.find('\0'); at != text_.npos) {
+            add(line_of(at), "holds a NUL byte");
+            return false;
+        }
+        if (const auto at = find_invalid_utf8(text_); at != text_.npos) {
+            add(line_of(at), "is not UTF-8");
+            return false;
+        }
+        return true;
+    }
+    [[nodiscard]] std::string listed() const {
+        std::string out;
+        for (const auto* name : columns_) out += (out.empty() ? "" : ", ") + std::string(name);
+        return out;
+    }
+
+    std::string text_;
+    std::string source_;
+    std::array<const char*, Columns> columns_;
+    Problems& problems_;
+    std::optional<Table> table_;
+    std::array<const char*, Columns> cells_{};
+    bool good_ = true;
+};
+
+}  // namespace gpusched::io::detail

@@ -1,0 +1,63 @@
+// How structs appear as JSON objects: described once, for the reader and the writer alike.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace gpusched::io::detail {
+
+enum class Need : std::uint8_t { optional, required };
+
+/// The default codec: the JSON form follows from the member's type.
+struct ByType {
+    template <class Reader, class T>
+    static void read(Reader& reader, std::uint32_t at, T& out) {
+        reader.read(at, out);
+    }
+    template <class Writer, class T>
+    static void write(Writer& writer, const T& value) {
+        writer.write(value);
+    }
+    template <class T>
+    static bool absent(const T& value) {
+        if constexpr (requires { value.has_value(); })
+            return !value.has_value();
+        else
+            return false;
+    }
+};
+
+/// A member of `T` and its key. The codec may choose another form, or to leave the key out (`absent`).
+template <class T, class Member, class Codec>
+struct Field {
+    std::string_view key;
+    Member T::*member;
+    Need need;
+    using codec = Codec;
+};
+
+template <class Codec = ByType, class T, class Member>
+constexpr Field<T, Member, Codec> field(std::string_view key, Member T::*member, Need need = Need::optional) {
+    return {key, member, need};
+}
+
+/// The fields of `T` as a tuple, in the order in which they are written. Specialised next to each format.
+template <class T>
+inline constexpr auto fields = nullptr;
+
+/// The names of an enumeration as an array of pairs. Specialised likewise.
+template <class E>
+inline constexpr auto names = nullptr;
+
+template <class T>
+concept Described = !std::is_same_v<decltype(fields<T>), const std::nullptr_t>;
+template <class T>
+concept Named = !std::is_same_v<decltype(names<T>), const std::nullptr_t>;
+
+/// Types whose JSON form does not follow from their structure: `read(reader, at, value)` and `write(writer, value)`.
+template <class T>
+struct Form;
+
+}  // namespace gpusched::io::detail

@@ -1,0 +1,214 @@
+// JsonReader: from a parsed document to structs, with every mismatch reported.
+#pragma once
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/io/detail/json_document.hpp>
+#include <gpusched/io/detail/json_fields.hpp>
+#include <gpusched/io/detail/text.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace gpusched::io::detail {
+
+/// Reads values by type. What does not fit is reported, and the target keeps its default.
+class JsonReader {
+  public:
+    JsonReader(const JsonDocument& document, Problems& problems) : document_(document), problems_(problems) {}
+
+    [[nodiscard]] const JsonDocument& document() const noexcept { return document_; }
+    [[nodiscard]] JsonKind kind(std::uint32_t at) const noexcept { return document_[at].kind; }
+
+    void report(std::uint32_t at, std::string_view what) {
+        problems_.add(problems_.full() ? std::string() : document_.where(at) + std::string(what));
+    }
+    void expected(std::uint32_t at, std::string_view what) {
+        problems_.add(problems_.full() ? std::string()
+                                       : document_.where(at) + "expected " + std::string(what) + ", found " +
+                                             document_.describe(at));
+    }
+
+    template <class T>
+    void read(std::uint32_t at, T& out) {
+        if constexpr (requires { Form<T>::read(*this, at, out); })
+            Form<T>::read(*this, at, out);
+        else if constexpr (Named<T>)
+            read_name(at, out);
+        else if constexpr (Described<T>)
+            read_object(at, out);
+        else if constexpr (std::integral<T>)
+            read_integer(at, out, std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
+        else
+            static_assert(!sizeof(T), "no JSON form");
+    }
+    void read(std::uint32_t at, bool& out) {
+        if (kind(at) != JsonKind::boolean) return expected(at, "true or false");
+        out = document_[at].integer != 0;
+    }
+    void read(std::uint32_t at, double& out) {
+        if (kind(at) == JsonKind::integer)
+            out = static_cast<double>(document_[at].integer);
+        else if (kind(at) == JsonKind::real)
+            out = document_[at].real;
+        else
+            expected(at, "a number");
+    }
+    void read(std::uint32_t at, std::string& out) {
+        if (kind(at) != JsonKind::string) return expected(at, "a string");
+        out = document_.string(document_[at]);
+    }
+    template <class T>
+    void read(std::uint32_t at, std::optional<T>& out) {
+        if (kind(at) != JsonKind::null) read(at, out.emplace());
+    }
+    template <class T>
+    void read(std::uint32_t at, std::vector<T>& out) {
+        if (kind(at) != JsonKind::array) return expected(at, "an array");
+        out.reserve(document_[at].size);
+        for (auto child = at + 1; child < document_[at].end; child = document_[child].end)
+            read(child, out.emplace_back());
+    }
+    template <class T>
+    void read(std::uint32_t at, std::map<std::string, T>& out) {
+        if (kind(at) != JsonKind::object) return expected(at, "an object");
+        for (auto child = at + 1; child < document_[at].end; child = document_[child].end)
+            read(child, out[std::string(document_.key(document_[child]))]);
+    }
+
+    /// A number without fraction; `1.0` and `1e3` are such.
+    template <std::integral T>
+    void read_integer(std::uint32_t at, T& out, T low, T high) {
+        const auto& value = document_[at];
+        const bool real = value.kind == JsonKind::real && value.real == std::trunc(value.real);
+        const bool exact = value.kind == JsonKind::integer || (real && std::abs(value.real) <= 0x1p53);
+        const auto number = exact && real ? static_cast<std::int64_t>(value.real) : value.integer;
+        if (exact && std::in_range<T>(number) && static_cast<T>(number) >= low &&
+            static_cast<T>(number) <= high)
+            out = static_cast<T>(number);
+        else if (exact || real)
+            expected(at, "an integer from " + std::to_string(low) + " to " + std::to_string(high));
+        else
+            expected(at, "an integer");
+    }
+
+    /// An object with the fields of `T`, those `beside` it, which the caller reads, and keys that begin with "x-".
+    template <class T>
+    void read_object(std::uint32_t at, T& out, std::span<const std::string_view> beside = {}) {
+        if (kind(at) != JsonKind::object) return expected(at, "an object");
+        static constexpr auto table =
+            make_table<T>(std::make_index_sequence<std::tuple_size_v<decltype(fields<T>)>>());
+        std::array<bool, table.size()> seen{};
+        std::size_t next = 0;  // keys mostly come in the order in which they are written
+        for (auto child = at + 1; child < document_[at].end; child = document_[child].end) {
+            const auto key = document_.key(document_[child]);
+            std::size_t tried = 0;
+            while (tried < table.size() && table[next].key != key) {
+                next = next + 1 < table.size() ? next + 1 : 0;
+                ++tried;
+            }
+            if (tried < table.size()) {
+                seen[next] = true;
+                table[next].read(*this, child, out);
+            } else if (!key.starts_with("x-") &&
+                       std::find(beside.begin(), beside.end(), key) == beside.end()) {
+                report_unknown(child, table, beside);
+            }
+        }
+        for (std::size_t i = 0; i < table.size(); ++i)
+            if (table[i].need == Need::required && !seen[i])
+                report(at, "field " + gpusched::detail::quoted(table[i].key) + " is missing");
+    }
+
+  private:
+    template <class T>
+    struct Entry {
+        std::string_view key;
+        Need need;
+        void (*read)(JsonReader&, std::uint32_t, T&);
+    };
+    template <class T, std::size_t... I>
+    static constexpr auto make_table(std::index_sequence<I...>) {
+        return std::array{Entry<T>{std::get<I>(fields<T>).key, std::get<I>(fields<T>).need,
+                                   [](JsonReader& reader, std::uint32_t at, T& out) {
+                                       constexpr auto& f = std::get<I>(fields<T>);
+                                       std::remove_cvref_t<decltype(f)>::codec::read(reader, at,
+                                                                                     out.*f.member);
+                                   }}...};
+    }
+    template <class Table>
+    void report_unknown(std::uint32_t at, const Table& table, std::span<const std::string_view> beside) {
+        if (problems_.full()) return report(at, {});
+        std::string known;
+        for (const auto key : beside) known += std::string(key) + ", ";
+        for (const auto& entry : table) known += std::string(entry.key) + ", ";
+        report(at, "unknown field; expected one of " + known + "or a name that begins with x-");
+    }
+    template <class E>
+    void read_name(std::uint32_t at, E& out) {
+        std::string known;
+        for (std::size_t i = 0; i < names<E>.size(); ++i) {
+            const auto& [value, name] = names<E>[i];
+            if (kind(at) == JsonKind::string && document_.string(document_[at]) == name) {
+                out = value;
+                return;
+            }
+        }
+        for (std::size_t i = 0; i < names<E>.size(); ++i)
+            known += (i == 0                    ? "\""
+                      : i + 1 < names<E>.size() ? ", \""
+                                                : " or \"") +
+                     std::string(names<E>[i].second) + '"';
+        expected(at, known);
+    }
+
+    const JsonDocument& document_;
+    Problems& problems_;
+};
+
+/// Reads a document of the given format and version 1.
+/// @throws InvalidInput with all problems
+template <class T>
+T read_document(std::string_view text, std::string_view source, std::string_view format) {
+    static constexpr std::array<std::string_view, 2> header{"format", "version"};
+    Problems problems;
+    const auto document = JsonDocument::parse(text, source, problems);
+    JsonReader reader(document, problems);
+    T out;
+    if (document[0].kind != JsonKind::object) {
+        reader.expected(0, "an object");
+    } else {
+        // A document of another format would only give a list of unknown fields.
+        std::array<bool, 2> good{};
+        for (std::uint32_t at = 1; at < document[0].end; at = document[at].end) {
+            const auto key = document.key(document[at]);
+            if (key == "format") {
+                good[0] = document[at].kind == JsonKind::string && document.string(document[at]) == format;
+                if (!good[0]) reader.expected(at, '"' + std::string(format) + '"');
+            } else if (key == "version") {
+                good[1] = document[at].kind == JsonKind::integer && document[at].integer == 1;
+                if (!good[1]) reader.expected(at, "version 1");
+            }
+        }
+        if (good[0] && good[1])
+            reader.read_object(0, out, header);
+        else if (problems.empty())
+            reader.report(0, "fields 'format' and 'version' are missing");
+    }
+    problems.throw_if_any();
+    return out;
+}
+
+}  // namespace gpusched::io::detail

@@ -1,0 +1,197 @@
+// JsonWriter: from structs to JSON text.
+#pragma once
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/io/detail/json_fields.hpp>
+#include <gpusched/io/detail/text.hpp>
+
+#include <charconv>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace gpusched::io::detail {
+
+/// Appends values to `text()`. With an indent, each field of the document takes a line, and so does each object of
+/// its lists; everything deeper stays on that line.
+class JsonWriter {
+  public:
+    explicit JsonWriter(int indent) : indent_(indent) {}
+
+    [[nodiscard]] std::string take() && { return std::move(out_); }
+
+    template <class T>
+    void write(const T& value) {
+        if constexpr (requires { Form<T>::write(*this, value); })
+            Form<T>::write(*this, value);
+        else if constexpr (Named<T>)
+            write_name(value);
+        else if constexpr (Described<T>)
+            write_object(value);
+        else if constexpr (std::integral<T>)
+            write_number(value);
+        else
+            static_assert(!sizeof(T), "no JSON form");
+    }
+    void write(bool value) { out_ += value ? "true" : "false"; }
+    void write(double value) {
+        if (!std::isfinite(value)) throw InvalidInput("JSON has no number for " + std::to_string(value));
+        write_number(value);
+    }
+    void write(const std::string& value) { write(std::string_view(value)); }
+    void write(std::string_view value) {
+        if (find_invalid_utf8(value) != std::string_view::npos)
+            throw InvalidInput("JSON cannot hold " + gpusched::detail::quoted(printable(value)) +
+                               ", which is not UTF-8");
+        out_ += '"';
+        for (const char c : value) write_character(c);
+        out_ += '"';
+    }
+    void write_null() { out_ += "null"; }
+    template <class T>
+    void write(const std::optional<T>& value) {
+        value ? write(*value) : write_null();
+    }
+    template <class T>
+    void write(const std::vector<T>& values) {
+        const bool lines = Described<T> && depth_ == 1;
+        begin('[');
+        for (const auto& value : values) {
+            next(lines);
+            write(value);
+        }
+        end(']', lines && !values.empty());
+    }
+    template <class T>
+    void write(const std::map<std::string, T>& values) {
+        begin('{');
+        for (const auto& [key, value] : values) {
+            write_key(key, false);
+            write(value);
+        }
+        end('}', false);
+    }
+
+    template <class T>
+    void write_object(const T& value) {
+        begin('{');
+        write_fields(value);
+        end('}', false);
+    }
+
+    template <class T>
+    void write_document(std::string_view format, const T& value) {
+        begin('{');
+        write_key("format", true);
+        write(format);
+        write_key("version", true);
+        write_number(1);
+        write_fields(value);
+        end('}', true);
+        if (indent_ > 0) out_ += '\n';
+    }
+
+  private:
+    template <class T>
+    void write_fields(const T& value) {
+        std::apply([&](const auto&... field) { (write_field(field, value), ...); }, fields<T>);
+    }
+    template <class T, class Member, class Codec>
+    void write_field(const Field<T, Member, Codec>& field, const T& value) {
+        if (Codec::absent(value.*field.member)) return;
+        write_key(field.key, depth_ == 1);
+        Codec::write(*this, value.*field.member);
+    }
+    void write_key(std::string_view key, bool line) {
+        next(line);
+        write(key);
+        out_ += indent_ > 0 ? ": " : ":";
+    }
+    template <class E>
+    void write_name(E value) {
+        for (const auto& [known, name] : names<E>)
+            if (known == value) return write(name);
+        throw InvalidInput("enumerator " + std::to_string(static_cast<int>(value)) + " has no name");
+    }
+    template <class Number>
+    void write_number(Number value) {
+        char digits[32];
+        out_.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+    }
+    void write_character(char c) {
+        static constexpr char hex[] = "0123456789abcdef";
+        switch (c) {
+        case '"':
+            out_ += "\\\"";
+            return;
+        case '\\':
+            out_ += "\\\\";
+            return;
+        case '\n':
+            out_ += "\\n";
+            return;
+        case '\r':
+            out_ += "\\r";
+            return;
+        case '\t':
+            out_ += "\\t";
+            return;
+        default:
+            break;
+        }
+        const auto byte = static_cast<std::uint8_t>(c);
+        if (byte < 0x20 || byte == 0x7F)
+            out_ += {'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]};
+        else
+            out_ += c;
+    }
+    void begin(char bracket) {
+        out_ += bracket;
+        ++depth_;
+        first_ = true;
+    }
+    /// Before an element: a comma after the one before it, then a space or a new line.
+    void next(bool line) {
+        if (!first_) out_ += ',';
+        if (line && indent_ > 0)
+            new_line();
+        else if (!first_ && indent_ > 0)
+            out_ += ' ';
+        first_ = false;
+    }
+    void end(char bracket, bool line) {
+        --depth_;
+        if (line && indent_ > 0) new_line();
+        out_ += bracket;
+        first_ = false;
+    }
+    void new_line() {
+        out_ += '\n';
+        out_.append(static_cast<std::size_t>(depth_ * indent_), ' ');
+    }
+
+    std::string out_;
+    int indent_;
+    int depth_ = 0;
+    bool first_ = true;
+};
+
+/// The document of the given format and version 1.
+/// @throws InvalidInput for an indent outside 0 .. 16 and for text that is not UTF-8
+template <class T>
+std::string write_document(std::string_view format, const T& value, int indent) {
+    if (indent < 0 || indent > 16)
+        throw InvalidInput("indent is " + std::to_string(indent) + "; expected 0 to 16");
+    JsonWriter writer(indent);
+    writer.write_document(format, value);
+    return std::move(writer).take();
+}
+
+}  // namespace gpusched::io::detail

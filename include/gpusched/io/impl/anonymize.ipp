@@ -1,0 +1,102 @@
+#pragma once
+
+#include <gpusched/core/rng.hpp>
+#include <gpusched/io/anonymize.hpp>
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::io {
+
+namespace detail {
+
+/// Old names of one kind and what they become. First all are added, then numbered, then looked up.
+class Pseudonyms {
+  public:
+    explicit Pseudonyms(const char* prefix) : prefix_(prefix) {}
+
+    /// First pass: takes note of the name. Second pass: replaces it.
+    void operator()(std::string& name) {
+        if (name.empty()) return;
+        if (numbered_)
+            name = new_names_.at(name);
+        else
+            new_names_.try_emplace(name);
+    }
+    void number(Rng rng) {
+        std::vector<std::size_t> numbers(new_names_.size());
+        for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = i;
+        rng.shuffle(std::span(numbers));
+        std::size_t i = 0;
+        for (auto& [name, replacement] : new_names_) replacement = prefix_ + std::to_string(numbers[i++]);
+        numbered_ = true;
+    }
+
+  private:
+    std::string prefix_;
+    std::map<std::string, std::string> new_names_;
+    bool numbered_ = false;
+};
+
+/// All names of a snapshot by kind.
+struct Renaming {
+    Pseudonyms nodes{"node-"}, tasks{"task-"}, jobs{"job-"}, domains{"domain-"}, groups{"group-"},
+        keys{"key-"}, values{"value-"};
+
+    void number(Rng rng) {
+        std::uint64_t stream = 0;
+        for (auto* kind : {&nodes, &tasks, &jobs, &domains, &groups, &keys, &values})
+            kind->number(rng.split(stream++));
+    }
+    void labels(Labels& labels) {
+        Labels renamed;
+        for (const auto& old : labels) {
+            std::string key = old.first, value = old.second;
+            keys(key);
+            values(value);
+            renamed.emplace(std::move(key), std::move(value));
+        }
+        labels = std::move(renamed);
+    }
+    void operator()(ClusterSpec& cluster) {
+        for (auto& node : cluster.nodes) {
+            nodes(node.name);
+            for (auto& domain : node.network) domains(domain);
+            labels(node.labels);
+            for (auto& taint : node.taints) {
+                keys(taint.key);
+                values(taint.value);
+            }
+        }
+        for (auto& task : cluster.tasks) {
+            tasks(task.name);
+            jobs(task.job);
+            if (task.node) nodes(*task.node);
+            labels(task.node_selector);
+            for (auto& toleration : task.tolerations) {
+                keys(toleration.key);
+                values(toleration.value);
+            }
+            for (auto& term : task.anti_affinity) groups(term.group);
+            for (auto& term : task.affinity) groups(term.group);
+        }
+        for (auto& job : cluster.jobs) jobs(job.name);
+    }
+};
+
+}  // namespace detail
+
+GPUSCHED_INLINE ClusterSpec anonymize(const ClusterSpec& cluster, std::uint64_t seed) {
+    auto result = cluster;
+    detail::Renaming renaming;
+    renaming(result);
+    renaming.number(Rng(seed));
+    renaming(result);
+    return result;
+}
+
+}  // namespace gpusched::io

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <gpusched/io/detail/json_reader.hpp>
+#include <gpusched/io/detail/json_writer.hpp>
+#include <gpusched/io/file.hpp>
+#include <gpusched/io/plan_json.hpp>
+
+namespace gpusched::io {
+
+namespace detail {
+
+template <>
+inline constexpr auto fields<PlanSpec::Move> = std::tuple{
+    field("task", &PlanSpec::Move::task, Need::required),
+    field("from", &PlanSpec::Move::from, Need::required),
+    field("to", &PlanSpec::Move::to, Need::required),
+    field("gpus", &PlanSpec::Move::gpus),
+    field("wave", &PlanSpec::Move::wave, Need::required),
+};
+
+template <>
+inline constexpr auto fields<PlanSpec::Placement> = std::tuple{
+    field("task", &PlanSpec::Placement::task, Need::required),
+    field("node", &PlanSpec::Placement::node, Need::required),
+    field("gpus", &PlanSpec::Placement::gpus),
+};
+
+template <>
+inline constexpr auto fields<Bound> = std::tuple{
+    field("occupied_nodes_at_least", &Bound::occupied_nodes_at_least),
+    field("vacated_nodes_at_most", &Bound::vacated_nodes_at_most),
+    field("vacated_gpus_at_most", &Bound::vacated_gpus_at_most),
+    field("method", &Bound::method),
+};
+
+template <>
+inline constexpr auto fields<PlanSpec> = std::tuple{
+    field("waves", &PlanSpec::waves, Need::required),
+    field("moves", &PlanSpec::moves, Need::required),
+    field("vacated_nodes", &PlanSpec::vacated_nodes, Need::required),
+    field("evictions", &PlanSpec::evictions),
+    field("placements", &PlanSpec::placements),
+    field("stats", &PlanSpec::stats),
+    field("bound", &PlanSpec::bound),
+};
+
+inline constexpr std::string_view plan_format = "gpusched.plan";
+
+}  // namespace detail
+
+GPUSCHED_INLINE PlanSpec plan_from_json(std::string_view text, std::string_view source) {
+    return detail::read_document<PlanSpec>(text, source, detail::plan_format);
+}
+
+GPUSCHED_INLINE PlanSpec read_plan(const std::string& path) { return plan_from_json(read_file(path), path); }
+
+GPUSCHED_INLINE std::string plan_to_json(const PlanSpec& plan, int indent) {
+    return detail::write_document(detail::plan_format, plan, indent);
+}
+
+GPUSCHED_INLINE void write_plan(const PlanSpec& plan, const std::string& path) {
+    write_file(path, plan_to_json(plan));
+}
+
+}  // namespace gpusched::io

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <gpusched/io/detail/json_writer.hpp>
+#include <gpusched/io/detail/kubernetes_names.hpp>
+#include <gpusched/io/detail/plan_text.hpp>
+#include <gpusched/io/pod_migration_jobs.hpp>
+
+#include <unordered_map>
+
+namespace gpusched::io {
+
+namespace detail {
+
+/// A double-quoted YAML scalar, which JSON strings are.
+inline std::string yaml(std::string_view text) {
+    JsonWriter writer(0);
+    writer.write(text);
+    return std::move(writer).take();
+}
+
+/// What a reservation asks for, as lines of a resource list.
+inline std::string yaml_requests(const TaskSpec& task, const std::string& indent) {
+    std::string out = indent + "cpu: " + yaml(std::to_string(task.cpu_milli) + "m") + "\n" + indent +
+                      "memory: " + yaml(std::to_string(task.memory_mib) + "Mi") + "\n";
+    if (task.gpu_count == 0) return out;
+    if (task.gpu_share_milli == whole_gpu_milli)
+        return out + indent + "nvidia.com/gpu: " + yaml(std::to_string(task.gpu_count)) + "\n";
+    const auto percent = yaml(std::to_string((task.gpu_share_milli + 9) / 10));
+    return out + indent + "koordinator.sh/gpu-core: " + percent + "\n" + indent +
+           "koordinator.sh/gpu-memory-ratio: " + percent + "\n";
+}
+
+inline std::string yaml_tolerations(const TaskSpec& task, const std::string& indent) {
+    if (task.tolerations.empty()) return {};
+    std::string out = indent + "tolerations:\n";
+    for (const auto& toleration : task.tolerations) {
+        out += indent + "- operator: " + yaml(toleration.op) + "\n";
+        if (!toleration.key.empty()) out += indent + "  key: " + yaml(toleration.key) + "\n";
+        if (!toleration.value.empty()) out += indent + "  value: " + yaml(toleration.value) + "\n";
+        if (!toleration.effect.empty()) out += indent + "  effect: " + yaml(toleration.effect) + "\n";
+    }
+    return out;
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE std::string plan_to_pod_migration_jobs(const PlanSpec& plan, const ClusterSpec& cluster,
+                                                       const KoordinatorOptions& options) {
+    std::unordered_map<std::string_view, const TaskSpec*> tasks;
+    for (const auto& task : cluster.tasks) tasks.emplace(task.name, &task);
+    Problems problems;
+    if (!detail::is_kubernetes_name(options.name_prefix) || options.name_prefix.size() > 200)
+        problems.add("name_prefix is " + gpusched::detail::quoted(detail::printable(options.name_prefix)) +
+                     "; expected a Kubernetes name of at most 200 characters");
+    if (!detail::is_kubernetes_name(options.scheduler_name))
+        problems.add("scheduler_name is " +
+                     gpusched::detail::quoted(detail::printable(options.scheduler_name)) +
+                     "; expected a Kubernetes name");
+    if (options.ttl_s < 1)
+        problems.add("ttl_s is " + std::to_string(options.ttl_s) + "; expected at least 1");
+    for (const auto& move : plan.moves)
+        if (!tasks.contains(move.task))
+            problems.add("unknown task " + gpusched::detail::quoted(detail::printable(move.task)));
+    problems.throw_if_any();
+    detail::require_kubernetes_names(plan, options.default_namespace);
+
+    std::string out;
+    if (!plan.vacated_nodes.empty())
+        out += "# First, so that nothing else starts on the nodes to be vacated:\n";
+    for (const auto& node : plan.vacated_nodes) out += "# kubectl cordon " + node + "\n";
+    const auto begin = [&](const std::string& step, std::size_t number, const std::string& wave) {
+        out += "---\napiVersion: scheduling.koordinator.sh/v1alpha1\nkind: PodMigrationJob\nmetadata:\n  "
+               "name: " +
+               detail::yaml(options.name_prefix + "-" + step + "-" + std::to_string(number)) +
+               "\n  labels:\n    gpusched/wave: " + detail::yaml(wave) + "\n";
+    };
+    const auto spec = [&](const std::string& task, bool paused, const char* mode) {
+        const auto pod = detail::pod_name(task, options.default_namespace);
+        out += std::string("spec:\n  paused: ") + (paused ? "true" : "false") +
+               "\n  ttl: " + detail::yaml(std::to_string(options.ttl_s) + "s") + "\n  mode: " + mode +
+               "\n  podRef:\n    namespace: " + detail::yaml(pod.space) +
+               "\n    name: " + detail::yaml(pod.name) + "\n";
+    };
+    std::size_t number = 0;
+    for (const auto& task : plan.evictions) {
+        begin("evict", number++, "evictions");
+        spec(task, false, "EvictDirectly");
+    }
+    number = 0;
+    for (const auto* move : detail::moves_by_wave(plan)) {
+        const auto& task = *tasks.at(move->task);
+        const auto wave = std::to_string(move->wave);
+        begin("wave-" + wave, number++, wave);
+        out += "  annotations:\n    gpusched/from: " + detail::yaml(move->from) +
+               "\n    gpusched/to: " + detail::yaml(move->to) +
+               "\n    gpusched/gpus: " + detail::yaml(detail::join(move->gpus, " ")) + "\n";
+        spec(move->task, move->wave > 0 || !plan.evictions.empty(), "ReservationFirst");
+        const std::string indent(12, ' ');
+        out += "  reservationOptions:\n    template:\n      spec:\n        template:\n          spec:\n" +
+               indent + "schedulerName: " + detail::yaml(options.scheduler_name) + "\n" + indent +
+               "containers:\n" + indent + "- name: reserved\n" + indent + "  resources:\n" + indent +
+               "    requests:\n" + detail::yaml_requests(task, indent + "      ") +
+               detail::yaml_tolerations(task, indent) + indent + "affinity:\n" + indent +
+               "  nodeAffinity:\n" + indent + "    requiredDuringSchedulingIgnoredDuringExecution:\n" +
+               indent + "      nodeSelectorTerms:\n" + indent + "      - matchFields:\n" + indent +
+               "        - key: metadata.name\n" + indent + "          operator: In\n" + indent +
+               "          values: [" + detail::yaml(move->to) + "]\n";
+    }
+    if (!plan.placements.empty()) out += "# Pending pods that now have room:\n";
+    for (const auto& placement : plan.placements)
+        out += "# " + placement.task + " -> " + placement.node +
+               (placement.gpus.empty() ? "" : ", GPU " + detail::join(placement.gpus, " ")) + "\n";
+    return out;
+}
+
+}  // namespace gpusched::io

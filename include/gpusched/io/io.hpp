@@ -1,0 +1,11 @@
+// Everything in io/.
+#pragma once
+
+#include <gpusched/io/anonymize.hpp>
+#include <gpusched/io/cluster_json.hpp>
+#include <gpusched/io/file.hpp>
+#include <gpusched/io/kubernetes_steps.hpp>
+#include <gpusched/io/openb.hpp>
+#include <gpusched/io/plan_csv.hpp>
+#include <gpusched/io/plan_json.hpp>
+#include <gpusched/io/pod_migration_jobs.hpp>

@@ -1,0 +1,29 @@
+// Plans as steps for plain Kubernetes.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/model/plan.hpp>
+
+#include <string>
+
+namespace gpusched::io {
+
+struct KubernetesOptions {
+    std::string default_namespace = "default";  ///< of tasks whose name is not "namespace/pod"
+};
+
+/// Writes a plan as a shell script of `kubectl` calls: cordon the nodes to be vacated, evict, then wave by wave.
+///
+/// Each eviction goes through the Eviction API (policy/v1), so that disruption budgets are respected. Plain Kubernetes
+/// cannot be told where a pod's replacement starts, nor does it start it first: the destination stands in a comment,
+/// and the script asks for confirmation after each wave. Placements are comments. See `plan_to_pod_migration_jobs`
+/// for a scheduler that can do both.
+/// @throws InvalidInput naming every task and node whose name Kubernetes would not accept
+[[nodiscard]] std::string plan_to_kubernetes_steps(const PlanSpec& plan,
+                                                   const KubernetesOptions& options = {});
+
+}  // namespace gpusched::io
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/io/impl/kubernetes_steps.ipp>
+#endif

@@ -1,0 +1,41 @@
+// The Alibaba openb lists of nodes and pods (2023) as traces.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/model/trace.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace gpusched::io {
+
+struct OpenbOptions {
+    bool gpu_nodes_only = true;  ///< leave out nodes without GPUs
+};
+
+/// Reads the node and pod lists of Alibaba's openb trace (clusterdata, cluster-trace-gpu-v2023; Weng et al., ATC '23).
+///
+/// Nodes: `sn`, `cpu_milli`, `memory_mib`, `gpu` (how many), `model`. Pods: `name`, `cpu_milli`, `memory_mib`,
+/// `num_gpu`, `gpu_milli` (of each GPU), and where the list has them `gpu_spec` (acceptable models, separated by "|"),
+/// `qos`, `pod_phase` (not looked at), `creation_time`, `deletion_time`, `scheduled_time` (seconds; empty = absent).
+/// Columns may come in any order. Pods keep the order of the list, whatever their times, and stay in the trace even
+/// when no node could hold them. `num_gpu` 0 means no GPU, whatever `gpu_milli` says.
+///
+/// `qos` gives the priority class: LS, LSR, LSE, SYSTEM and Guaranteed become HP, BE and BestEffort become LP,
+/// Burstable and an empty field become other. Without times, tasks are created at 0 and run on.
+/// @throws BackendError when a file cannot be read
+/// @throws InvalidInput with every problem (the first 100), each with file, line and column name: missing or unknown
+///         columns, a number that is none or out of range, a fraction of several GPUs, times that run backwards,
+///         duplicate names
+[[nodiscard]] Trace read_openb(const std::string& node_csv, const std::string& pod_csv,
+                               const OpenbOptions& options = {});
+
+/// The same from text; messages call the two "<nodes>" and "<pods>".
+[[nodiscard]] Trace openb_from_csv(std::string_view nodes, std::string_view pods,
+                                   const OpenbOptions& options = {});
+
+}  // namespace gpusched::io
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/io/impl/openb.ipp>
+#endif

@@ -1,0 +1,21 @@
+// Plans as a table.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/model/plan.hpp>
+
+#include <string>
+
+namespace gpusched::io {
+
+/// Writes a plan as CSV (RFC 4180 with plain line feeds), one row per step in the order in which they happen.
+///
+/// Columns: `step` (evict, move, place or vacate), `wave` (moves only), `task`, `from` (also a vacated node), `to`,
+/// `gpus` (indices on `to`, separated by semicolons).
+[[nodiscard]] std::string plan_to_csv(const PlanSpec& plan);
+
+}  // namespace gpusched::io
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/io/impl/plan_csv.ipp>
+#endif

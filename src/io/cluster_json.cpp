@@ -1,0 +1,1 @@
+#include <gpusched/io/impl/cluster_json.ipp>

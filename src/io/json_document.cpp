@@ -1,0 +1,1 @@
+#include <gpusched/io/impl/json_document.ipp>

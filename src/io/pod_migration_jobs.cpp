@@ -1,0 +1,1 @@
+#include <gpusched/io/impl/pod_migration_jobs.ipp>
