@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random snapshots with every kind of constraint on odd topologies. Always valid; placed by the naive rules of
+// reference.hpp, so that nothing under test decides what is tested.
+#pragma once
+
+#include "support/reference.hpp"
+
+#include <gpusched/core/rng.hpp>
+#include <gpusched/model/spec.hpp>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace testing_support {
+
+/// How large and how wild a random cluster is.
+struct RandomClusterOptions {
+    int min_nodes = 2, max_nodes = 10;
+    int min_tasks = 1, max_tasks = 24;
+    int max_gpus = 16;       ///< per node
+    double pending = 0.05;   ///< share of tasks that are not placed even if they could be
+    double messy = 0.05;     ///< share of tasks placed without regard to anything but resources
+    double immovable = 0.2;  ///< share of locked tasks
+    double grouped = 0.15;   ///< share of tasks in each kind of group
+    int max_movable = 1000;  ///< beyond that tasks are locked
+};
+
+/// For exhaustive search.
+inline constexpr RandomClusterOptions tiny_cluster{
+    .min_nodes = 2, .max_nodes = 4, .min_tasks = 2, .max_tasks = 7, .max_gpus = 3, .max_movable = 6};
+
+class RandomCluster {
+  public:
+    RandomCluster(gpusched::Rng& rng, const RandomClusterOptions& options) : rng_(rng), options_(options) {}
+
+    gpusched::ClusterSpec make() {
+        spec_.now = rng_.between(0, 100'000);
+        const auto nodes = rng_.between(options_.min_nodes, options_.max_nodes);
+        const auto tasks = static_cast<int>(rng_.between(options_.min_tasks, options_.max_tasks));
+        depth_ = static_cast<int>(rng_.between(0, 3));
+        for (int n = 0; n < nodes; ++n) spec_.nodes.push_back(node("n" + std::to_string(n)));
+        for (int j = 0; j < tasks / 3; ++j)
+            if (rng_.chance(0.6)) spec_.jobs.push_back(job("j" + std::to_string(j)));
+        for (int t = 0; t < tasks; ++t) spec_.tasks.push_back(task("t" + std::to_string(t), tasks));
+        place_all();
+        disturb();
+        return std::move(spec_);
+    }
+
+  private:
+    template <class T, std::size_t N>
+    const T& one_of(const std::array<T, N>& values) {
+        return rng_.pick(std::span<const T, N>(values));
+    }
+    std::string numbered(const char* prefix, int count) {
+        return prefix + std::to_string(rng_.between(0, count - 1));
+    }
+
+    gpusched::NodeSpec node(const std::string& name) {
+        static const std::array<std::string, 6> models{"A", "A", "A", "B", "B", "C"};
+        gpusched::NodeSpec n;
+        n.name = name;
+        static const std::array<std::int64_t, 10> counts{0, 1, 2, 2, 3, 4, 4, 8, 8, 16};
+        n.gpu_count = std::min<std::int64_t>(one_of(counts), options_.max_gpus);
+        if (n.gpu_count > 0) n.gpu_model = one_of(models);
+        n.cpu_milli = rng_.between(1, 16) * 1000 + rng_.between(0, 2) * 250;
+        n.memory_mib = rng_.between(1, 16) * 1024;
+        if (rng_.chance(0.3)) n.gpu_memory_mib = rng_.between(8, 40) * 1024;
+        if (rng_.chance(0.4)) n.labels["zone"] = numbered("z", 2);
+        if (rng_.chance(0.2)) n.labels["disk"] = "ssd";
+        network(n);
+        if (rng_.chance(0.5)) hardware(n);
+        return n;
+    }
+
+    // A path of the common depth, cut short for some nodes; names carry their parents', as in a tree.
+    void network(gpusched::NodeSpec& n) {
+        std::string path;
+        for (int level = 0; level < depth_; ++level) {
+            if (rng_.chance(0.08)) return;
+            path += (level == 0 ? "" : "-") + numbered(level == 0   ? "c"
+                                                       : level == 1 ? "a"
+                                                                    : "s",
+                                                       2 + level % 2);
+            n.network.push_back(path);
+        }
+    }
+
+    void hardware(gpusched::NodeSpec& n) {
+        static const std::array<std::string, 3> presets{"rtx4090x8", "a100x8", "h100x8"};
+        if (n.gpu_count == 8 && rng_.chance(0.7)) {
+            n.hardware = gpusched::hardware_preset(one_of(presets));
+            return;
+        }
+        gpusched::Hardware h;
+        const auto numa_nodes = rng_.between(1, 4);
+        for (int i = 0; i < numa_nodes; ++i) h.numa_nodes.push_back({i / 2, 16, 0});
+        for (int g = 0; g < n.gpu_count; ++g)
+            h.numa_nodes[rng_.below(h.numa_nodes.size())].gpus |= gpusched::gpu_bit(g);
+        for (auto& numa : h.numa_nodes) numa.cores = 20;  // at least the node's 16.5 cores
+        n.hardware = h;
+    }
+
+    gpusched::JobSpec job(const std::string& name) {
+        gpusched::JobSpec j;
+        j.name = name;
+        j.min_members = rng_.between(0, 3);
+        if (rng_.chance(0.4)) j.max_disrupted = rng_.between(0, 2);
+        return j;
+    }
+
+    gpusched::Level any_level() {
+        return static_cast<gpusched::Level>(rng_.between(-1, std::max(0, depth_ - 1)));
+    }
+
+    gpusched::TaskSpec task(const std::string& name, int tasks) {
+        using namespace gpusched;
+        TaskSpec t;
+        t.name = name;
+        if (rng_.chance(0.5)) t.job = numbered("j", std::max(1, tasks / 3));
+        request(t);
+        static const std::array<PriorityClass, 5> classes{PriorityClass::other, PriorityClass::other,
+                                                          PriorityClass::hp, PriorityClass::lp,
+                                                          PriorityClass::lp};
+        t.priority_class = one_of(classes);
+        t.priority = rng_.between(-5, 100);
+        t.locked = rng_.chance(options_.immovable);
+        t.daemon = rng_.chance(0.05);
+        t.standby = t.priority_class == PriorityClass::hp && rng_.chance(0.3);
+        if (rng_.chance(0.1)) t.preemptible = rng_.chance(0.5);
+        if (rng_.chance(0.3)) {
+            t.gpu_models =
+                rng_.chance(0.5) ? std::vector<std::string>{"A"} : std::vector<std::string>{"B", "A"};
+            if (rng_.chance(0.2)) t.gpu_models.push_back("never seen");
+        }
+        if (rng_.chance(0.08)) t.node_selector["zone"] = numbered("z", 2);
+        if (rng_.chance(0.03)) t.node_selector["disk"] = "ssd";
+        tolerations(t);
+        groups(t);
+        if (t.gpu_count >= 2 ? rng_.chance(0.3) : rng_.chance(0.05)) {
+            const auto levels = rng_.chance(0.2) ? 2 : 1;
+            for (int i = 0; i < levels; ++i)
+                t.hardware_affinity.push_back(
+                    {rng_.chance(0.5) ? HardwareLevel::numa : HardwareLevel::socket,
+                     rng_.chance(0.7) ? HardwareQos::guaranteed : HardwareQos::best_effort});
+        }
+        t.cpu_local = rng_.chance(0.02);
+        if (rng_.chance(0.02)) t.cores = std::vector{0, 1};
+        t.move_cost = rng_.between(0, 5);
+        t.start_time = rng_.between(-1000, 1000);
+        if (rng_.chance(0.3)) t.last_checkpoint_time = t.start_time + rng_.between(0, 500);
+        t.checkpoint_interval = rng_.between(0, 3600);
+        t.eviction_count = rng_.between(0, 3);
+        return t;
+    }
+
+    void request(gpusched::TaskSpec& t) {
+        if (rng_.chance(0.04)) return;  // asks for nothing at all
+        t.cpu_milli = rng_.between(0, 8) * 500;
+        t.memory_mib = rng_.between(0, 6) * 512;
+        const auto kind = rng_.uniform();
+        if (kind < 0.2) return;
+        t.gpu_count = 1;
+        if (kind < 0.45) {
+            static const std::array<std::int64_t, 7> shares{100, 250, 300, 500, 600, 750, 999};
+            t.gpu_share_milli = one_of(shares);
+        } else {
+            static const std::array<std::int64_t, 9> counts{1, 1, 1, 2, 2, 3, 4, 8, 16};
+            t.gpu_count = std::min<std::int64_t>(one_of(counts), options_.max_gpus);
+        }
+        if (rng_.chance(0.25)) t.gpu_memory_mib = rng_.between(1, 16) * 1024;
+    }
+
+    void tolerations(gpusched::TaskSpec& t) {
+        if (rng_.chance(0.15)) t.tolerations.push_back({"dedicated", "Equal", numbered("team", 2), ""});
+        if (rng_.chance(0.05)) t.tolerations.push_back({"dedicated", "Exists", "", "NoSchedule"});
+        if (rng_.chance(0.03)) t.tolerations.push_back({"", "Exists", "", ""});
+    }
+
+    void groups(gpusched::TaskSpec& t) {
+        if (rng_.chance(options_.grouped)) {
+            const auto group = numbered("spread", 2);
+            t.anti_affinity.push_back({group, any_level(), static_cast<int>(rng_.between(1, 3))});
+            if (rng_.chance(0.3))
+                t.anti_affinity.push_back({group, any_level(), static_cast<int>(rng_.between(1, 4))});
+            if (rng_.chance(0.1)) t.anti_affinity.push_back({"spread0", gpusched::node_level, 2});
+        }
+        if (rng_.chance(options_.grouped / 3)) t.affinity.push_back({numbered("near", 2), any_level()});
+        if (!t.job.empty() || rng_.chance(0.2))
+            if (rng_.chance(options_.grouped))
+                t.network_affinity = gpusched::NetworkAffinity{
+                    std::max(0, any_level()),
+                    rng_.chance(0.7) ? gpusched::NetworkMode::required : gpusched::NetworkMode::preferred};
+    }
+
+    // Standby tasks first, so that LP tasks find claims to overlap.
+    void place_all() {
+        std::vector<std::size_t> order(spec_.tasks.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::stable_partition(order.begin(), order.end(),
+                              [&](std::size_t t) { return spec_.tasks[t].standby; });
+        reference::State state{&spec_};
+        std::vector<std::size_t> nodes(spec_.nodes.size());
+        std::iota(nodes.begin(), nodes.end(), std::size_t{0});
+        int movable = 0;
+        for (const auto t : order) {
+            auto& task = spec_.tasks[t];
+            rng_.shuffle(std::span(nodes));
+            const bool messy = rng_.chance(options_.messy);
+            if (!rng_.chance(options_.pending))
+                for (const auto n : nodes)
+                    if (try_place(state, t, n, messy)) break;
+            if (!task.node)
+                task.locked = task.standby = false;
+            else if (!task.locked && !task.standby && !task.daemon && ++movable > options_.max_movable)
+                task.locked = true;
+        }
+    }
+
+    bool try_place(reference::State& state, std::size_t t, std::size_t n, bool messy) {
+        auto& task = spec_.tasks[t];
+        if (messy ? !fits(state, t, n) : reference::obstacle(state, t, n) != "none") return false;
+        auto open = reference::candidates(state, t, n);
+        if (reference::is_guaranteed(task) && !messy) {
+            // One locality that has enough, at random.
+            std::vector<std::vector<int>> local;
+            for (const int g : open) {
+                const int place = reference::locality(spec_.nodes[n], reference::wants_numa(task), g);
+                std::vector<int> same;
+                for (const int h : open)
+                    if (reference::locality(spec_.nodes[n], reference::wants_numa(task), h) == place)
+                        same.push_back(h);
+                if (static_cast<std::int64_t>(same.size()) >= task.gpu_count) local.push_back(same);
+            }
+            open = rng_.pick(std::span(local));
+        }
+        rng_.shuffle(std::span(open));
+        open.resize(static_cast<std::size_t>(task.gpu_count));
+        std::sort(open.begin(), open.end());
+        task.node = spec_.nodes[n].name;
+        task.gpus = open;
+        state.copies.push_back({t, n, open});
+        return true;
+    }
+
+    static bool fits(const reference::State& s, std::size_t t, std::size_t n) {
+        const auto& task = s.task(t);
+        return task.cpu_milli <= reference::cpu_free(s, n, reference::is_lp(task)) &&
+               task.memory_mib <= reference::memory_free(s, n) &&
+               static_cast<std::int64_t>(reference::candidates(s, t, n).size()) >= task.gpu_count;
+    }
+
+    // What happened after the tasks were placed.
+    void disturb() {
+        for (auto& node : spec_.nodes) {
+            if (rng_.chance(0.07)) node.schedulable = false;
+            if (rng_.chance(0.1))
+                for (int g = 0; g < node.gpu_count; ++g)
+                    if (rng_.chance(0.4)) node.failed_gpus.push_back(g);
+            static const std::array<std::string, 3> effects{"NoSchedule", "NoExecute", "PreferNoSchedule"};
+            if (rng_.chance(0.12)) node.taints.push_back({"dedicated", numbered("team", 2), one_of(effects)});
+            if (rng_.chance(0.02)) node.taints.push_back({"maintenance", "", one_of(effects)});
+        }
+    }
+
+    gpusched::Rng& rng_;
+    RandomClusterOptions options_;
+    gpusched::ClusterSpec spec_{};
+    int depth_ = 0;
+};
+
+inline gpusched::ClusterSpec random_cluster(gpusched::Rng& rng, const RandomClusterOptions& options = {}) {
+    return RandomCluster(rng, options).make();
+}
+
+}  // namespace testing_support
