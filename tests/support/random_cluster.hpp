@@ -193,7 +193,7 @@ class RandomCluster {
         if (!t.job.empty() || rng_.chance(0.2))
             if (rng_.chance(options_.grouped))
                 t.network_affinity = gpusched::NetworkAffinity{
-                    std::max(0, any_level()),
+                    any_level(),
                     rng_.chance(0.7) ? gpusched::NetworkMode::required : gpusched::NetworkMode::preferred};
     }
 

@@ -22,7 +22,7 @@ struct Report {
     std::size_t violation_count = 0;      ///< all of them
     std::vector<std::string>
         vacated_nodes;              ///< what the replay vacates, in snapshot order, whatever the plan claims
-    std::int64_t vacated_gpus = 0;  ///< their GPUs, failed ones included
+    std::int64_t vacated_gpus = 0;  ///< their healthy GPUs
 };
 
 /// Replays `plan` step by step and reports every constraint that it breaks.

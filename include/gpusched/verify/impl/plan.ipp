@@ -348,7 +348,8 @@ class Replay {
             const bool vacated = m.occupied_before && m.occupants == 0;
             if (vacated) {
                 report_.vacated_nodes.push_back(m.spec->name);
-                report_.vacated_gpus += m.spec->gpu_count;
+                report_.vacated_gpus += std::count_if(m.cards.begin(), m.cards.end(),
+                                                      [](const Card& card) { return !card.failed; });
             }
             if (vacated == m.listed_as_vacated) continue;
             if (vacated)

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ids, GPU masks and errors.
+#include "support/catch.hpp"
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/ids.hpp>
+
+#include <concepts>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+
+template <class A, class B>
+concept mixes = requires(A a, B b) { a = b; } || requires(A a, B b) { a == b; } || std::convertible_to<A, B>;
+
+TEST_CASE("ids convert to nothing but themselves") {
+    static_assert(!mixes<NodeId, TaskId>);
+    static_assert(!mixes<TaskId, JobId>);
+    static_assert(!mixes<GpuModelId, DomainId>);
+    static_assert(!mixes<NodeId, std::uint32_t>);
+    static_assert(mixes<NodeId, NodeId>);
+    static_assert(sizeof(TaskId) == 4);
+    REQUIRE(index(make_id<NodeId>(7)) == 7);
+    REQUIRE(none<NodeId> != make_id<NodeId>(0));
+}
+
+TEST_CASE("a range of ids counts from zero") {
+    std::vector<std::size_t> seen;
+    for (const auto node : IdRange<NodeId>(3)) seen.push_back(index(node));
+    REQUIRE(seen == std::vector<std::size_t>{0, 1, 2});
+    REQUIRE(IdRange<TaskId>(0).begin() == IdRange<TaskId>(0).end());
+    REQUIRE(IdRange<TaskId>(9).size() == 9);
+}
+
+TEST_CASE("GPU masks") {
+    static_assert(first_gpus(0) == 0);
+    static_assert(first_gpus(16) == 0xFFFF);
+    static_assert(gpu_bit(15) == 0x8000);
+    static_assert(lowest_gpus(0b1011'0100, 2) == 0b0001'0100);
+    static_assert(lowest_gpus(0b1011, 0) == 0);
+    static_assert(lowest_gpus(0xFFFF, 16) == 0xFFFF);
+    REQUIRE(gpu_count(0b1011) == 3);
+    std::vector<int> seen;
+    for_each_gpu(0b1000'0000'0010'0001, [&](int g) { seen.push_back(g); });
+    REQUIRE(seen == std::vector{0, 5, 15});
+}
+
+TEST_CASE("problems are thrown together, up to a limit") {
+    Problems none_found;
+    REQUIRE_NOTHROW(none_found.throw_if_any());
+
+    Problems one;
+    one.add("field: is 3; expected 4");
+    REQUIRE_THROWS_MATCHES(
+        one.throw_if_any(), InvalidInput,
+        Catch::Matchers::MessageMatches(Catch::Matchers::Equals("field: is 3; expected 4")));
+
+    Problems many(2);
+    for (int i = 0; i < 5; ++i) many.add("problem " + std::to_string(i));
+    REQUIRE(many.count() == 5);
+    try {
+        many.throw_if_any();
+        FAIL("nothing was thrown");
+    } catch (const InvalidInput& error) {
+        REQUIRE(error.problems() == std::vector<std::string>{"problem 0", "problem 1", "... and 3 more"});
+        REQUIRE(std::string(error.what()) == "3 problems:\n  - problem 0\n  - problem 1\n  - ... and 3 more");
+    }
+}
