@@ -28,7 +28,7 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/.cmake/gpuschedConfig.cmake
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/gpuschedConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(
   FILES "${PROJECT_BINARY_DIR}/gpuschedConfig.cmake" "${PROJECT_BINARY_DIR}/gpuschedConfigVersion.cmake"
-        "${PROJECT_SOURCE_DIR}/.cmake/Findgpusched_csv.cmake"
+        "${PROJECT_SOURCE_DIR}/.cmake/Findgpusched_csv.cmake" "${PROJECT_SOURCE_DIR}/.cmake/FindClp.cmake"
   DESTINATION ${_gpusched_config_dir}
   COMPONENT devel)
 
@@ -51,6 +51,10 @@ set(GPUSCHED_PC_CSV_INCLUDE_DIR "${GPUSCHED_CSV_INCLUDE_DIR}")
 set(GPUSCHED_PC_DEFINES "")
 if(GPUSCHED_CHECKED)
   set(GPUSCHED_PC_DEFINES " -DGPUSCHED_CHECKED=1")
+endif()
+set(GPUSCHED_PC_LIBS_PRIVATE "")
+if(Clp_FOUND)
+  set(GPUSCHED_PC_LIBS_PRIVATE "-lClp -lCoinUtils")
 endif()
 foreach(_pc IN ITEMS gpusched gpusched-header-only)
   configure_file("${PROJECT_SOURCE_DIR}/.cmake/${_pc}.pc.in" "${PROJECT_BINARY_DIR}/${_pc}.pc" @ONLY)

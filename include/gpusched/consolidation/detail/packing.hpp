@@ -1,0 +1,57 @@
+// Packing: consolidation as a bin packing problem, the relaxation that bounds are proved on.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/consolidation/detail/scope.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace gpusched::consolidation::detail {
+
+/// Movable tasks that are alike in what they ask for.
+struct Item {
+    std::uint32_t requirement = 0;
+    std::int64_t gpu_milli = 0;
+    bool fraction = false;
+    std::int64_t cpu_milli = 0, memory_mib = 0;
+    std::int64_t count = 0;
+};
+
+/// Nodes that are alike in what movable tasks can have of them: everything but what fixed tasks consume. Capacity
+/// that Standby tasks lend counts as free, because some tasks can take it.
+struct Bin {
+    std::uint32_t node_class = 0;
+    bool may_vacate = false;
+    std::int64_t weight = 0;  ///< healthy GPUs of one such node
+    std::int64_t gpu_milli = 0, whole_gpus = 0, cpu_milli = 0, memory_mib = 0;
+    std::int64_t count = 0;
+};
+
+/// One component. Groups, network, hardware locality and the order of moves are relaxed.
+struct Packing {
+    std::vector<Item> items;
+    std::vector<Bin> bins;
+    /// (requirement, node class) of tasks that run where they could not go today; sorted.
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> misplaced;
+};
+
+[[nodiscard]] Packing make_packing(const Cluster& cluster, const Scope& scope, std::span<const NodeId> component);
+
+/// The least that must stay occupied of the nodes that may be vacated.
+struct MustStay {
+    std::int64_t nodes = 0;
+    std::int64_t gpus = 0;
+};
+
+/// By dual feasible functions; see `bound`.
+[[nodiscard]] MustStay counting_bound(const Packing& packing);
+
+}  // namespace gpusched::consolidation::detail
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/consolidation/impl/packing.ipp>
+#endif

@@ -1,0 +1,26 @@
+// PatternLp: the pattern relaxation of a packing, by column generation.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/consolidation/detail/packing.hpp>
+#include <gpusched/core/budget.hpp>
+
+namespace gpusched::consolidation::detail {
+
+/// The least that must stay occupied, by the linear relaxation over *patterns*: sets of items that fill one bin (P.
+/// Gilmore, R. Gomory, A linear programming approach to the cutting stock problem, 1961). GPUs and cores are rounded
+/// down to a grid, which only weakens the bound; memory is relaxed.
+///
+/// Each iteration solves the LP over the patterns found so far, and prices new ones by a knapsack over the whole grid
+/// at once. For prices p of the items, p . counts + sum of bins * min(0, cost - best pattern) bounds the optimum from
+/// below whatever p is; the best such value, rounded with care for floating point, is returned, so that the solver
+/// need not be trusted. Stops when rounding makes the gap vanish, or when the budget is exhausted.
+///
+/// @throws BackendError when no LP solver was compiled in
+[[nodiscard]] MustStay pattern_bound(const Packing& packing, const Inventory& inventory, Budget& budget);
+
+}  // namespace gpusched::consolidation::detail
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/consolidation/impl/pattern_lp.ipp>
+#endif

@@ -1,0 +1,242 @@
+#pragma once
+
+#include <gpusched/consolidation/detail/pattern_lp.hpp>
+#include <gpusched/core/lp.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+namespace gpusched::consolidation::detail {
+
+class PatternLp {
+  public:
+    /// @param weighted cost of a bin that stays: its GPUs, or 1
+    PatternLp(const Packing& packing, const Inventory& inventory, bool weighted) : inventory_(inventory), misplaced_(packing.misplaced) {
+        choose_grid(packing);
+        for (const auto& item : packing.items) {
+            Item on_grid = item;
+            on_grid.gpu_milli = item.gpu_milli / gpu_unit_;
+            on_grid.cpu_milli = item.cpu_milli / cpu_unit_;
+            on_grid.memory_mib = 0;
+            if (on_grid.gpu_milli > 0 || on_grid.cpu_milli > 0) add(items_, on_grid, [](const Item& i) {
+                return std::tuple(i.requirement, i.gpu_milli, i.cpu_milli);
+            });
+        }
+        for (const auto& bin : packing.bins) {
+            Bin on_grid = bin;
+            on_grid.gpu_milli = std::max<std::int64_t>(0, gpu_unit_ == whole_gpu_milli ? bin.whole_gpus : bin.gpu_milli / gpu_unit_);
+            const auto usable = cpu_per_gpu_ * static_cast<double>(on_grid.gpu_milli);
+            on_grid.cpu_milli = std::max<std::int64_t>(0, bin.cpu_milli) / cpu_unit_;
+            if (usable < static_cast<double>(on_grid.cpu_milli)) on_grid.cpu_milli = static_cast<std::int64_t>(usable + 1e-6);
+            on_grid.weight = !bin.may_vacate ? 0 : weighted ? bin.weight : 1;
+            on_grid.memory_mib = on_grid.whole_gpus = 0;
+            if (on_grid.gpu_milli > 0 || on_grid.cpu_milli > 0) add(bins_, on_grid, [](const Bin& b) {
+                return std::tuple(b.node_class, b.may_vacate, b.weight, b.gpu_milli, b.cpu_milli);
+            });
+            if (bin.may_vacate) unit_ = std::gcd(unit_, on_grid.weight);
+        }
+    }
+
+    std::int64_t run(Budget& budget) {
+        if (items_.empty() || unit_ == 0) return 0;
+        start();
+        double best = 0;
+        LpBasis basis;
+        std::vector<double> price(items_.size());
+        for (int iteration = 0; iteration < 300 && !budget.exhausted(); ++iteration) {
+            const auto master = solve_lp(problem_, basis);
+            if (master.status != LpStatus::optimal) break;
+            basis = master.basis;
+            for (std::size_t k = 0; k < items_.size(); ++k) price[k] = std::max(0.0, master.row_dual[k]);
+            const auto added = price_patterns(price, master.row_dual);
+            best = std::max(best, lagrangian(price));
+            if (added == 0 || whole_units(best) >= whole_units(master.objective)) break;
+            if (added > 0) extend(basis);
+        }
+        return unit_ * whole_units(best);
+    }
+
+  private:
+    template <class T, class Key>
+    static void add(std::vector<T>& all, const T& value, Key key) {
+        const auto at = std::find_if(all.begin(), all.end(), [&](const T& other) { return key(other) == key(value); });
+        if (at != all.end()) at->count += value.count;
+        else all.push_back(value);
+    }
+
+    void choose_grid(const Packing& packing) {
+        std::int64_t shares = whole_gpu_milli, cores = 0, most_cpu = 1;
+        for (const auto& item : packing.items) {
+            if (item.fraction) shares = std::gcd(shares, item.gpu_milli);
+            cores = std::gcd(cores, item.cpu_milli);
+        }
+        for (const auto& bin : packing.bins) most_cpu = std::max(most_cpu, bin.cpu_milli);
+        gpu_unit_ = std::max<std::int64_t>(shares, 50);
+        cpu_unit_ = std::max(std::max<std::int64_t>(cores, 1), (most_cpu + 199) / 200);
+        for (const auto& item : packing.items) {
+            const auto gpus = item.gpu_milli / gpu_unit_;
+            cpu_per_gpu_ = gpus == 0 ? std::numeric_limits<double>::infinity()
+                                     : std::max(cpu_per_gpu_, static_cast<double>(item.cpu_milli / cpu_unit_) / static_cast<double>(gpus));
+        }
+    }
+
+    [[nodiscard]] std::int64_t whole_units(double value) const {
+        return std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(value / static_cast<double>(unit_) - 1e-6)));
+    }
+
+    // Rows: one per item (at least its count), one per bin (at most its count). First columns: every item on a bin of
+    // its own that is too dear to be used in the end.
+    void start() {
+        const auto infinity = std::numeric_limits<double>::infinity();
+        std::int64_t dearest = 1;
+        for (const auto& bin : bins_) dearest = std::max(dearest, bin.weight);
+        for (const auto& item : items_) {
+            problem_.row_lower.push_back(static_cast<double>(item.count));
+            problem_.row_upper.push_back(infinity);
+        }
+        for (const auto& bin : bins_) {
+            problem_.row_lower.push_back(-infinity);
+            problem_.row_upper.push_back(static_cast<double>(bin.count));
+        }
+        for (std::size_t k = 0; k < items_.size(); ++k) {
+            problem_.row_index.push_back(static_cast<int>(k));
+            problem_.value.push_back(1);
+            end_column(static_cast<double>(4 * dearest));
+        }
+    }
+    void end_column(double cost) {
+        problem_.column_start.push_back(static_cast<std::int64_t>(problem_.row_index.size()));
+        problem_.objective.push_back(cost);
+        problem_.column_lower.push_back(0);
+        problem_.column_upper.push_back(std::numeric_limits<double>::infinity());
+    }
+    // The basis of the problem with the columns that were just added.
+    void extend(LpBasis& basis) const {
+        const auto rows = static_cast<std::ptrdiff_t>(problem_.row_lower.size());
+        const LpBasis row_part(basis.end() - rows, basis.end());
+        basis.resize(basis.size() - row_part.size());
+        basis.resize(problem_.objective.size(), lp_at_lower_bound);
+        basis.insert(basis.end(), row_part.begin(), row_part.end());
+    }
+
+    // Best value of every capacity, per class of nodes; adds a column for every bin where it beats the master's prices.
+    int price_patterns(const std::vector<double>& price, const std::vector<double>& dual) {
+        int added = 0;
+        value_.assign(bins_.size(), 0);
+        std::map<std::uint32_t, std::vector<std::size_t>> by_class;
+        for (std::size_t b = 0; b < bins_.size(); ++b) by_class[bins_[b].node_class].push_back(b);
+        for (const auto& [node_class, members] : by_class) {
+            std::size_t gpus = 0, cores = 0;
+            for (const auto b : members) {
+                gpus = std::max(gpus, static_cast<std::size_t>(bins_[b].gpu_milli));
+                cores = std::max(cores, static_cast<std::size_t>(bins_[b].cpu_milli));
+            }
+            std::vector<std::size_t> allowed;
+            for (std::size_t k = 0; k < items_.size(); ++k)
+                if (price[k] > 1e-9 && accepts(node_class, items_[k])) allowed.push_back(k);
+            knapsack(gpus, cores, allowed, price);
+            for (const auto b : members) {
+                const auto& bin = bins_[b];
+                value_[b] = best_[static_cast<std::size_t>(bin.gpu_milli) * (cores + 1) + static_cast<std::size_t>(bin.cpu_milli)];
+                const auto bin_price = std::min(0.0, dual[items_.size() + b]);
+                if (static_cast<double>(bin.weight) - value_[b] - bin_price > -1e-7) continue;
+                add_pattern(b, cores);
+                ++added;
+            }
+        }
+        return added;
+    }
+    [[nodiscard]] bool accepts(std::uint32_t node_class, const Item& item) const {
+        return inventory_.eligible(item.requirement, node_class) ||
+               std::binary_search(misplaced_.begin(), misplaced_.end(), std::pair(item.requirement, node_class));
+    }
+
+    void knapsack(std::size_t gpus, std::size_t cores, const std::vector<std::size_t>& allowed, const std::vector<double>& price) {
+        const auto width = cores + 1;
+        best_.assign((gpus + 1) * width, 0.0);
+        choice_.assign((gpus + 1) * width, nothing);
+        for (std::size_t g = 0; g <= gpus; ++g)
+            for (std::size_t c = 0; c <= cores; ++c) {
+                const auto at = g * width + c;
+                double most = 0;
+                auto which = nothing;
+                if (g > 0) most = best_[at - width], which = less_gpu;
+                if (c > 0 && best_[at - 1] > most) most = best_[at - 1], which = less_cpu;
+                for (const auto k : allowed) {
+                    const auto dg = static_cast<std::size_t>(items_[k].gpu_milli), dc = static_cast<std::size_t>(items_[k].cpu_milli);
+                    if (dg > g || dc > c) continue;
+                    const auto value = best_[at - dg * width - dc] + price[k];
+                    if (value > most + 1e-12) most = value, which = static_cast<std::uint32_t>(k);
+                }
+                best_[at] = most;
+                choice_[at] = which;
+            }
+    }
+    void add_pattern(std::size_t b, std::size_t cores) {
+        std::map<std::uint32_t, int> copies;
+        const auto width = cores + 1;
+        auto at = static_cast<std::size_t>(bins_[b].gpu_milli) * width + static_cast<std::size_t>(bins_[b].cpu_milli);
+        while (choice_[at] != nothing) {
+            if (choice_[at] == less_gpu) at -= width;
+            else if (choice_[at] == less_cpu) at -= 1;
+            else {
+                const auto k = choice_[at];
+                ++copies[k];
+                at -= static_cast<std::size_t>(items_[k].gpu_milli) * width + static_cast<std::size_t>(items_[k].cpu_milli);
+            }
+        }
+        for (const auto& [k, n] : copies) {
+            problem_.row_index.push_back(static_cast<int>(k));
+            problem_.value.push_back(n);
+        }
+        problem_.row_index.push_back(static_cast<int>(items_.size() + b));
+        problem_.value.push_back(1);
+        end_column(static_cast<double>(bins_[b].weight));
+    }
+
+    // Valid for any prices; the last term covers the rounding of the sums and of the knapsack's comparisons.
+    [[nodiscard]] double lagrangian(const std::vector<double>& price) const {
+        double sum = 0, size = 0;
+        for (std::size_t k = 0; k < items_.size(); ++k) {
+            sum += price[k] * static_cast<double>(items_[k].count);
+            size += price[k] * static_cast<double>(items_[k].count);
+        }
+        for (std::size_t b = 0; b < bins_.size(); ++b) {
+            const auto gain = std::min(0.0, static_cast<double>(bins_[b].weight) - value_[b] - 1e-9);
+            sum += gain * static_cast<double>(bins_[b].count);
+            size -= gain * static_cast<double>(bins_[b].count);
+        }
+        return sum - 1e-11 * size;
+    }
+
+    static constexpr std::uint32_t nothing = 0xFFFFFFFFu, less_gpu = 0xFFFFFFFEu, less_cpu = 0xFFFFFFFDu;
+    const Inventory& inventory_;
+    std::span<const std::pair<std::uint32_t, std::uint32_t>> misplaced_;
+    std::int64_t gpu_unit_ = 1, cpu_unit_ = 1, unit_ = 0;
+    double cpu_per_gpu_ = 0;  // in grid units; infinite where some item asks for no GPU
+    std::vector<Item> items_;
+    std::vector<Bin> bins_;
+    LpProblem problem_;
+    std::vector<double> best_, value_;
+    std::vector<std::uint32_t> choice_;
+};
+
+GPUSCHED_INLINE MustStay pattern_bound(const Packing& packing, const Inventory& inventory, Budget& budget) {
+    auto bound = counting_bound(packing);
+    std::int64_t weight = -1;
+    bool alike = true;
+    for (const auto& bin : packing.bins)
+        if (bin.may_vacate) {
+            alike = alike && (weight < 0 || weight == bin.weight);
+            weight = bin.weight;
+        }
+    bound.nodes = std::max(bound.nodes, PatternLp(packing, inventory, false).run(budget));
+    bound.gpus = std::max(bound.gpus, alike && weight >= 0 ? bound.nodes * weight : PatternLp(packing, inventory, true).run(budget));
+    return bound;
+}
+
+}  // namespace gpusched::consolidation::detail

@@ -1,0 +1,1 @@
+#include <gpusched/consolidation/impl/pattern_lp.ipp>

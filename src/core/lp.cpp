@@ -1,0 +1,1 @@
+#include <gpusched/core/impl/lp.ipp>
