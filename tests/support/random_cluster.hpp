@@ -26,12 +26,24 @@ struct RandomClusterOptions {
     double messy = 0.05;     ///< share of tasks placed without regard to anything but resources
     double immovable = 0.2;  ///< share of locked tasks
     double grouped = 0.15;   ///< share of tasks in each kind of group
+    double picky = 0.3;      ///< share of tasks that accept certain GPU models only
+    int max_request = 16;    ///< most GPUs of a task, and twice its cores
     int max_movable = 1000;  ///< beyond that tasks are locked
 };
 
-/// For exhaustive search.
-inline constexpr RandomClusterOptions tiny_cluster{
-    .min_nodes = 2, .max_nodes = 4, .min_tasks = 2, .max_tasks = 7, .max_gpus = 3, .max_movable = 6};
+/// For exhaustive search: few tasks with room to move.
+inline constexpr RandomClusterOptions tiny_cluster{.min_nodes = 2,
+                                                   .max_nodes = 5,
+                                                   .min_tasks = 2,
+                                                   .max_tasks = 9,
+                                                   .max_gpus = 4,
+                                                   .pending = 0,
+                                                   .messy = 0.02,
+                                                   .immovable = 0.1,
+                                                   .grouped = 0.08,
+                                                   .picky = 0.15,
+                                                   .max_request = 3,
+                                                   .max_movable = 6};
 
 class RandomCluster {
   public:
@@ -132,7 +144,7 @@ class RandomCluster {
         t.daemon = rng_.chance(0.05);
         t.standby = t.priority_class == PriorityClass::hp && rng_.chance(0.3);
         if (rng_.chance(0.1)) t.preemptible = rng_.chance(0.5);
-        if (rng_.chance(0.3)) {
+        if (rng_.chance(options_.picky)) {
             t.gpu_models =
                 rng_.chance(0.5) ? std::vector<std::string>{"A"} : std::vector<std::string>{"B", "A"};
             if (rng_.chance(0.2)) t.gpu_models.push_back("never seen");
@@ -160,7 +172,7 @@ class RandomCluster {
 
     void request(gpusched::TaskSpec& t) {
         if (rng_.chance(0.04)) return;  // asks for nothing at all
-        t.cpu_milli = rng_.between(0, 8) * 500;
+        t.cpu_milli = rng_.between(0, std::min(8, options_.max_request)) * 500;
         t.memory_mib = rng_.between(0, 6) * 512;
         const auto kind = rng_.uniform();
         if (kind < 0.2) return;
@@ -170,7 +182,8 @@ class RandomCluster {
             t.gpu_share_milli = one_of(shares);
         } else {
             static const std::array<std::int64_t, 9> counts{1, 1, 1, 2, 2, 3, 4, 8, 16};
-            t.gpu_count = std::min<std::int64_t>(one_of(counts), options_.max_gpus);
+            t.gpu_count =
+                std::min<std::int64_t>(one_of(counts), std::min(options_.max_gpus, options_.max_request));
         }
         if (rng_.chance(0.25)) t.gpu_memory_mib = rng_.between(1, 16) * 1024;
     }
