@@ -6,10 +6,8 @@
 #include <gpusched/model/detail/domain_counts.hpp>
 #include <gpusched/model/inventory.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -112,13 +110,14 @@ class Cluster {
     /// Thousandths of a core that are free; to tasks that may `borrow`, also those that Standby tasks lend.
     [[nodiscard]] std::int64_t cpu_free(NodeId node, bool borrow = false) const noexcept {
         const auto& u = usage_[index(node)];
-        return borrow ? u.cpu_lendable : std::min(u.cpu_lendable, u.cpu_firm);
+        return borrow || u.cpu_lendable < u.cpu_firm ? u.cpu_lendable : u.cpu_firm;
     }
     [[nodiscard]] std::int64_t memory_free(NodeId node) const noexcept { return usage_[index(node)].memory; }
     /// Thousandths of one GPU that are free; 0 for a failed GPU.
     [[nodiscard]] int gpu_free_milli(NodeId node, int gpu, bool borrow = false) const noexcept {
         const auto& g = gpu_[inventory_->nodes.first_gpu[index(node)] + static_cast<std::uint32_t>(gpu)];
-        return std::max<int>(0, borrow ? g.lendable : std::min(g.lendable, g.firm));
+        const auto free = borrow || g.lendable < g.firm ? g.lendable : g.firm;
+        return free > 0 ? free : 0;
     }
     /// Memory of one GPU that is free; meaningful where the node models it.
     [[nodiscard]] std::int64_t gpu_memory_free(NodeId node, int gpu) const noexcept {

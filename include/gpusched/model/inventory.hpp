@@ -6,7 +6,6 @@
 #include <gpusched/core/ids.hpp>
 #include <gpusched/model/spec.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -172,9 +171,7 @@ class Inventory {
     /// constraint names.
     [[nodiscard]] int network_levels() const noexcept { return static_cast<int>(domain_names_.size()); }
     /// The deepest level at which some node's position is known; `node_level` where none is. O(nodes).
-    [[nodiscard]] Level deepest_level() const noexcept {
-        return network_depth_.empty() ? node_level : *std::max_element(network_depth_.begin(), network_depth_.end()) - 1;
-    }
+    [[nodiscard]] Level deepest_level() const noexcept;
     /// The node's domain at a level, dense per level. A node of unknown position is a domain of its own.
     [[nodiscard]] DomainId domain(Level level, NodeId node) const noexcept {
         return level == node_level ? make_id<DomainId>(index(node))

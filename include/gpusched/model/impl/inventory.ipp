@@ -29,6 +29,12 @@ GPUSCHED_INLINE std::optional<HardwareLevel> TaskAffinities::guaranteed_level() 
     return strictest;
 }
 
+GPUSCHED_INLINE Level Inventory::deepest_level() const noexcept {
+    Level deepest = node_level;
+    for (const auto depth : network_depth_) deepest = std::max(deepest, Level{depth} - 1);
+    return deepest;
+}
+
 GPUSCHED_INLINE bool Inventory::tolerates(const std::vector<Toleration>& tolerations, const Taint& taint) {
     return std::any_of(tolerations.begin(), tolerations.end(), [&](const Toleration& t) {
         if (!t.effect.empty() && t.effect != taint.effect) return false;
