@@ -59,6 +59,25 @@ class WaveBuilder {
         return disrupted_[index(job)] < limit;
     }
 
+    // A task that moves within a domain of an anti-affinity level counts there twice while it moves: only its own
+    // two copies do not count against it. Those that were let in before it may have been the last to fit.
+    bool crowds_out_earlier(TaskId task, NodeId from, NodeId to) {
+        const auto& inv = cluster_.inventory();
+        const auto doubled = [&](const Membership& m) {
+            const auto level = inv.spread_sets[m.set].level;
+            return inv.domain(level, from) == inv.domain(level, to);
+        };
+        const auto sets = inv.spread_memberships(task);
+        if (std::none_of(sets.begin(), sets.end(), doubled)) return false;
+        return std::any_of(wave_.begin(), wave_.end(), [&](const Move& earlier) {
+            if (inv.spread_memberships(earlier.task).empty()) return false;
+            cluster_.unreserve(earlier.task, earlier.to, earlier.gpus);
+            const auto found = find_group_obstacle(cluster_, earlier.task, earlier.to);
+            cluster_.reserve(earlier.task, earlier.to, earlier.gpus);
+            return found != Obstacle::none;
+        });
+    }
+
     bool take(TaskId task, NodeId to, GpuMask planned, bool other_gpus) {
         if (cluster_.occupants(to) == 0 || !within_limits(task, to)) return false;
         if (find_obstacle(cluster_, task, to) != Obstacle::none) return false;
@@ -71,6 +90,10 @@ class WaveBuilder {
         }
         const auto from = cluster_.node_of(task);
         cluster_.reserve(task, to, gpus);
+        if (crowds_out_earlier(task, from, to)) {
+            cluster_.unreserve(task, to, gpus);
+            return false;
+        }
         wave_.push_back({task, from, to, gpus, order_.waves});
         ++touched_[index(from)];
         ++touched_[index(to)];
