@@ -2,3 +2,5 @@
 #pragma once
 
 #include <gpusched/sim/generator.hpp>
+#include <gpusched/sim/replay.hpp>
+#include <gpusched/sim/resample.hpp>

@@ -1,0 +1,87 @@
+// The policies of placing one task, as concepts. A policy is a small value; randomness comes in as an argument.
+#pragma once
+
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/ids.hpp>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <concepts>
+#include <optional>
+#include <type_traits>
+
+namespace gpusched::allocation {
+
+/// Where a task goes.
+struct Destination {
+    NodeId node = none<NodeId>;
+    GpuMask gpus = 0;
+    bool operator==(const Destination&) const = default;
+};
+
+/// Whether `task` may go to `node`, on top of feasibility, which is always asked (find_obstacle).
+template <class F>
+concept NodeFilter = requires(const F& policy, const Cluster& cluster, TaskId task, NodeId node) {
+    { policy(cluster, task, node) } -> std::same_as<bool>;
+};
+
+/// How good a feasible node is for a task: the greatest score wins, ties go to the first node. Scores are whole numbers, or anything else with a total order. A ranker may take an `Rng&` as a last argument.
+///
+/// Optional: a static constant `node_local`. True promises that the score depends on nothing but the node's own
+/// state and what the task asks for (quantities, models, priority class); such scores may be kept until something
+/// changes on the node. Without it, every placement asks again.
+template <class R>
+concept NodeRanker =
+    requires(const R& policy, const Cluster& cluster, TaskId task, NodeId node) {
+        { policy(cluster, task, node) } -> std::totally_ordered;
+    } || requires(const R& policy, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
+        { policy(cluster, task, node, rng) } -> std::totally_ordered;
+    };
+
+/// Which GPUs of a node that fits the task takes; must satisfy `gpus_fit`. 0 for tasks without GPUs, which pickers
+/// are not asked about. A picker may take an `Rng&` as a last argument.
+template <class P>
+concept GpuPicker =
+    requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node) {
+        { policy(cluster, task, node) } -> std::same_as<GpuMask>;
+    } || requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
+        { policy(cluster, task, node, rng) } -> std::same_as<GpuMask>;
+    };
+
+/// Places one pending task after another on a cluster that it watches.
+///
+/// Nothing = the task fits nowhere. A policy that keeps anything about nodes has a hook `changed(NodeId)`, which is
+/// called for every node on which something changed since its last answer.
+template <class P>
+concept PlacementPolicy = requires(P& policy, const Cluster& cluster, TaskId task, Rng& rng) {
+    { policy(cluster, task, rng) } -> std::convertible_to<std::optional<Destination>>;
+};
+
+/// See NodeRanker.
+template <class R>
+inline constexpr bool is_node_local = [] {
+    if constexpr (requires { R::node_local; })
+        return static_cast<bool>(R::node_local);
+    else
+        return false;
+}();
+
+namespace detail {
+
+/// Calls a ranker or picker with or without the generator.
+template <class P>
+[[nodiscard]] auto ask(const P& policy, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
+    if constexpr (requires { policy(cluster, task, node, rng); })
+        return policy(cluster, task, node, rng);
+    else
+        return policy(cluster, task, node);
+}
+
+}  // namespace detail
+
+/// The type of a ranker's scores.
+template <NodeRanker R>
+using Score = decltype(detail::ask(std::declval<const R&>(), std::declval<const Cluster&>(), TaskId{}, NodeId{},
+                                   std::declval<Rng&>()));
+
+}  // namespace gpusched::allocation

@@ -1,0 +1,39 @@
+// Node filters: wishes on top of feasibility.
+#pragma once
+
+#include <gpusched/allocation/concepts.hpp>
+
+#include <vector>
+
+namespace gpusched::allocation {
+
+/// Every feasible node.
+struct AnyNode {
+    bool operator()(const Cluster&, TaskId, NodeId) const noexcept { return true; }
+};
+
+/// Only nodes on which something other than daemons runs, so that no empty node is opened.
+struct OccupiedNodes {
+    bool operator()(const Cluster& cluster, TaskId, NodeId node) const noexcept { return cluster.occupants(node) > 0; }
+};
+
+/// Only nodes of one network domain.
+struct WithinDomain {
+    Level level = node_level;
+    DomainId domain = none<DomainId>;
+    bool operator()(const Cluster& cluster, TaskId, NodeId node) const noexcept {
+        return cluster.inventory().domain(level, node) == domain;
+    }
+};
+
+/// Nodes that pass both filters.
+template <NodeFilter A, NodeFilter B>
+struct Both {
+    A first;
+    B second;
+    bool operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+        return first(cluster, task, node) && second(cluster, task, node);
+    }
+};
+
+}  // namespace gpusched::allocation

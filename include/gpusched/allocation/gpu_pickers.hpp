@@ -1,0 +1,48 @@
+// GPU pickers: which GPUs of the chosen node a task takes.
+#pragma once
+
+#include <gpusched/allocation/concepts.hpp>
+#include <gpusched/config.hpp>
+#include <gpusched/fragmentation/fgd.hpp>
+
+#include <memory>
+
+namespace gpusched::allocation {
+
+// All pickers expect a node that fits the task (find_obstacle) and honour guaranteed NUMA or socket localities. Where
+// a rule leaves a choice, the lowest GPUs win. Best-effort hardware wishes are what FewestCrossings is for.
+
+/// A fraction goes to the GPU with the least left, whole GPUs are the lowest idle ones. O(GPUs of the node).
+struct TightestGpu {
+    GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
+};
+
+/// GPUs of as few sockets, then of as few NUMA nodes as possible; among those, the ones that leave the largest blocks
+/// of idle GPUs per socket and per NUMA node to others. Nodes of unknown hardware count as one NUMA node; a fraction
+/// goes to the tightest GPU. At most a few thousand sets of GPUs are looked at (16 GPUs), usually under 100 (8).
+struct FewestCrossings {
+    GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
+};
+
+/// The same with the two criteria the other way round: for tasks that do not care where their GPUs are.
+struct LeastHarm {
+    GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
+};
+
+/// Any GPUs that will do, all sets equally likely (within an equally likely locality where one is guaranteed).
+struct RandomGpus {
+    GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const;
+};
+
+/// FGD's choice as published: a fraction goes to the GPU of the best score (see the ranker Fgd), truncation included;
+/// whole GPUs as TightestGpu. O(square of the GPUs of the node).
+struct FgdGpus {
+    std::shared_ptr<const fragmentation::Fgd> metric;
+    GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
+};
+
+}  // namespace gpusched::allocation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/allocation/impl/gpu_pickers.ipp>
+#endif

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/allocation/rankers/fgd.hpp>
+#include <gpusched/model/feasibility.hpp>
+
+#include <array>
+#include <bit>
+#include <span>
+#include <tuple>
+
+namespace gpusched::allocation {
+namespace detail {
+
+/// The sets of candidate GPUs of which one must hold all GPUs of the task: one per guaranteed locality with enough
+/// candidates, or one with all of them.
+struct AllowedGpus {
+    std::array<GpuMask, max_gpus_per_node> sets{};
+    std::size_t count = 0;
+
+    AllowedGpus(const Cluster& cluster, TaskId task, NodeId node) {
+        const auto candidates = candidate_gpus(cluster, task, node);
+        const auto local = guaranteed_localities(cluster, task, node);
+        if (local.unknown) return;
+        if (local.masks.empty()) sets[count++] = candidates;
+        for (const auto mask : local.masks) {
+            const auto here = static_cast<GpuMask>(mask & candidates);
+            // Localities are disjoint, so at most one per GPU is not empty.
+            if (here != 0 && gpu_count(here) >= cluster.inventory().tasks.gpu_count[index(task)]) sets[count++] = here;
+        }
+    }
+    [[nodiscard]] std::span<const GpuMask> all() const { return {sets.data(), count}; }
+};
+
+inline GpuMask tightest_gpu(const Cluster& cluster, TaskId task, NodeId node) {
+    GpuMask best = 0;
+    int least = whole_gpu_milli + 1;
+    for_each_gpu(candidate_gpus(cluster, task, node), [&](int g) {
+        const int left = cluster.gpu_free_milli(node, g, cluster.may_borrow(task));
+        if (left < least) best = gpu_bit(g), least = left;
+    });
+    return best;
+}
+
+/// What a choice of GPUs means for the machine. Less is better.
+struct Effect {
+    int sockets = 0, numa_nodes = 0;              // over how many the GPUs are spread
+    int socket_blocks = 0, numa_blocks = 0;       // minus the sum of squares of what stays idle in each
+};
+
+inline Effect effect_of(const HardwareMasks* hardware, GpuMask idle, GpuMask chosen) {
+    Effect effect;
+    if (hardware == nullptr) return effect;
+    const auto count = [&](const std::vector<GpuMask>& localities, int& crossed, int& blocks) {
+        for (const auto mask : localities) {
+            crossed += (mask & chosen) != 0 ? 1 : 0;
+            const int left = gpu_count(static_cast<GpuMask>(mask & idle & ~chosen));
+            blocks -= left * left;
+        }
+    };
+    count(hardware->socket, effect.sockets, effect.socket_blocks);
+    count(hardware->numa, effect.numa_nodes, effect.numa_blocks);
+    return effect;
+}
+
+/// The allowed set of whole GPUs for which `key(Effect)` is least.
+template <class Key>
+GpuMask best_set(const Cluster& cluster, TaskId task, NodeId node, Key&& key) {
+    const auto& inv = cluster.inventory();
+    const int wanted = inv.tasks.gpu_count[index(task)];
+    const auto id = inv.nodes.hardware[index(node)];
+    const auto* const hardware = id == NodeTable::no_hardware ? nullptr : &inv.hardware[id];
+    const auto idle = cluster.idle_gpus(node, cluster.may_borrow(task));
+    const AllowedGpus allowed(cluster, task, node);
+    GpuMask best = 0;
+    auto least = key(Effect{});
+    for (const auto set : allowed.all()) {
+        if (hardware == nullptr) return lowest_gpus(set, wanted);
+        // All subsets of `wanted` GPUs in ascending order: step through the ranks, spread them over the set's bits.
+        std::array<GpuMask, max_gpus_per_node> bits{};
+        std::size_t size = 0;
+        for_each_gpu(set, [&](int g) { bits[size++] = gpu_bit(g); });
+        for (std::uint32_t ranks = (1u << wanted) - 1; ranks < (1u << size);) {
+            GpuMask chosen = 0;
+            for (auto rest = ranks; rest != 0; rest &= rest - 1)
+                chosen |= bits[static_cast<std::size_t>(std::countr_zero(rest))];
+            const auto now = key(effect_of(hardware, idle, chosen));
+            if (best == 0 || now < least) best = chosen, least = now;
+            const auto low = ranks & (0 - ranks), carried = ranks + low;  // the next number with as many ones
+            ranks = carried | (((ranks ^ carried) >> 2) / low);
+        }
+    }
+    return best;
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE GpuMask TightestGpu::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+    if (cluster.is_fraction(task)) return detail::tightest_gpu(cluster, task, node);
+    const detail::AllowedGpus allowed(cluster, task, node);
+    GpuMask tightest = 0;
+    for (const auto set : allowed.all())
+        if (tightest == 0 || gpu_count(set) < gpu_count(tightest)) tightest = set;
+    return tightest == 0 ? GpuMask{0} : lowest_gpus(tightest, cluster.inventory().tasks.gpu_count[index(task)]);
+}
+
+GPUSCHED_INLINE GpuMask FewestCrossings::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+    if (cluster.is_fraction(task)) return detail::tightest_gpu(cluster, task, node);
+    return detail::best_set(cluster, task, node, [](const detail::Effect& e) {
+        return std::tuple(e.sockets, e.numa_nodes, e.socket_blocks, e.numa_blocks);
+    });
+}
+
+GPUSCHED_INLINE GpuMask LeastHarm::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+    if (cluster.is_fraction(task)) return detail::tightest_gpu(cluster, task, node);
+    return detail::best_set(cluster, task, node, [](const detail::Effect& e) {
+        return std::tuple(e.socket_blocks, e.numa_blocks, e.sockets, e.numa_nodes);
+    });
+}
+
+GPUSCHED_INLINE GpuMask RandomGpus::operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const {
+    const detail::AllowedGpus allowed(cluster, task, node);
+    if (allowed.count == 0) return 0;
+    auto set = rng.pick(allowed.all());
+    const int wanted = cluster.inventory().tasks.gpu_count[index(task)];
+    for (int extra = gpu_count(set) - wanted; extra > 0; --extra) {  // strike out what is too much
+        auto nth = rng.below(static_cast<std::uint64_t>(gpu_count(set)));
+        GpuMask struck = set;
+        for (; nth > 0; --nth) struck = static_cast<GpuMask>(struck & (struck - 1));
+        set = static_cast<GpuMask>(set & ~(struck & -struck));
+    }
+    return set;
+}
+
+GPUSCHED_INLINE GpuMask FgdGpus::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+    if (!cluster.is_fraction(task)) return TightestGpu{}(cluster, task, node);
+    GpuMask best = 0;
+    std::int64_t most = 0;
+    for_each_gpu(candidate_gpus(cluster, task, node), [&](int g) {
+        const auto score = detail::fgd_score(*metric, metric->delta(cluster, task, node, gpu_bit(g)));
+        if (best == 0 || score > most) best = gpu_bit(g), most = score;
+    });
+    return best;
+}
+
+}  // namespace gpusched::allocation

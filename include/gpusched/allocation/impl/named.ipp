@@ -1,0 +1,80 @@
+#pragma once
+
+#include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/allocation/named.hpp>
+#include <gpusched/allocation/power_of_d.hpp>
+#include <gpusched/allocation/ranked_placement.hpp>
+#include <gpusched/allocation/rankers/rankers.hpp>
+#include <gpusched/core/errors.hpp>
+
+#include <array>
+#include <memory>
+#include <string>
+
+namespace gpusched::allocation {
+namespace detail {
+
+inline constexpr std::array<std::string_view, 12> all_rankers{
+    "packing",     "homogeneous", "eviction_history", "least_allocated", "most_allocated", "best_fit",
+    "dot_product", "gpu_packing", "gpu_clustering",   "first_fit",       "random",         "fgd"};
+inline constexpr std::array<std::string_view, 11> all_placements{
+    "random", "first_fit", "best_fit",    "least_allocated", "most_allocated", "dot_product",
+    "fgd",    "asi",       "gpu_packing", "gpu_clustering",  "power_of_d"};
+
+[[noreturn]] inline void unknown_name(const char* field, std::string_view name,
+                                      std::span<const std::string_view> known) {
+    std::string expected;
+    for (const auto& one : known) expected += (expected.empty() ? "" : ", ") + std::string(one);
+    throw InvalidInput(std::string(field) + " is " + gpusched::detail::quoted(name) + "; expected one of " + expected);
+}
+
+inline std::shared_ptr<const fragmentation::Fgd> share_fgd(const Inventory& inventory,
+                                                           const fragmentation::Workload& workload) {
+    return std::make_shared<const fragmentation::Fgd>(workload, inventory);
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE std::span<const std::string_view> ranker_names() noexcept { return detail::all_rankers; }
+GPUSCHED_INLINE std::span<const std::string_view> placement_names() noexcept { return detail::all_placements; }
+
+GPUSCHED_INLINE AnyRanker make_ranker(std::string_view name, const Inventory& inventory,
+                                      const fragmentation::Workload& workload) {
+    if (name == "packing") return Packing{};
+    if (name == "homogeneous") return Homogeneous{};
+    if (name == "eviction_history") return EvictionHistory{};
+    if (name == "least_allocated") return LeastAllocated{};
+    if (name == "most_allocated") return MostAllocated{};
+    if (name == "best_fit") return BestFit{};
+    if (name == "dot_product") return DotProduct{};
+    if (name == "gpu_packing") return GpuPacking{};
+    if (name == "gpu_clustering") return GpuClustering{};
+    if (name == "first_fit") return FirstFit{};
+    if (name == "random") return Random{};
+    if (name == "fgd") return Fgd{detail::share_fgd(inventory, workload)};
+    detail::unknown_name("ranker", name, ranker_names());
+}
+
+GPUSCHED_INLINE AnyPlacement make_placement(std::string_view name, const Inventory& inventory,
+                                            const fragmentation::Workload& workload) {
+    if (name == "random") return RankedPlacement<Random, RandomGpus>{};
+    if (name == "first_fit") return RankedPlacement<FirstFit, TightestGpu>{};
+    if (name == "best_fit") return RankedPlacement<BestFit, TightestGpu>{};
+    if (name == "least_allocated") return RankedPlacement<LeastAllocated, TightestGpu>{};
+    if (name == "most_allocated") return RankedPlacement<MostAllocated, TightestGpu>{};
+    if (name == "dot_product") return RankedPlacement<DotProduct, TightestGpu>{};
+    if (name == "gpu_packing") return RankedPlacement<GpuPacking, TightestGpu>{};
+    if (name == "gpu_clustering") return RankedPlacement<GpuClustering, TightestGpu>{};
+    if (name == "power_of_d") return PowerOfD{};
+    if (name == "asi") {
+        const Lexicographic ranker(Packing{}, Homogeneous{}, EvictionHistory{});
+        return RankedPlacement(ranker, FewestCrossings{});
+    }
+    if (name == "fgd") {
+        auto metric = detail::share_fgd(inventory, workload);
+        return RankedPlacement(Fgd{metric}, FgdGpus{metric});
+    }
+    detail::unknown_name("placement", name, placement_names());
+}
+
+}  // namespace gpusched::allocation

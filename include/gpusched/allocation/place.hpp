@@ -1,0 +1,63 @@
+// Placing one task where it fits, without moving or evicting anybody.
+#pragma once
+
+#include <gpusched/allocation/concepts.hpp>
+#include <gpusched/allocation/filters.hpp>
+#include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/config.hpp>
+#include <gpusched/model/feasibility.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpusched::allocation {
+
+/// The feasible node of the greatest score, and the GPUs that the picker takes there.
+///
+/// Filter, rank, pick: how schedulers place one task without evicting anybody. ASI's non-preemptive scheduling is
+/// `Lexicographic(Packing{}, Homogeneous{}, EvictionHistory{})`. A task that is placed already is judged as if it
+/// moved. The cluster is not changed: see `Cluster::assign`.
+///
+/// @param task any task of the cluster
+/// @param rng used only by policies that take it
+/// @return nothing when no node is feasible and passes the filter. Ties go to the first node of the cluster.
+///
+/// Complexity: O(nodes) calls of the ranker. To place many tasks in a row, see RankedPlacement.
+template <NodeRanker R, GpuPicker P, NodeFilter F = AnyNode>
+[[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task, const R& ranker,
+                                               const P& picker, Rng& rng, const F& filter = {}) {
+    std::optional<Score<R>> best_score;
+    NodeId best = none<NodeId>;
+    for (const auto node : cluster.nodes()) {
+        if (find_obstacle(cluster, task, node) != Obstacle::none || !filter(cluster, task, node)) continue;
+        auto score = detail::ask(ranker, cluster, task, node, rng);
+        if (best_score && !(*best_score < score)) continue;
+        best_score = std::move(score);
+        best = node;
+    }
+    if (best == none<NodeId>) return std::nullopt;
+    if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return Destination{best, 0};
+    return Destination{best, detail::ask(picker, cluster, task, best, rng)};
+}
+
+/// How to place one task, by name.
+struct PlaceOptions {
+    /// One after the other: each breaks the ties that those before it leave; at least one. Names: see
+    /// `ranker_names`. The default is ASI's non-preemptive scheduling.
+    std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
+    /// "fewest_crossings", "least_harm", "tightest_gpu" or "random".
+    std::string gpu_picker = "fewest_crossings";
+    std::uint64_t seed = 0;  ///< for "random"
+};
+
+/// The same with policies chosen by name. "fgd" measures against the cluster's own tasks.
+/// @throws InvalidInput for an unknown name or an empty list of rankers
+[[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task, const PlaceOptions& options = {});
+
+}  // namespace gpusched::allocation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/allocation/impl/place.ipp>
+#endif

@@ -1,0 +1,56 @@
+// Rankers out of rankers: one after the other, or weighed against each other.
+#pragma once
+
+#include <gpusched/allocation/concepts.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+namespace gpusched::allocation {
+
+/// Each ranker breaks the ties that those before it leave.
+template <NodeRanker... R>
+struct Lexicographic {
+    static constexpr bool node_local = (is_node_local<R> && ...);
+    std::tuple<R...> rankers;
+
+    explicit Lexicographic(R... r) : rankers(std::move(r)...) {}
+
+    auto operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const {
+        return std::apply(
+            [&](const R&... r) { return std::tuple<Score<R>...>{detail::ask(r, cluster, task, node, rng)...}; },
+            rankers);
+    }
+};
+
+/// The sum of weight x score. Give scores of like range (least_allocated and the published scores: 0 .. 100).
+template <NodeRanker... R>
+    requires(std::integral<Score<R>> && ...)
+struct Weighted {
+    static constexpr bool node_local = (is_node_local<R> && ...);
+    std::tuple<R...> rankers;
+    std::array<std::int64_t, sizeof...(R)> weights;
+
+    /// @param parts pairs of weight and ranker
+    explicit Weighted(std::pair<std::int64_t, R>... parts)
+        : rankers(std::move(parts.second)...), weights{parts.first...} {}
+
+    std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const {
+        // Braces: rankers that draw random numbers do so in order.
+        const auto scores = std::apply(
+            [&](const R&... r) {
+                return std::array<std::int64_t, sizeof...(R)>{
+                    static_cast<std::int64_t>(detail::ask(r, cluster, task, node, rng))...};
+            },
+            rankers);
+        std::int64_t sum = 0;
+        for (std::size_t i = 0; i < scores.size(); ++i) sum += weights[i] * scores[i];
+        return sum;
+    }
+};
+
+}  // namespace gpusched::allocation

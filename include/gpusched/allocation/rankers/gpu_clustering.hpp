@@ -1,0 +1,37 @@
+// GPU clustering: tasks with the same GPU demand together.
+#pragma once
+
+#include <gpusched/allocation/concepts.hpp>
+
+#include <cstdint>
+
+namespace gpusched::allocation {
+
+/// Nodes that already run tasks of the same class (a fraction, 1 GPU, 2 GPUs, ...), and best of all no others.
+///
+/// Bands as in the published comparison (Weng et al., ATC '23): only that class 75, that class among others 50, no GPU
+/// task at all 25, other classes alone 0; inside a band up to 25 more, the fewer GPUs are free, in parts of the
+/// largest node. Tasks without GPUs score 0 everywhere and belong to no class. O(tasks on the node).
+struct GpuClustering {
+    static constexpr bool node_local = true;
+    std::int64_t largest_gpu_milli = 8'000;  ///< of any node, >= 1
+    std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
+        if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return 0;
+        const auto own = class_bit(cluster, task);
+        std::uint32_t present = 0;
+        for (const auto neighbour : cluster.tasks_on(node)) present |= class_bit(cluster, neighbour);
+        const int band = present == own ? 75 : (present & own) != 0 ? 50 : present == 0 ? 25 : 0;
+        const auto free = cluster.gpu_free_milli(node, cluster.may_borrow(task));
+        return band + 25 * (largest_gpu_milli - free) / largest_gpu_milli;
+    }
+
+  private:
+    // Bit 0 for fractions, bit k for k whole GPUs, nothing for tasks without GPUs.
+    static std::uint32_t class_bit(const Cluster& cluster, TaskId task) noexcept {
+        const int count = cluster.inventory().tasks.gpu_count[index(task)];
+        if (count == 0) return 0;
+        return cluster.is_fraction(task) ? 1u : 1u << count;
+    }
+};
+
+}  // namespace gpusched::allocation

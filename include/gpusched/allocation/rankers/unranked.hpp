@@ -1,0 +1,21 @@
+// First fit and random: the two baselines that look at nothing.
+#pragma once
+
+#include <gpusched/allocation/concepts.hpp>
+
+#include <cstdint>
+
+namespace gpusched::allocation {
+
+/// All nodes alike: the first wins.
+struct FirstFit {
+    static constexpr bool node_local = true;
+    std::int64_t operator()(const Cluster&, TaskId, NodeId) const noexcept { return 0; }
+};
+
+/// Any feasible node, all equally likely.
+struct Random {
+    std::uint64_t operator()(const Cluster&, TaskId, NodeId, Rng& rng) const noexcept { return rng(); }
+};
+
+}  // namespace gpusched::allocation

@@ -1,0 +1,62 @@
+// Best fit and dot product: classic vector bin packing over CPU and GPU.
+#pragma once
+
+#include <gpusched/allocation/concepts.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace gpusched::allocation {
+
+/// The largest node of the cluster, by which free amounts and requests are divided. A node's GPUs count as one
+/// number. The defaults are those of the published comparison (Weng et al., ATC '23).
+struct LargestNode {
+    std::int64_t cpu_milli = 128'000;  ///< >= 1
+    std::int64_t gpu_milli = 8'000;    ///< >= 1
+};
+
+namespace detail {
+
+// Parts of the largest node in whole numbers: exact for the default sizes, and products of two stay in 64 bits.
+inline constexpr std::int64_t part_unit = 16'000'000;
+[[nodiscard]] inline std::int64_t part(std::int64_t value, std::int64_t largest) noexcept {
+    return std::min(value, 8 * largest) * part_unit / largest;
+}
+
+// 100 x (1 - numerator / denominator), truncated as the published scores are.
+[[nodiscard]] inline std::int64_t score_of_loss(std::int64_t numerator, std::int64_t denominator) noexcept {
+    return (100 * denominator - 100 * numerator) / denominator;
+}
+
+}  // namespace detail
+
+/// Best fit: the least of CPU and GPU left over, `100 x (1 - (cpu left + gpu left) / 2)` in parts of the largest node,
+/// truncated to whole numbers.
+struct BestFit {
+    static constexpr bool node_local = true;
+    LargestNode largest{};
+    std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
+        const bool borrow = cluster.may_borrow(task);
+        const auto cpu = cluster.cpu_free(node, borrow) - cluster.inventory().tasks.cpu_milli[index(task)];
+        const auto gpu = cluster.gpu_free_milli(node, borrow) - cluster.gpu_milli(task);
+        return detail::score_of_loss(detail::part(cpu, largest.cpu_milli) + detail::part(gpu, largest.gpu_milli),
+                                     2 * detail::part_unit);
+    }
+};
+
+/// Dot product: `100 x (1 - free . request / 2)` in parts of the largest node, truncated to whole numbers. Tasks go
+/// where what is free lines up least with what they ask for, as in the published comparison.
+struct DotProduct {
+    static constexpr bool node_local = true;
+    LargestNode largest{};
+    std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
+        const bool borrow = cluster.may_borrow(task);
+        const auto cpu_free = detail::part(cluster.cpu_free(node, borrow), largest.cpu_milli);
+        const auto gpu_free = detail::part(cluster.gpu_free_milli(node, borrow), largest.gpu_milli);
+        const auto cpu = detail::part(cluster.inventory().tasks.cpu_milli[index(task)], largest.cpu_milli);
+        const auto gpu = detail::part(cluster.gpu_milli(task), largest.gpu_milli);
+        return detail::score_of_loss(cpu_free * cpu + gpu_free * gpu, 2 * detail::part_unit * detail::part_unit);
+    }
+};
+
+}  // namespace gpusched::allocation

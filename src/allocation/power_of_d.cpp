@@ -1,0 +1,1 @@
+#include <gpusched/allocation/impl/power_of_d.ipp>

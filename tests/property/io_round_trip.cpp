@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading what was written gives the same data, whatever the data: also what no cluster would accept.
+#include <support/catch.hpp>
+
+#include <gpusched/core/rng.hpp>
+#include <gpusched/io/cluster_json.hpp>
+#include <gpusched/io/plan_json.hpp>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+
+namespace {
+
+class Anything {
+  public:
+    explicit Anything(std::uint64_t seed) : rng_(seed) {}
+
+    bool flag() { return rng_.chance(0.5); }
+
+    std::int64_t integer() {
+        switch (rng_.below(4)) {
+        case 0:
+            return rng_.between(-3, 3);
+        case 1:
+            return flag() ? INT64_MAX : INT64_MIN;
+        case 2:
+            return static_cast<std::int64_t>(rng_() >> rng_.below(64));
+        default:
+            return -static_cast<std::int64_t>(rng_() >> (1 + rng_.below(63)));
+        }
+    }
+    int small() {
+        return flag() ? static_cast<int>(rng_.below(16))
+                      : static_cast<int>(static_cast<std::uint32_t>(rng_()));
+    }
+    double real() {
+        for (;;)
+            if (const auto value = std::bit_cast<double>(rng_()); std::isfinite(value)) return value;
+    }
+    /// Every kind of code point that UTF-8 has.
+    std::string text() {
+        static constexpr std::array<const char*, 16> parts{
+            "a",    "Z9", "\"",     "\\",     "/",      "\n",     "\t",         "\x01",
+            "\x7f", " ",  "\u00e9", "\u20ac", "\ufeff", "\uffff", "\U0001F600", "\U0010ffff"};
+        std::string out;
+        for (auto n = rng_.below(6); n > 0; --n) out += parts[rng_.below(parts.size())];
+        if (rng_.chance(0.05)) out += '\0';
+        return out;
+    }
+    template <class Make>
+    auto several(Make make) {
+        std::vector<decltype(make())> out;
+        for (auto n = rng_.below(4); n > 0; --n) out.push_back(make());
+        return out;
+    }
+    template <class Make>
+    auto perhaps(Make make) {
+        return flag() ? std::optional(make()) : std::nullopt;
+    }
+    Labels labels() {
+        Labels out;
+        for (auto n = rng_.below(4); n > 0; --n) out[text()] = text();
+        return out;
+    }
+    Level level() { return flag() ? node_level : static_cast<Level>(rng_() >> 33); }
+    template <class E>
+    E one_of(std::initializer_list<E> values) {
+        return *(values.begin() + rng_.below(values.size()));
+    }
+
+    Hardware hardware() {
+        if (flag()) return *hardware_preset(one_of<const char*>({"rtx4090x8", "a100x8", "h100x8"}));
+        return {"", several([&] { return NumaNode{small(), small(), static_cast<GpuMask>(rng_())}; })};
+    }
+    NodeSpec node() {
+        return {.name = text(),
+                .gpu_model = text(),
+                .gpu_count = integer(),
+                .cpu_milli = integer(),
+                .memory_mib = integer(),
+                .gpu_memory_mib = perhaps([&] { return integer(); }),
+                .schedulable = flag(),
+                .network = several([&] { return text(); }),
+                .labels = labels(),
+                .taints = several([&] {
+                    return Taint{text(), text(), text()};
+                }),
+                .hardware = perhaps([&] { return hardware(); }),
+                .failed_gpus = several([&] { return small(); })};
+    }
+    TaskSpec task() {
+        TaskSpec t{.name = text(),
+                   .job = text(),
+                   .cpu_milli = integer(),
+                   .memory_mib = integer(),
+                   .gpu_count = integer(),
+                   .gpu_share_milli = integer(),
+                   .gpu_memory_mib = integer(),
+                   .gpu_models = several([&] { return text(); }),
+                   .priority = integer(),
+                   .priority_class = one_of({PriorityClass::hp, PriorityClass::lp, PriorityClass::other}),
+                   .locked = flag(),
+                   .preemptible = perhaps([&] { return flag(); }),
+                   .standby = flag(),
+                   .daemon = flag(),
+                   .node_selector = labels()};
+        t.tolerations = several([&] { return Toleration{text(), text(), text(), text()}; });
+        t.anti_affinity = several([&] { return AntiAffinity{text(), level(), small()}; });
+        t.affinity = several([&] { return Affinity{text(), level()}; });
+        t.network_affinity = perhaps([&] {
+            return NetworkAffinity{level(), one_of({NetworkMode::required, NetworkMode::preferred})};
+        });
+        t.hardware_affinity = several([&] {
+            return HardwareAffinity{one_of({HardwareLevel::numa, HardwareLevel::socket}),
+                                    one_of({HardwareQos::guaranteed, HardwareQos::best_effort})};
+        });
+        t.cpu_local = flag();
+        t.cores = perhaps([&] { return several([&] { return small(); }); });
+        t.move_cost = integer();
+        t.start_time = integer();
+        t.last_checkpoint_time = perhaps([&] { return integer(); });
+        t.checkpoint_interval = integer();
+        t.eviction_count = integer();
+        t.node = perhaps([&] { return text(); });
+        t.gpus = several([&] { return small(); });
+        return t;
+    }
+    ClusterSpec cluster() {
+        return {.now = integer(),
+                .nodes = several([&] { return node(); }),
+                .tasks = several([&] { return task(); }),
+                .jobs = several([&] {
+                    return JobSpec{text(), integer(), perhaps([&] { return integer(); })};
+                })};
+    }
+    PlanSpec plan() {
+        const auto gpus = [&] { return several([&] { return small(); }); };
+        PlanSpec p{.waves = integer(),
+                   .moves = several([&] {
+                       return PlanSpec::Move{text(), text(), text(), gpus(), integer()};
+                   }),
+                   .vacated_nodes = several([&] { return text(); }),
+                   .evictions = several([&] { return text(); }),
+                   .placements = several([&] {
+                       return PlanSpec::Placement{text(), text(), gpus()};
+                   }),
+                   .bound = {integer(), integer(), integer(), text()}};
+        for (auto n = rng_.below(4); n > 0; --n) p.stats[text()] = real();
+        return p;
+    }
+    int indent() { return static_cast<int>(rng_.below(3)); }
+
+  private:
+    Rng rng_;
+};
+
+}  // namespace
+
+TEST_CASE("Clusters survive writing and reading", "[property]") {
+    for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+        INFO("seed " << seed);
+        Anything anything(seed);
+        const auto spec = anything.cluster();
+        const auto text = io::cluster_to_json(spec, anything.indent());
+        const auto back = io::cluster_from_json(text);
+        REQUIRE(back == spec);
+        REQUIRE(io::cluster_to_json(back) == io::cluster_to_json(spec));
+    }
+}
+
+TEST_CASE("Plans survive writing and reading", "[property]") {
+    for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+        INFO("seed " << seed);
+        Anything anything(seed);
+        const auto plan = anything.plan();
+        const auto text = io::plan_to_json(plan, anything.indent());
+        const auto back = io::plan_from_json(text);
+        REQUIRE(back == plan);
+        REQUIRE(io::plan_to_json(back) == io::plan_to_json(plan));
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <support/catch.hpp>
+#include <support/random_cluster.hpp>
+
+#include <gpusched/io/anonymize.hpp>
+#include <gpusched/io/cluster_json.hpp>
+#include <gpusched/model/feasibility.hpp>
+
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+
+namespace {
+
+ClusterSpec secret_cluster() {
+    ClusterSpec spec;
+    for (const auto* name : {"secret-a", "secret-b", "secret-c"})
+        spec.nodes.push_back({.name = name,
+                              .gpu_model = "A100",
+                              .gpu_count = 8,
+                              .cpu_milli = 128000,
+                              .memory_mib = 1000000,
+                              .network = {"secret-root", std::string(name) + "-rack"},
+                              .labels = {{"secret-key", name}, {"a-secret", ""}},
+                              .taints = {{"secret-key", "secret-value", "NoSchedule"}},
+                              .hardware = hardware_preset("a100x8")});
+    TaskSpec task{.name = "secret-task",
+                  .job = "secret-job",
+                  .gpu_count = 1,
+                  .gpu_models = {"A100"},
+                  .node_selector = {{"secret-key", "secret-b"}},
+                  .tolerations = {{"secret-key", "Equal", "secret-value", ""}, {"", "Exists", "", ""}},
+                  .anti_affinity = {{"secret-group", 1, 1}},
+                  .affinity = {{"secret-group", 0}},
+                  .node = "secret-b",
+                  .gpus = {5}};
+    spec.tasks.push_back(task);
+    spec.jobs = {{"secret-job", 1, 1}, {"secret-idle", 0, {}}};
+    return spec;
+}
+
+/// How many entries of `wanted` are in `given`.
+std::size_t common(const Labels& wanted, const Labels& given) {
+    std::size_t count = 0;
+    for (const auto& entry : wanted)
+        count += given.contains(entry.first) && given.at(entry.first) == entry.second;
+    return count;
+}
+
+}  // namespace
+
+TEST_CASE("No name survives anonymising, and all else does", "[io]") {
+    const auto before = secret_cluster();
+    const auto after = io::anonymize(before, 1);
+    CHECK(io::cluster_to_json(after).find("secret") == std::string::npos);
+
+    CHECK(after.nodes[1].gpu_model == "A100");
+    CHECK(after.nodes[1].hardware == before.nodes[1].hardware);
+    CHECK(after.tasks[0].gpus == before.tasks[0].gpus);
+    CHECK(after.tasks[0].node == after.nodes[1].name);
+    CHECK(after.tasks[0].job == after.jobs[0].name);
+    CHECK(after.tasks[0].anti_affinity[0].group == after.tasks[0].affinity[0].group);
+    CHECK(after.tasks[0].anti_affinity[0].level == 1);
+    CHECK(after.tasks[0].tolerations[0].key == after.nodes[0].taints[0].key);
+    CHECK(after.tasks[0].tolerations[1] == Toleration{"", "Exists", "", ""});
+    CHECK(after.nodes[0].network[0] == after.nodes[2].network[0]);
+    CHECK(after.nodes[0].network[1] != after.nodes[2].network[1]);
+    CHECK(after.jobs[1].max_disrupted == std::nullopt);
+
+    // The key is the same wherever it occurs; an empty value stays empty.
+    const auto& key = after.nodes[0].taints[0].key;
+    REQUIRE(after.tasks[0].node_selector.contains(key));
+    CHECK(after.tasks[0].node_selector.at(key) == after.nodes[1].labels.at(key));
+    for (const auto& [other, value] : after.nodes[1].labels)
+        if (other != key) CHECK(value.empty());
+}
+
+TEST_CASE("Anonymising depends on the seed alone", "[io]") {
+    auto spec = secret_cluster();
+    for (int i = 0; i < 100; ++i) spec.jobs.push_back({"extra-" + std::to_string(i)});
+    CHECK(io::anonymize(spec, 7) == io::anonymize(spec, 7));
+    CHECK(io::anonymize(spec, 7) != io::anonymize(spec, 8));
+    // Nothing to tell the two apart but the order of the old names.
+    const auto once = io::anonymize(spec, 7);
+    CHECK(io::anonymize(io::anonymize(once, 3), 4).jobs.size() == spec.jobs.size());
+}
+
+TEST_CASE("An anonymised snapshot poses the same problem", "[io]") {
+    Rng rng(20);
+    for (int round = 0; round < 40; ++round) {
+        const auto spec = testing_support::RandomCluster(rng, {}).make();
+        const auto hidden = io::anonymize(spec, rng());
+        const auto a = Cluster::build(spec);
+        const auto b = Cluster::build(hidden);
+
+        std::set<std::string> names;
+        for (const auto& node : hidden.nodes) names.insert(node.name);
+        CHECK(names.size() == spec.nodes.size());  // distinct stays distinct
+        for (const auto task : a.tasks()) {
+            CHECK(a.node_of(task) == b.node_of(task));
+            CHECK(a.gpus_of(task) == b.gpus_of(task));
+            for (const auto node : a.nodes()) {
+                CHECK(find_obstacle(a, task, node) == find_obstacle(b, task, node));
+                CHECK(find_eligibility_obstacle(a, task, node) == find_eligibility_obstacle(b, task, node));
+                CHECK(candidate_gpus(a, task, node) == candidate_gpus(b, task, node));
+                CHECK(common(spec.tasks[index(task)].node_selector, spec.nodes[index(node)].labels) ==
+                      common(hidden.tasks[index(task)].node_selector, hidden.nodes[index(node)].labels));
+            }
+        }
+        CHECK(a.inventory().job_size == b.inventory().job_size);
+        CHECK(a.inventory().job_min_members == b.inventory().job_min_members);
+        for (int level = 0; level < a.inventory().network_levels(); ++level)
+            for (const auto node : a.nodes())
+                CHECK(a.inventory().domain(level, node) == b.inventory().domain(level, node));
+    }
+}

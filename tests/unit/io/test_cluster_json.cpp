@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "document_cases.hpp"
+
+#include <support/catch.hpp>
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/io/cluster_json.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <cstdio>
+#include <filesystem>
+
+using namespace gpusched;
+using testing_support::document_cases;
+
+TEST_CASE("Valid cluster documents are read, built and written again", "[io]") {
+    for (const auto& c : document_cases("cluster_valid.txt")) {
+        INFO(c.name);
+        const auto spec = io::cluster_from_json(c.text);
+        CHECK_NOTHROW(Cluster::build(spec));
+        const auto written = io::cluster_to_json(spec);
+        CHECK(io::cluster_from_json(written) == spec);
+        CHECK(io::cluster_to_json(io::cluster_from_json(written)) == written);
+    }
+}
+
+TEST_CASE("Malformed cluster documents are rejected with pointer and expectation", "[io]") {
+    for (const auto& c : document_cases("cluster_malformed.txt")) {
+        INFO(c.name);
+        REQUIRE(!c.expected.empty());
+        CHECK_THROWS_MESSAGE(io::cluster_from_json(c.text, "snapshot.json"), InvalidInput, c.expected);
+        CHECK_THROWS_MESSAGE(io::cluster_from_json(c.text, "snapshot.json"), InvalidInput, "snapshot.json: ");
+    }
+}
+
+TEST_CASE("What makes no sense is for the model to reject", "[io]") {
+    for (const auto* file : {"cluster_illegal.txt", "cluster_inconsistent.txt"})
+        for (const auto& c : document_cases(file)) {
+            INFO(file << ": " << c.name);
+            REQUIRE(!c.expected.empty());
+            const auto spec = io::cluster_from_json(c.text);
+            CHECK_THROWS_MESSAGE(Cluster::build(spec), InvalidInput, c.expected);
+        }
+}
+
+TEST_CASE("Defaults are those of the model", "[io]") {
+    const auto spec = io::cluster_from_json(R"({"format": "gpusched.cluster", "version": 1,
+        "nodes": [{"name": "n", "gpu_count": 1, "cpu_milli": 2, "memory_mib": 3}],
+        "tasks": [{"name": "t", "gpu_count": 1, "cpu_milli": 2, "memory_mib": 3}],
+        "jobs": [{"name": "j"}]})");
+    CHECK(spec.nodes.at(0) == NodeSpec{.name = "n", .gpu_count = 1, .cpu_milli = 2, .memory_mib = 3});
+    CHECK(spec.tasks.at(0) == TaskSpec{.name = "t", .cpu_milli = 2, .memory_mib = 3, .gpu_count = 1});
+    CHECK(spec.jobs.at(0) == JobSpec{.name = "j"});
+    CHECK(spec.now == 0);
+}
+
+TEST_CASE("Every field arrives", "[io]") {
+    const auto spec = io::cluster_from_json(document_cases("cluster_valid.txt").at(0).text);
+    NodeSpec node{.name = "n0",
+                  .gpu_model = "A100",
+                  .gpu_count = 8,
+                  .cpu_milli = 128000,
+                  .memory_mib = 1048576,
+                  .gpu_memory_mib = 81920,
+                  .network = {"cluster-0", "agg-0", "asw-3"},
+                  .hardware = hardware_preset("a100x8")};
+    TaskSpec task{.name = "t0",
+                  .job = "j0",
+                  .cpu_milli = 16000,
+                  .memory_mib = 65536,
+                  .gpu_count = 2,
+                  .gpu_models = {"A100"},
+                  .priority = 100,
+                  .priority_class = PriorityClass::hp,
+                  .preemptible = false,
+                  .anti_affinity = {{"j0", node_level, 1}},
+                  .network_affinity = NetworkAffinity{2, NetworkMode::required},
+                  .hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}},
+                  .last_checkpoint_time = 0,
+                  .checkpoint_interval = 3600,
+                  .node = "n0",
+                  .gpus = {0, 1}};
+    CHECK(spec.nodes == std::vector{node});
+    CHECK(spec.tasks == std::vector{task});
+    CHECK(spec.jobs == std::vector{JobSpec{"j0", 1, 1}});
+}
+
+TEST_CASE("The documented example is written as it is documented", "[io]") {
+    const auto text = document_cases("cluster_valid.txt").at(0).text;
+    auto written = io::cluster_to_json(io::cluster_from_json(text));
+    // The example is on one line: a line break and what indents the next line stand for a space, or for nothing
+    // inside the outermost brackets.
+    std::string flat;
+    for (std::size_t i = 0; i < written.size(); ++i) {
+        if (written[i] != '\n') {
+            flat += written[i];
+            continue;
+        }
+        if (flat.back() == ',') flat += ' ';
+        while (i + 1 < written.size() && written[i + 1] == ' ') ++i;
+    }
+    CHECK(flat == text);
+}
+
+TEST_CASE("Layout follows the indent", "[io]") {
+    ClusterSpec spec;
+    spec.nodes.push_back({.name = "n", .gpu_count = 0, .cpu_milli = 0, .memory_mib = 0});
+    spec.jobs = {{"a"}, {"b"}};
+    const auto two = io::cluster_to_json(spec, 2);
+    CHECK_THAT(two,
+               Catch::Matchers::StartsWith("{\n  \"format\": \"gpusched.cluster\",\n  \"version\": 1,\n"));
+    CHECK_THAT(two, Catch::Matchers::ContainsSubstring(
+                        "\n  \"jobs\": [\n    {\"name\": \"a\", \"min_members\": 0},\n"
+                        "    {\"name\": \"b\", \"min_members\": 0}\n  ]\n}\n"));
+    CHECK_THAT(two, Catch::Matchers::ContainsSubstring("\n  \"tasks\": [],\n"));
+    const auto none = io::cluster_to_json(spec, 0);
+    CHECK(none.find_first_of(" \n") == std::string::npos);
+    CHECK(io::cluster_from_json(none) == spec);
+    CHECK_THROWS_MESSAGE(io::cluster_to_json(spec, -1), InvalidInput, "indent is -1; expected 0 to 16");
+    CHECK_THROWS_MESSAGE(io::cluster_to_json(spec, 17), InvalidInput, "indent is 17");
+}
+
+TEST_CASE("All problems of a document come at once", "[io]") {
+    try {
+        (void)io::cluster_from_json(R"({"format": "gpusched.cluster", "version": 1, "now": null,
+            "nodes": [{"name": 1, "gpu_count": 1.5, "cpu_milli": [], "cores": 1}], "tasks": 7, "jobs": [{}]})");
+        FAIL("no error");
+    } catch (const InvalidInput& error) {
+        CHECK(error.problems() == std::vector<std::string>{
+                                      "<text>: /now: expected an integer, found null",
+                                      "<text>: /nodes/0/name: expected a string, found 1",
+                                      "<text>: /nodes/0/gpu_count: expected an integer, found 1.5",
+                                      "<text>: /nodes/0/cpu_milli: expected an integer, found an array",
+                                      "<text>: /nodes/0/cores: unknown field; expected one of name, "
+                                      "gpu_model, gpu_count, cpu_milli, "
+                                      "memory_mib, network, labels, taints, schedulable, hardware, "
+                                      "gpu_memory_mib, failed_gpus, or a name "
+                                      "that begins with x-",
+                                      "<text>: /nodes/0: field 'memory_mib' is missing",
+                                      "<text>: /tasks: expected an array, found 7",
+                                      "<text>: /jobs/0: field 'name' is missing",
+                                  });
+    }
+}
+
+TEST_CASE("The first hundred problems are told, the others counted", "[io]") {
+    std::string text = R"({"format": "gpusched.cluster", "version": 1, "nodes": [)";
+    for (int i = 0; i < 1000; ++i) text += i == 0 ? "1" : ",1";
+    try {
+        (void)io::cluster_from_json(text + "]}");
+        FAIL("no error");
+    } catch (const InvalidInput& error) {
+        REQUIRE(error.problems().size() == 101);
+        CHECK(error.problems()[99] == "<text>: /nodes/99: expected an object, found 1");
+        CHECK(error.problems()[100] == "... and 900 more");
+    }
+}
+
+TEST_CASE("Text that JSON cannot hold is not written", "[io]") {
+    ClusterSpec spec;
+    spec.jobs = {{"caf\xe9"}};
+    CHECK_THROWS_MESSAGE(io::cluster_to_json(spec), InvalidInput,
+                         "JSON cannot hold 'caf\\xe9', which is not UTF-8");
+    using namespace std::string_literals;
+    spec.jobs = {{"quote\" back\\ tab\t nul\0 del\x7f \u00e9 \U0001F600"s}};
+    const auto written = io::cluster_to_json(spec);
+    CHECK_THAT(written, Catch::Matchers::ContainsSubstring(
+                            "quote\\\" back\\\\ tab\\t nul\\u0000 del\\u007f \u00e9 \U0001F600\""));
+    CHECK(io::cluster_from_json(written) == spec);
+}
+
+TEST_CASE("Cluster files are read and written", "[io]") {
+    const auto path = std::filesystem::temp_directory_path() / "gpusched_test_cluster_json.json";
+    const auto spec = io::cluster_from_json(document_cases("cluster_valid.txt").at(0).text);
+    io::write_cluster(spec, path.string());
+    CHECK(io::read_cluster(path.string()) == spec);
+    std::filesystem::resize_file(path, 300);
+    CHECK_THROWS_MESSAGE(io::read_cluster(path.string()), InvalidInput, "gpusched_test_cluster_json.json:6:");
+    std::filesystem::remove(path);
+    CHECK_THROWS_MESSAGE(io::read_cluster(path.string()), BackendError,
+                         "gpusched_test_cluster_json.json: cannot be opened");
+    CHECK_THROWS_MESSAGE(io::write_cluster(spec, (path / "x").string()), BackendError, "cannot be created");
+}

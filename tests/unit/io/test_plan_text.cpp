@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans as tables and as steps for schedulers, against stored texts.
+#include <support/catch.hpp>
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/io/file.hpp>
+#include <gpusched/io/kubernetes_steps.hpp>
+#include <gpusched/io/plan_csv.hpp>
+#include <gpusched/io/pod_migration_jobs.hpp>
+
+using namespace gpusched;
+
+namespace {
+
+std::string golden(const std::string& file) {
+    return io::read_file(GPUSCHED_TEST_DATA_DIR "/io/" + file);
+}
+
+PlanSpec plan() {
+    return {.waves = 2,
+            .moves = {{"web-1", "n0", "n6", {1}, 1},
+                      {"ml/train-0", "n0", "n5", {2, 3}, 0},
+                      {"cpu-0", "n7", "n6", {}, 1}},
+            .vacated_nodes = {"n0"},
+            .evictions = {"spot-9"},
+            .placements = {{"ml/train-8", "n5", {0}}, {"cpu-1", "n5", {}}}};
+}
+
+ClusterSpec cluster() {
+    ClusterSpec spec;
+    spec.tasks = {{.name = "web-1",
+                   .cpu_milli = 500,
+                   .memory_mib = 1024,
+                   .gpu_count = 1,
+                   .gpu_share_milli = 255,
+                   .tolerations = {{"dedicated", "Equal", "web: \"front\"", "NoSchedule"}, {.op = "Exists"}}},
+                  {.name = "ml/train-0", .cpu_milli = 16000, .memory_mib = 65536, .gpu_count = 2},
+                  {.name = "cpu-0", .cpu_milli = 2000, .memory_mib = 4096}};
+    return spec;
+}
+
+}  // namespace
+
+TEST_CASE("A plan as CSV", "[io]") {
+    CHECK(io::plan_to_csv(plan()) == golden("plan.csv"));
+    PlanSpec odd;
+    odd.evictions = {"a,b", "say \"x\"", "two\nlines"};
+    CHECK(io::plan_to_csv(odd) == "step,wave,task,from,to,gpus\n"
+                                  "evict,,\"a,b\",,,\n"
+                                  "evict,,\"say \"\"x\"\"\",,,\n"
+                                  "evict,,\"two\nlines\",,,\n");
+}
+
+TEST_CASE("A plan as Kubernetes steps", "[io]") {
+    CHECK(io::plan_to_kubernetes_steps(plan()) == golden("plan_kubernetes.sh"));
+    CHECK_THAT(io::plan_to_kubernetes_steps(plan(), {.default_namespace = "gpu"}),
+               Catch::Matchers::ContainsSubstring("evict gpu web-1"));
+}
+
+TEST_CASE("A plan as PodMigrationJobs", "[io]") {
+    CHECK(io::plan_to_pod_migration_jobs(plan(), cluster()) == golden("plan_koordinator.yaml"));
+    auto without_evictions = plan();
+    without_evictions.evictions.clear();
+    const auto text = io::plan_to_pod_migration_jobs(without_evictions, cluster());
+    CHECK(text.find("paused: false") < text.find("paused: true"));  // wave 0 starts at once
+}
+
+TEST_CASE("Names that Kubernetes would not accept are all reported", "[io]") {
+    PlanSpec bad{
+        .waves = 1,
+        .moves = {{"ok", "n0", "N1", {}, 0}, {"a/b/c", "n0", "n1", {}, 0}, {"$(reboot)", "n0", "n1", {}, 0}},
+        .vacated_nodes = {"-n"},
+        .evictions = {"", "a..b", "a/", "no_underscores", std::string(300, 'a'), "sp.ace/pod"},
+        .placements = {{"line\nbreak", "n0", {}}}};
+    try {
+        (void)io::plan_to_kubernetes_steps(bad);
+        FAIL("no error");
+    } catch (const InvalidInput& error) {
+        CHECK(error.problems().size() == 11);
+        const std::string text = error.what();
+        for (const auto* part : {"'N1'", "'a/b/c'", "'$(reboot)'", "'-n'", "''", "'a..b'", "'a/'",
+                                 "'no_underscores'", "'sp.ace/pod'", "'line\\x0abreak'"})
+            CHECK_THAT(text, Catch::Matchers::ContainsSubstring(part));
+    }
+    CHECK_THROWS_MESSAGE(io::plan_to_kubernetes_steps(plan(), {.default_namespace = "a.b"}), InvalidInput,
+                         "default_namespace is 'a.b'");
+}
+
+TEST_CASE("Koordinator options and tasks are checked together", "[io]") {
+    auto unknown = plan();
+    unknown.moves.push_back({"nobody", "n0", "n1", {}, 0});
+    try {
+        (void)io::plan_to_pod_migration_jobs(unknown, cluster(),
+                                             {.name_prefix = "Bad", .scheduler_name = "", .ttl_s = 0});
+        FAIL("no error");
+    } catch (const InvalidInput& error) {
+        CHECK(error.problems() ==
+              std::vector<std::string>{
+                  "name_prefix is 'Bad'; expected a Kubernetes name of at most 200 characters",
+                  "scheduler_name is ''; expected a Kubernetes name", "ttl_s is 0; expected at least 1",
+                  "unknown task 'nobody'"});
+    }
+}
