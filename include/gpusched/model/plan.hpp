@@ -53,23 +53,23 @@ struct Plan {
 /// The same with names, as in `gpusched.plan` files; what checkers read.
 struct PlanSpec {
     struct Move {
-        std::string task, from, to;
-        std::vector<int> gpus;
+        std::string task{}, from{}, to{};
+        std::vector<int> gpus{};
         std::int64_t wave = 0;
         bool operator==(const Move&) const = default;
     };
     struct Placement {
-        std::string task, node;
-        std::vector<int> gpus;
+        std::string task{}, node{};
+        std::vector<int> gpus{};
         bool operator==(const Placement&) const = default;
     };
     std::int64_t waves = 0;
-    std::vector<Move> moves;
-    std::vector<std::string> vacated_nodes;
-    std::vector<std::string> evictions;
-    std::vector<Placement> placements;
-    std::map<std::string, double> stats;
-    Bound bound;
+    std::vector<Move> moves{};
+    std::vector<std::string> vacated_nodes{};
+    std::vector<std::string> evictions{};
+    std::vector<Placement> placements{};
+    std::map<std::string, double> stats{};
+    Bound bound{};
     bool operator==(const PlanSpec&) const = default;
 };
 

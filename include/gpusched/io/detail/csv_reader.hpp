@@ -5,7 +5,7 @@
 #include <gpusched/io/detail/text.hpp>
 #include <gpusched/io/file.hpp>
 
-#include <csv.h>
+#include <gpusched/io/detail/csv_parser.hpp>
 
 #include <algorithm>
 #include <array>
@@ -33,9 +33,10 @@ class CsvReader {
         if (text_.empty() || text_.back() != '\n') text_ += '\n';  // the parser reads past the end otherwise
         table_.emplace(source_, text_.data(), text_.data() + text_.size());
         try {
-            std::apply([&](auto... names) { table_->read_header(::io::ignore_missing_column, names...); },
-                       columns_);
-        } catch (const ::io::error::base& error) {
+            std::apply(
+                [&](auto... names) { table_->read_header(::gpusched_csv::ignore_missing_column, names...); },
+                columns_);
+        } catch (const ::gpusched_csv::error::base& error) {
             add(1, "the first line must name the columns " + listed() + ": " + printable(error.what(), 200));
             table_.reset();
             return;
@@ -55,14 +56,14 @@ class CsvReader {
             cells_.fill(nullptr);
             try {
                 return std::apply([&](auto&... cells) { return table_->read_row(cells...); }, cells_);
-            } catch (const ::io::error::line_length_limit_exceeded&) {
+            } catch (const ::gpusched_csv::error::line_length_limit_exceeded&) {
                 add(table_->get_file_line(), "longer than 2^24 bytes");
                 table_.reset();
-            } catch (const ::io::error::too_few_columns&) {
+            } catch (const ::gpusched_csv::error::too_few_columns&) {
                 add(table_->get_file_line(), "has too few cells");
-            } catch (const ::io::error::too_many_columns&) {
+            } catch (const ::gpusched_csv::error::too_many_columns&) {
                 add(table_->get_file_line(), "has too many cells");
-            } catch (const ::io::error::escaped_string_not_closed&) {
+            } catch (const ::gpusched_csv::error::escaped_string_not_closed&) {
                 add(table_->get_file_line(), "has a quote that does not end");
             }
         }
@@ -81,8 +82,10 @@ class CsvReader {
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
         if (error == std::errc() && end == text.data() + text.size() && number >= low && number <= high)
             return number;
-        report(column, "expected an integer from " + std::to_string(low) + " to " + std::to_string(high) +
-                           ", found " + gpusched::detail::quoted(printable(text)));
+        const auto wanted = low == high
+                                ? std::to_string(low)
+                                : "an integer from " + std::to_string(low) + " to " + std::to_string(high);
+        report(column, "expected " + wanted + ", found " + gpusched::detail::quoted(printable(text)));
         return low;
     }
 
@@ -97,8 +100,10 @@ class CsvReader {
     }
 
   private:
-    using Table = ::io::CSVReader<Columns, ::io::trim_chars<' ', '\t'>, ::io::double_quote_escape<',', '"'>,
-                                  ::io::throw_on_overflow, ::io::empty_line_comment>;
+    using Table =
+        ::gpusched_csv::CSVReader<Columns, ::gpusched_csv::trim_chars<' ', '\t'>,
+                                  ::gpusched_csv::double_quote_escape<',', '"'>,
+                                  ::gpusched_csv::throw_on_overflow, ::gpusched_csv::empty_line_comment>;
 
     void add(std::size_t line, const std::string& what) {
         problems_.add(source_ + ":" + std::to_string(line) + ": " + what);

@@ -98,6 +98,8 @@ class JsonReader {
         if (exact && std::in_range<T>(number) && static_cast<T>(number) >= low &&
             static_cast<T>(number) <= high)
             out = static_cast<T>(number);
+        else if ((exact || real) && low == high)
+            expected(at, std::to_string(low));
         else if (exact || real)
             expected(at, "an integer from " + std::to_string(low) + " to " + std::to_string(high));
         else
@@ -198,8 +200,9 @@ T read_document(std::string_view text, std::string_view source, std::string_view
                 good[0] = document[at].kind == JsonKind::string && document.string(document[at]) == format;
                 if (!good[0]) reader.expected(at, '"' + std::string(format) + '"');
             } else if (key == "version") {
-                good[1] = document[at].kind == JsonKind::integer && document[at].integer == 1;
-                if (!good[1]) reader.expected(at, "version 1");
+                int version = 0;
+                reader.read_integer(at, version, 1, 1);
+                good[1] = version == 1;
             }
         }
         if (good[0] && good[1])

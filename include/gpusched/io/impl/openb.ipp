@@ -139,7 +139,8 @@ inline Trace openb_trace(std::string_view nodes, const std::string& node_source,
 
 GPUSCHED_INLINE Trace read_openb(const std::string& node_csv, const std::string& pod_csv,
                                  const OpenbOptions& options) {
-    return detail::openb_trace(read_file(node_csv), node_csv, read_file(pod_csv), pod_csv, options);
+    const auto nodes = read_file(node_csv);
+    return detail::openb_trace(nodes, node_csv, read_file(pod_csv), pod_csv, options);
 }
 
 GPUSCHED_INLINE Trace openb_from_csv(std::string_view nodes, std::string_view pods,
