@@ -7,7 +7,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL="$GS_JOBS"
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
 # What is needed to build the library and the Python package, and what the tests need besides.
-GS_APT_BUILD="g++ cmake ninja-build ccache libeigen3-dev libboost-dev nlohmann-json3-dev libfccp-dev
+GS_APT_BUILD="g++ cmake ninja-build ccache libeigen3-dev libboost-dev nlohmann-json3-dev libfccp-dev coinor-libclp-dev
   python3 python3-venv python3-dev ca-certificates"
 GS_APT_TEST="catch2"
 

@@ -69,11 +69,18 @@ class ChainSearch {
         });
         work_.index.close(node);
         work_.on_stack[index(node)] = 1;
-        const bool all = std::all_of(tasks.begin(), tasks.end(), [&](TaskId task) { return eject(task, depth_); });
+        const bool all = std::all_of(tasks.begin(), tasks.end(), [&](TaskId task) { return find_place(task); });
         work_.on_stack[index(node)] = 0;
         if (all && policies_.acceptance(describe(node))) return true;
         undo_to(0);
         work_.index.open(node);
+        return false;
+    }
+
+    // The shortest nesting that works, since every level of it costs moves.
+    bool find_place(TaskId task) {
+        for (int depth = 1; depth <= depth_; ++depth)
+            if (eject(task, depth)) return true;
         return false;
     }
 
@@ -86,20 +93,7 @@ class ChainSearch {
         }
         if (policies_.destinations.visit(cluster_, work_.index, task, [&](NodeId node) { return place(task, node); }))
             return true;
-        if (depth > 1) {
-            const auto first = candidates_.size();
-            policies_.destinations.visit_full(cluster_, work_.index, task, [&](NodeId node) {
-                candidates_.push_back(node);
-                return false;
-            });
-            bool done = false;
-            for (auto i = first; i < candidates_.size() && !done; ++i) {
-                if ((i - first) % 64 == 63 && budget_.exhausted()) break;
-                done = make_room(task, candidates_[i], depth);
-            }
-            candidates_.resize(first);
-            if (done) return true;
-        }
+        if (depth > 1 && eject_others(task, depth)) return true;
         if (!budget_.exhausted()) work_.failed.add(cluster_, task, depth);
         return false;
     }
@@ -117,34 +111,63 @@ class ChainSearch {
         return true;
     }
 
-    // Moves tasks off `node` until `task` fits there.
-    bool make_room(TaskId task, NodeId node, int depth) {
+    // Makes room for a task on some node: where one task has to leave before where several have.
+    bool eject_others(TaskId task, int depth) {
+        auto& level = levels_[static_cast<std::size_t>(depth)];
+        level.candidates.clear();
+        policies_.destinations.visit_full(cluster_, work_.index, task, [&](NodeId node) {
+            level.candidates.push_back({node, 0});
+            return false;
+        });
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < level.candidates.size(); ++i) {
+            if (i % 64 == 63 && budget_.exhausted()) return false;
+            const auto node = level.candidates[i].node;
+            const auto victims = choose_victims(task, node, depth);
+            if (victims == 1 || (may_skip && victims > 0)) {
+                if (make_room(task, node, depth)) return true;
+            } else if (victims > 1) {
+                level.candidates[kept++] = {node, victims};
+            }
+        }
+        level.candidates.resize(kept);
+        std::stable_sort(level.candidates.begin(), level.candidates.end(),
+                         [](const Candidate& a, const Candidate& b) { return a.victims < b.victims; });
+        for (std::size_t i = 0; i < level.candidates.size(); ++i) {
+            if (i % 64 == 63 && budget_.exhausted()) return false;
+            if (choose_victims(task, level.candidates[i].node, depth) > 0 && make_room(task, level.candidates[i].node, depth))
+                return true;
+        }
+        return false;
+    }
+
+    // How many tasks would have to leave `node` for `task`; 0 if that is no way.
+    std::size_t choose_victims(TaskId task, NodeId node, int depth) {
         ++stats_.destinations_scanned;
         const auto& inv = cluster_.inventory();
-        if (work_.on_stack[index(node)]) return false;
-        if (!inv.eligible(inv.tasks.requirement[index(task)], inv.nodes.node_class[index(node)])) return false;
-        if (find_group_obstacle(cluster_, task, node) != Obstacle::none) return false;
+        if (work_.on_stack[index(node)]) return 0;
+        if (!inv.eligible(inv.tasks.requirement[index(task)], inv.nodes.node_class[index(node)])) return 0;
+        if (find_group_obstacle(cluster_, task, node) != Obstacle::none) return 0;
         auto& level = levels_[static_cast<std::size_t>(depth)];
         level.movable.clear();
         for (const auto other : cluster_.tasks_on(node))
             if (work_.scope.movable[index(other)] && !work_.failed.dominates(cluster_, other, depth - 1))
                 level.movable.push_back(other);
-        if (level.movable.empty() || !policies_.ejection(cluster_, task, node, level.movable, level.victims)) return false;
+        if (level.movable.empty() || !policies_.ejection(cluster_, task, node, level.movable, level.victims)) return 0;
+        return level.victims.size();
+    }
+
+    // Moves the chosen victims off `node` until `task` fits.
+    bool make_room(TaskId task, NodeId node, int depth) {
+        auto& level = levels_[static_cast<std::size_t>(depth)];
         const auto mark = steps_.size();
         work_.on_stack[index(node)] = 1;
         bool fits = false;
-        for (std::size_t v = 0; v < level.victims.size(); ++v) {
+        for (std::size_t v = 0; v < level.victims.size() && !fits; ++v) {
             // The node must never run empty: nothing moves onto an empty node.
             const bool placed = cluster_.occupants(node) > 1 && eject(level.victims[v], depth - 1);
-            if constexpr (requires { policies_.ejection.may_skip_victims; }) {
-                if (!placed) continue;
-            } else if (!placed) {
-                break;
-            }
-            if (find_obstacle(cluster_, task, node) == Obstacle::none) {
-                fits = true;
-                break;
-            }
+            if (!placed && !may_skip) break;
+            fits = placed && find_obstacle(cluster_, task, node) == Obstacle::none;
         }
         work_.on_stack[index(node)] = 0;
         if (fits && place(task, node)) return true;
@@ -180,11 +203,16 @@ class ChainSearch {
     int depth_;
     Budget& budget_;
     Statistics& stats_;
-    struct Level {
+    static constexpr bool may_skip = requires(const Policies& p) { p.ejection.may_skip_victims; };
+    struct Candidate {
+        NodeId node;
+        std::size_t victims;
+    };
+    struct Level {  // scratch space of one depth of the recursion
+        std::vector<Candidate> candidates;
         std::vector<TaskId> movable, victims;
     };
     std::array<Level, 17> levels_;
-    std::vector<NodeId> candidates_;
     std::vector<Step> steps_;  // since the last vacated node
 };
 
