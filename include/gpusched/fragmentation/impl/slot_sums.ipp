@@ -34,16 +34,23 @@ GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool
         if (added) cells_.push_back({row, within, domain});
         return at->second;
     };
+    // Neighbours in input order mostly share their switch and model: look their cells up once.
+    std::tuple<std::size_t, DomainId, DomainId> last{rows_.size(), {}, {}};
+    std::array<std::uint32_t, 4> its_cells{};
     for (const auto node : nodes) {
-        auto& mine = cells_of_node_.emplace_back();
         counted_.push_back(counts(inventory.nodes, node, include_cordoned, max_gpus_per_node));
-        if (!counted_.back()) continue;
-        const auto row = static_cast<std::size_t>(
-            std::lower_bound(models.begin(), models.end(), model_index(inventory, node)) - models.begin());
-        const auto cluster = inventory.domain(cluster_level_, node);
-        const auto domain = inventory.domain(switch_level_, node);
-        mine = {cell(row, false, cluster), cell(row, true, domain), cell(all_together, false, cluster),
-                cell(all_together, true, domain)};
+        if (counted_.back()) {
+            const auto row = static_cast<std::size_t>(
+                std::lower_bound(models.begin(), models.end(), model_index(inventory, node)) - models.begin());
+            const auto cluster = inventory.domain(cluster_level_, node);
+            const auto domain = inventory.domain(switch_level_, node);
+            if (const std::tuple here{row, cluster, domain}; here != last) {
+                its_cells = {cell(row, false, cluster), cell(row, true, domain), cell(all_together, false, cluster),
+                             cell(all_together, true, domain)};
+                last = here;
+            }
+        }
+        cells_of_node_.push_back(its_cells);
     }
 }
 
