@@ -1,0 +1,236 @@
+// gpusched.consolidation.
+#include "call.hpp"
+#include "cluster_views.hpp"
+#include "options.hpp"
+#include "plan.hpp"
+#include "records.hpp"
+
+#include <gpusched/consolidation/bound.hpp>
+#include <gpusched/consolidation/consolidate.hpp>
+#include <gpusched/consolidation/explain.hpp>
+#include <gpusched/consolidation/value_report.hpp>
+
+namespace gpusched::python {
+
+namespace c = consolidation;
+
+template <>
+struct EnumNames<c::Preset> {
+    static constexpr std::array values{std::pair{"ipc", c::Preset::ipc}, std::pair{"fast", c::Preset::fast},
+                                       std::pair{"best", c::Preset::best}};
+};
+template <>
+struct EnumNames<c::Objective> {
+    static constexpr std::array values{std::pair{"gpus", c::Objective::gpus},
+                                       std::pair{"nodes", c::Objective::nodes}};
+};
+template <>
+struct EnumNames<c::BoundMethod> {
+    static constexpr std::array values{std::pair{"none", c::BoundMethod::none},
+                                       std::pair{"counting", c::BoundMethod::counting},
+                                       std::pair{"lp", c::BoundMethod::lp}};
+};
+
+namespace {
+
+/// The options in Python: nodes by name, and what the surroundings give.
+struct Arguments : c::Options {
+    std::vector<std::string> clear_names, exempt_names;
+    py::object progress = py::none();
+};
+
+std::vector<NodeId> find_nodes(const Cluster& cluster, const char* field,
+                               const std::vector<std::string>& names, Problems& problems) {
+    std::vector<NodeId> nodes;
+    for (const auto& name : names) {
+        try {
+            nodes.push_back(cluster.find_node(name));
+        } catch (const InvalidInput& error) {
+            problems.add(std::string(field) + ": " + error.what());
+        }
+    }
+    return nodes;
+}
+
+c::Options resolved(const Cluster& cluster, const Arguments& arguments) {
+    c::Options options = arguments;
+    Problems problems;
+    options.clear = find_nodes(cluster, "clear", arguments.clear_names, problems);
+    options.exempt = find_nodes(cluster, "exempt", arguments.exempt_names, problems);
+    problems.throw_if_any();
+    return options;
+}
+
+/// What every call that judges nodes and tasks takes.
+Options<Arguments> scope_options() {
+    return Options<Arguments>("consolidation::Options")
+        .field("protect_core_members", &Arguments::protect_core_members)
+        .field("clear", &Arguments::clear_names)
+        .field("exempt", &Arguments::exempt_names);
+}
+
+Options<Arguments> consolidate_options() {
+    return Options<Arguments>("consolidation::Options")
+        .field("preset", &Arguments::preset,
+               "Which set of policies runs: 'ipc' (the paper's algorithm), 'fast' or 'best' (ours).")
+        .field("partition_size", &Arguments::partition_size)
+        .field("depth", &Arguments::depth)
+        .field("rounds", &Arguments::rounds)
+        .field("seed", &Arguments::seed, "Where random choices start.")
+        .field("threads", &Arguments::threads)
+        .field("time_limit", &Arguments::time_limit)
+        .field("polish_time", &Arguments::polish_time)
+        .field("max_moves", &Arguments::max_moves)
+        .field("max_move_cost", &Arguments::max_move_cost)
+        .field("max_disrupted", &Arguments::max_disrupted)
+        .field("max_moves_per_wave", &Arguments::max_moves_per_wave)
+        .field("max_moves_per_node", &Arguments::max_moves_per_node)
+        .field("protect_core_members", &Arguments::protect_core_members)
+        .field("objective", &Arguments::objective, "What a vacated node is worth: its GPUs, or one.")
+        .field("bound_method", &Arguments::bound_method)
+        .field("clear", &Arguments::clear_names)
+        .field("exempt", &Arguments::exempt_names)
+        .field("progress", &Arguments::progress,
+               "True for a progress bar, or a callable (phase, done, total), called about every 50 ms.");
+}
+
+std::map<std::string, double> to_map(const c::Statistics& s) {
+    const auto d = [](std::int64_t value) { return static_cast<double>(value); };
+    return {{"moves", d(s.moves)},
+            {"hops", d(s.hops)},
+            {"move_cost", d(s.move_cost)},
+            {"disturbed_jobs", d(s.disturbed_jobs)},
+            {"vacated_nodes", d(s.vacated_nodes)},
+            {"vacated_gpus", d(s.vacated_gpus)},
+            {"not_fully_occupied_before", d(s.not_fully_occupied_before)},
+            {"not_fully_occupied_after", d(s.not_fully_occupied_after)},
+            {"waves", d(s.waves)},
+            {"first_wave_moves", d(s.first_wave_moves)},
+            {"dropped_chains", d(s.dropped_chains)},
+            {"rounds", d(static_cast<std::int64_t>(s.rounds.size()))},
+            {"nodes_tried", d(s.nodes_tried)},
+            {"eject_calls", d(s.eject_calls)},
+            {"destinations_scanned", d(s.destinations_scanned)},
+            {"requests_dominated", d(s.requests_dominated)}};
+}
+
+struct NamedBlocker {
+    std::string task, reason, obstacle;
+    std::size_t nodes_with_obstacle = 0, nodes_looked_at = 0;
+};
+struct NamedExplanation {
+    std::string node, fate;
+    std::vector<NamedBlocker> blockers;
+    std::string text;
+};
+
+NamedExplanation named(const Cluster& cluster, const c::Explanation& e) {
+    NamedExplanation result{cluster.name(e.node), c::to_string(e.fate), {}, e.text};
+    for (const auto& b : e.blockers)
+        result.blockers.push_back({cluster.name(b.task), b.reason,
+                                   b.reason.empty() ? to_string(b.obstacle) : "", b.nodes_with_obstacle,
+                                   b.nodes_looked_at});
+    return result;
+}
+
+void bind_explain(py::module_& m) {
+    using B = NamedBlocker;
+    py::class_<B> blocker(m, "Blocker", doc("consolidation::Blocker").c_str());
+    define_record(
+        blocker, attribute("task", &B::task, "The task's name."),
+        attribute("reason", &B::reason, doc("consolidation::Blocker::reason")),
+        attribute("obstacle", &B::obstacle, doc("consolidation::Blocker::obstacle")),
+        attribute("nodes_with_obstacle", &B::nodes_with_obstacle, "On how many nodes that obstacle stands."),
+        attribute("nodes_looked_at", &B::nodes_looked_at, "Of how many."));
+    using E = NamedExplanation;
+    py::class_<E> explanation(m, "Explanation",
+                              "Why a node did or did not become empty; `str` tells it in words.");
+    define_record(explanation, attribute("node", &E::node, "The node's name."),
+                  attribute("fate", &E::fate, doc("consolidation::NodeFate")),
+                  attribute("blockers", &E::blockers, "The tasks that keep it occupied."),
+                  attribute("text", &E::text, doc("consolidation::Explanation::text")));
+    explanation.def("__str__", [](const E& e) { return e.text; });
+    const auto options = scope_options();
+    m.def(
+        "explain",
+        [options](const ClusterPtr& cluster, const py::object& plan, const std::string& node,
+                  const py::kwargs& keywords) {
+            const auto o = resolved(*cluster, options.read("explain", keywords));
+            const auto spec = plan_argument(plan);
+            return unlocked([&] {
+                return named(*cluster,
+                             c::explain(*cluster, resolve(spec, *cluster), cluster->find_node(node), o));
+            });
+        },
+        py::arg("cluster"), py::arg("plan"), py::arg("node"),
+        options.documented("explain(cluster, plan, node", doc("consolidation::explain")).c_str());
+}
+
+void bind_value_report(py::module_& m) {
+    using V = c::ModelValue;
+    const auto text = [](const std::string& name) { return doc("consolidation::ValueReport::" + name); };
+    py::class_<V> model(m, "ModelValue", doc("consolidation::ModelValue").c_str());
+    define_record(model, attribute("gpu_model", &V::gpu_model, doc("consolidation::ModelValue::gpu_model")),
+                  attribute("vacated_nodes", &V::vacated_nodes, "How many nodes become empty."),
+                  attribute("vacated_gpus", &V::vacated_gpus, "How many GPUs they have."),
+                  attribute("pods_moved", &V::pods_moved, doc("consolidation::ModelValue::pods_moved")));
+    using R = c::ValueReport;
+    py::class_<R> report(m, "ValueReport", "Costs and gains of a plan; `str` tells them in words.");
+    define_record(report, attribute("pods_moved", &R::pods_moved, text("pods_moved")),
+                  attribute("moves", &R::moves, text("moves")),
+                  attribute("move_cost", &R::move_cost, text("move_cost")),
+                  attribute("jobs_disturbed", &R::jobs_disturbed, text("jobs_disturbed")),
+                  attribute("most_moved_at_once", &R::most_moved_at_once, text("most_moved_at_once")),
+                  attribute("waves", &R::waves, "How many waves."),
+                  attribute("nodes_freed", &R::nodes_freed, "How many nodes become empty."),
+                  attribute("gpus_freed", &R::gpus_freed, text("gpus_freed")),
+                  attribute("domains_freed", &R::domains_freed, text("domains_freed")),
+                  attribute("gpus_per_move", &R::gpus_per_move, "GPUs freed per move."),
+                  attribute("nodes_per_move", &R::nodes_per_move, "Nodes freed per move."),
+                  attribute("models", &R::models, text("models")));
+    report.def("__str__", [](const R& r) { return c::to_text(r); });
+    m.def(
+        "value_report",
+        [](const ClusterPtr& cluster, const py::object& plan) {
+            const auto spec = plan_argument(plan);
+            return unlocked([&] { return c::value_report(*cluster, resolve(spec, *cluster)); });
+        },
+        py::arg("cluster"), py::arg("plan"),
+        documented("value_report(cluster, plan)", doc("consolidation::value_report")).c_str());
+}
+
+}  // namespace
+
+void bind_consolidation(py::module_& parent) {
+    auto m = submodule(parent, "consolidation");
+    const auto options = consolidate_options();
+    m.def(
+        "consolidate",
+        [options](const ClusterPtr& cluster, const py::kwargs& keywords) {
+            const auto arguments = options.read("consolidate", keywords);
+            const auto o = resolved(*cluster, arguments);
+            return Call(arguments.progress).run([&](const Context& context) {
+                const auto result = c::consolidate(*cluster, o, context);
+                NamedPlan plan{to_spec(result.plan, *cluster), result.stop_reason};
+                plan.spec.stats = to_map(result.stats);
+                return plan;
+            });
+        },
+        py::arg("cluster"),
+        options.documented("consolidate(cluster", doc("consolidation::consolidate")).c_str());
+
+    const auto scope = scope_options();
+    m.def(
+        "bound",
+        [scope](const ClusterPtr& cluster, const py::object& method, const py::kwargs& keywords) {
+            const auto which = OptionType<c::BoundMethod>::read("method", method);
+            const auto o = resolved(*cluster, scope.read("bound", keywords));
+            return bound_dict(unlocked([&] { return c::bound(*cluster, which, o); }));
+        },
+        py::arg("cluster"), py::arg("method") = "counting",
+        scope.documented("bound(cluster, method='counting'", doc("consolidation::bound")).c_str());
+    bind_explain(m);
+    bind_value_report(m);
+}
+
+}  // namespace gpusched::python

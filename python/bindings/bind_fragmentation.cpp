@@ -1,0 +1,370 @@
+// gpusched.fragmentation.
+#include "cluster_views.hpp"
+#include "options.hpp"
+#include "records.hpp"
+#include "trace.hpp"
+
+#include <gpusched/fragmentation/allocation_ratio.hpp>
+#include <gpusched/fragmentation/entropy.hpp>
+#include <gpusched/fragmentation/fgd.hpp>
+#include <gpusched/fragmentation/fragment_rate.hpp>
+#include <gpusched/fragmentation/largest_job.hpp>
+#include <gpusched/fragmentation/occupancy.hpp>
+#include <gpusched/fragmentation/report.hpp>
+#include <gpusched/fragmentation/switch_slots.hpp>
+#include <gpusched/fragmentation/workload.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gpusched::python {
+
+namespace f = fragmentation;
+
+template <>
+struct EnumNames<f::GroupBy> {
+    static constexpr std::array values{std::pair{"gpu_model", f::GroupBy::gpu_model},
+                                       std::pair{"cluster", f::GroupBy::cluster}};
+};
+/// "by": None for no groups.
+template <>
+struct OptionType<f::GroupBy> {
+    static f::GroupBy read(const std::string& field, py::handle value) {
+        if (value.is_none()) return f::GroupBy::none;
+        if (py::isinstance<py::str>(value))
+            for (const auto& [name, by] : EnumNames<f::GroupBy>::values)
+                if (value.cast<std::string>() == name) return by;
+        bad_option(field, value, "None, 'gpu_model' or 'cluster'");
+    }
+    static std::string literal(f::GroupBy) { return "None"; }
+};
+
+namespace {
+
+py::object table(const char* type, const py::object& columns, const py::list& rows) {
+    return py::module_::import("gpusched._tables").attr(type)(columns, rows);
+}
+
+/// A number of cores as Python gives it: whole or with a fraction.
+std::int64_t to_milli(const std::string& field, py::handle cores) {
+    const double value = OptionType<double>::read(field, cores);
+    if (!(value >= 0 && value <= 1e9)) bad_option(field, cores, "a number of cores >= 0");
+    return std::llround(value * 1000);
+}
+py::object cores(std::int64_t milli) {
+    if (milli % 1000 == 0) return py::int_(milli / 1000);
+    return py::float_(static_cast<double>(milli) / 1000);
+}
+
+std::vector<f::Shape> shapes_argument(const py::object& shapes) {
+    if (shapes.is_none()) return {f::asi_shapes.begin(), f::asi_shapes.end()};
+    if (py::isinstance<py::str>(shapes) || !py::isinstance<py::iterable>(shapes))
+        bad_option("shapes", shapes, "a list of (gpus, cores)");
+    std::vector<f::Shape> result;
+    for (const auto shape : shapes) {
+        const auto field = "shapes[" + std::to_string(result.size()) + "]";
+        if (!py::isinstance<py::sequence>(shape) || py::isinstance<py::str>(shape) || py::len(shape) != 2)
+            bad_option(field, shape, "a pair (gpus, cores)");
+        const auto pair = shape.cast<py::sequence>();
+        result.push_back({OptionType<int>::read(field, pair[0]), to_milli(field, pair[1])});
+    }
+    return result;
+}
+
+void bind_report(py::module_& m) {
+    using O = f::ReportOptions;
+    const auto options =
+        Options<O>("fragmentation::ReportOptions")
+            .field("max_gpus_per_node", &O::max_gpus_per_node)
+            .field("by", &O::by, "'gpu_model' or 'cluster': rows for each of them, in a further column.")
+            .field("include_cordoned", &O::include_cordoned);
+    m.def(
+        "report",
+        [options](const ClusterPtr& cluster, const py::object& shapes, const py::kwargs& keywords) {
+            const auto o = options.read("report", keywords);
+            const auto wanted = shapes_argument(shapes);
+            const auto report = unlocked([&] { return f::report(*cluster, wanted, o); });
+            py::list columns;
+            if (o.by != f::GroupBy::none) columns.append(f::to_string(o.by));
+            for (const char* name : {"gpus", "cpu_cores", "fractional", "stranded", "insufficient_cpu",
+                                     "total_idle", "fractional_pct", "stranded_pct", "insufficient_cpu_pct"})
+                columns.append(name);
+            py::list rows;
+            for (const auto& r : report) {
+                py::list row;
+                if (o.by != f::GroupBy::none) row.append(r.group);
+                row.append(r.shape.gpus);
+                row.append(cores(r.shape.cpu_milli));
+                for (const double value : {r.fractional(), r.stranded(), r.insufficient_cpu(), r.total_idle(),
+                                           r.fractional_pct(), r.stranded_pct(), r.insufficient_cpu_pct()})
+                    row.append(value);
+                rows.append(row);
+            }
+            return table("Report", columns, rows);
+        },
+        py::arg("cluster"), py::arg("shapes") = py::none(),
+        options
+            .documented(
+                "report(cluster, shapes=None",
+                doc("fragmentation::report") +
+                    "\n\n`shapes` are pairs (gpus, cores); the default are those of the paper's Fig. 13.")
+            .c_str());
+}
+
+void bind_slots(py::module_& m) {
+    using S = f::SlotOptions;
+    const auto slots = Options<S>("fragmentation::SlotOptions")
+                           .field("gpus", &S::gpus)
+                           .field("cores_per_gpu", &S::cores_per_gpu)
+                           .field("level", &S::level)
+                           .field("gpus_per_pod", &S::gpus_per_pod)
+                           .field("max_gpus_per_node", &S::max_gpus_per_node)
+                           .field("include_cordoned", &S::include_cordoned);
+    m.def(
+        "switch_slots",
+        [slots](const ClusterPtr& cluster, const py::kwargs& keywords) {
+            const auto o = slots.read("switch_slots", keywords);
+            py::list rows;
+            for (const auto& r : unlocked([&] { return f::switch_slots(*cluster, o); }))
+                rows.append(py::make_tuple(r.gpu_model, r.across, r.within, r.loss()));
+            return table("Table", py::make_tuple("gpu_model", "across", "within", "loss"), rows);
+        },
+        py::arg("cluster"),
+        slots.documented("switch_slots(cluster", doc("fragmentation::switch_slots")).c_str());
+
+    using L = f::LargestJobOptions;
+    const auto largest = Options<L>("fragmentation::LargestJobOptions")
+                             .field("gpus_per_pod", &L::gpus_per_pod)
+                             .field("cores_per_gpu", &L::cores_per_gpu)
+                             .field("level", &L::level)
+                             .field("include_cordoned", &L::include_cordoned);
+    m.def(
+        "largest_job",
+        [largest](const ClusterPtr& cluster, const py::kwargs& keywords) {
+            const auto o = largest.read("largest_job", keywords);
+            py::list rows;
+            for (const auto& r : unlocked([&] { return f::largest_job(*cluster, o); }))
+                rows.append(py::make_tuple(r.gpu_model, r.across, r.within, r.cluster, r.domain));
+            return table("Table", py::make_tuple("gpu_model", "across", "within", "cluster", "domain"), rows);
+        },
+        py::arg("cluster"),
+        largest.documented("largest_job(cluster", doc("fragmentation::largest_job")).c_str());
+}
+
+// FGD ------------------------------------------------------------------------------------------------------
+
+f::WorkloadShape shape_from(const std::string& field, const py::dict& item, double scale) {
+    f::WorkloadShape shape;
+    for (const auto& [key, value] : item) {
+        const auto name = key.cast<std::string>();
+        const auto path = field + "." + name;
+        if (name == "cpu_milli")
+            shape.cpu_milli = OptionType<std::int64_t>::read(path, value);
+        else if (name == "gpu_count")
+            shape.gpu_count = OptionType<std::int64_t>::read(path, value);
+        else if (name == "gpu_share_milli")
+            shape.gpu_share_milli = OptionType<std::int64_t>::read(path, value);
+        else if (name == "gpu_models")
+            shape.gpu_models = OptionType<std::vector<std::string>>::read(path, value);
+        else if (name == "weight")
+            shape.weight =
+                scale == 1
+                    ? OptionType<std::int64_t>::read(path, value)
+                    : std::max<std::int64_t>(1, std::llround(OptionType<double>::read(path, value) * scale));
+        else
+            throw InvalidInput(
+                path + ": unknown key; expected cpu_milli, gpu_count, gpu_share_milli, gpu_models or weight");
+    }
+    return shape;
+}
+
+/// Whole weights as they are; others in ten-millionths of their sum.
+double weight_scale(const py::list& items) {
+    double sum = 0;
+    bool whole = true;
+    for (const auto item : items) {
+        const auto dict = item.cast<py::dict>();
+        if (!dict.contains("weight")) continue;
+        const double weight = OptionType<double>::read("weight", dict["weight"]);
+        if (!(weight > 0)) throw InvalidInput("workload: a weight is not above 0");
+        sum += weight;
+        whole = whole && PyIndex_Check(dict["weight"].ptr()) != 0;
+    }
+    return whole ? 1 : 1e7 / sum;
+}
+
+f::Workload workload_argument(const py::object& source, const f::WorkloadOptions& options = {}) {
+    if (py::isinstance<f::Workload>(source)) return source.cast<f::Workload>();
+    if (py::isinstance<Trace>(source)) {
+        const auto trace = source.cast<TracePtr>();
+        return unlocked([&] { return f::typical_workload(*trace, options); });
+    }
+    if (py::isinstance<Cluster>(source)) {
+        const auto cluster = source.cast<ClusterPtr>();
+        return unlocked([&] { return f::typical_workload(cluster->to_spec().tasks, options); });
+    }
+    if (!py::isinstance<py::sequence>(source) || py::isinstance<py::str>(source))
+        throw py::type_error("expected a workload: a Workload, a Trace, a Cluster or a list of dicts");
+    const py::list items(source);
+    for (const auto item : items)
+        if (!py::isinstance<py::dict>(item)) bad_option("workload", item, "a dict for every shape");
+    const double scale = weight_scale(items);
+    f::Workload workload;
+    for (const auto item : items)
+        workload.shapes.push_back(shape_from("workload[" + std::to_string(workload.shapes.size()) + "]",
+                                             item.cast<py::dict>(), scale));
+    return workload;
+}
+
+void bind_fgd(py::module_& m) {
+    using S = f::WorkloadShape;
+    py::class_<S> shape(m, "WorkloadShape", doc("fragmentation::WorkloadShape").c_str());
+    define_record(shape, attribute("cpu_milli", &S::cpu_milli, "Thousandths of a core."),
+                  attribute("gpu_count", &S::gpu_count, "Whole GPUs, or 1 with a share below 1000."),
+                  attribute("gpu_share_milli", &S::gpu_share_milli, "Thousandths of one GPU."),
+                  attribute("gpu_models", &S::gpu_models, "Acceptable models; empty = any."),
+                  attribute("weight", &S::weight, "Its popularity is weight / sum of weights."));
+    using W = f::Workload;
+    py::class_<W> type(m, "Workload", doc("fragmentation::Workload").c_str());
+    type.def(py::init([](const py::object& shapes) { return workload_argument(shapes); }), py::arg("shapes"))
+        .def("__len__", [](const W& w) { return w.shapes.size(); })
+        .def_property_readonly("total_weight", &W::total_weight, "The sum of all weights.");
+    define_record(type, attribute("shapes", &W::shapes, "The kinds of tasks, most frequent first."));
+
+    using O = f::WorkloadOptions;
+    const auto typical = Options<O>("fragmentation::WorkloadOptions")
+                             .field("coverage_percent", &O::coverage_percent)
+                             .field("include_cpu_only", &O::include_cpu_only);
+    m.def(
+        "typical_workload",
+        [typical](const py::object& tasks, const py::kwargs& keywords) {
+            if (!py::isinstance<Trace>(tasks) && !py::isinstance<Cluster>(tasks))
+                throw py::type_error("expected a Trace or a Cluster");
+            return workload_argument(tasks, typical.read("typical_workload", keywords));
+        },
+        py::arg("tasks"),
+        typical.documented("typical_workload(tasks", doc("fragmentation::typical_workload")).c_str());
+
+    const std::string accepts =
+        "\n\n`workload` is a `Workload`, a trace or cluster whose typical tasks are meant, or a list of "
+        "dicts with the keys "
+        "of `WorkloadShape`; weights that are not whole numbers count as probabilities.";
+    using F = f::FgdOptions;
+    const auto options =
+        Options<F>("fragmentation::FgdOptions").field("include_cordoned", &F::include_cordoned);
+    m.def(
+        "fgd",
+        [options](const ClusterPtr& cluster, const py::object& workload, const py::kwargs& keywords) {
+            const auto o = options.read("fgd", keywords);
+            const auto w = workload_argument(workload);
+            return unlocked([&] { return f::fgd(*cluster, w, o); });
+        },
+        py::arg("cluster"), py::arg("workload"),
+        options
+            .documented("fgd(cluster, workload",
+                        doc("fragmentation::fgd") + "\n\n" + doc("fragmentation::Fgd") + accepts)
+            .c_str());
+    m.def(
+        "fgd_breakdown",
+        [options](const ClusterPtr& cluster, const py::object& workload, const py::kwargs& keywords) {
+            const auto o = options.read("fgd_breakdown", keywords);
+            const auto w = workload_argument(workload);
+            const auto b = unlocked([&] { return f::fgd_breakdown(*cluster, w, o); });
+            py::dict result;
+            result["satisfied"] = b.satisfied;
+            result["lack_gpu"] = b.lack_gpu;
+            result["lack_cpu"] = b.lack_cpu;
+            result["lack_both"] = b.lack_both;
+            result["no_access"] = b.no_access;
+            result["cpu_only_satisfied"] = b.cpu_only_satisfied;
+            result["cpu_only_lack_cpu"] = b.cpu_only_lack_cpu;
+            return result;
+        },
+        py::arg("cluster"), py::arg("workload"),
+        options
+            .documented("fgd_breakdown(cluster, workload", doc("fragmentation::fgd_breakdown") + "\n\n" +
+                                                               doc("fragmentation::FgdClasses") + accepts)
+            .c_str());
+}
+
+// Counts ---------------------------------------------------------------------------------------------------
+
+void bind_counts(py::module_& m) {
+    using O = f::OccupancyOptions;
+    const auto occupancy =
+        Options<O>("fragmentation::OccupancyOptions").field("include_cordoned", &O::include_cordoned);
+    using C = f::Occupancy;
+    py::class_<C> counts(m, "Occupancy", doc("fragmentation::Occupancy").c_str());
+    define_record(
+        counts, attribute("empty", &C::empty, doc("fragmentation::Occupancy::empty")),
+        attribute("not_fully_occupied", &C::not_fully_occupied,
+                  doc("fragmentation::Occupancy::not_fully_occupied")),
+        attribute("fully_occupied", &C::fully_occupied, doc("fragmentation::Occupancy::fully_occupied")));
+    counts.def_property_readonly("nodes", &C::nodes, "All of them.");
+    m.def(
+        "occupancy",
+        [occupancy](const ClusterPtr& cluster, const py::kwargs& keywords) {
+            const auto o = occupancy.read("occupancy", keywords);
+            return unlocked([&] { return f::occupancy(*cluster, o); });
+        },
+        py::arg("cluster"),
+        occupancy.documented("occupancy(cluster", doc("fragmentation::occupancy")).c_str());
+
+    using A = f::AllocationRatio;
+    const auto text = [](const char* field) {
+        return doc(std::string("fragmentation::AllocationRatio::") + field);
+    };
+    py::class_<A> ratio(m, "AllocationRatio", doc("fragmentation::AllocationRatio").c_str());
+    define_record(ratio, attribute("capacity_milli", &A::capacity_milli, text("capacity_milli")),
+                  attribute("hp_milli", &A::hp_milli, text("hp_milli")),
+                  attribute("lp_milli", &A::lp_milli, text("lp_milli")),
+                  attribute("other_milli", &A::other_milli, text("other_milli")),
+                  attribute("held_milli", &A::held_milli, text("held_milli")));
+    ratio.def_property_readonly("hp", &A::hp, text("hp").c_str())
+        .def_property_readonly("total", &A::total, text("total").c_str());
+    m.def(
+        "allocation_ratio",
+        [](const ClusterPtr& c) { return unlocked([&] { return f::allocation_ratio(*c); }); },
+        py::arg("cluster"),
+        documented("allocation_ratio(cluster)", doc("fragmentation::allocation_ratio")).c_str());
+
+    using R = f::FragmentRateOptions;
+    const auto rate = Options<R>("fragmentation::FragmentRateOptions")
+                          .field("gpus", &R::gpus)
+                          .field("include_cordoned", &R::include_cordoned);
+    m.def(
+        "fragment_rate",
+        [rate](const ClusterPtr& cluster, const py::kwargs& keywords) {
+            const auto o = rate.read("fragment_rate", keywords);
+            return unlocked([&] { return f::fragment_rate(*cluster, o).rate(); });
+        },
+        py::arg("cluster"),
+        rate.documented("fragment_rate(cluster", doc("fragmentation::fragment_rate")).c_str());
+
+    m.def(
+        "job_entropies",
+        [](const ClusterPtr& cluster, const py::object& level) {
+            const auto l = OptionType<std::optional<Level>>::read("level", level);
+            const auto entropies = unlocked([&] { return f::job_entropies(*cluster, l); });
+            py::dict result;
+            for (std::size_t j = 0; j < entropies.size(); ++j)
+                result[py::str(cluster->inventory().job_names[j])] = entropies[j];
+            return result;
+        },
+        py::arg("cluster"), py::kw_only(), py::arg("level") = py::none(),
+        documented("job_entropies(cluster, *, level=None)",
+                   "The GPU entropy of every job, by name.\n\n" + doc("fragmentation::job_entropy"))
+            .c_str());
+}
+
+}  // namespace
+
+void bind_fragmentation(py::module_& parent) {
+    auto m = submodule(parent, "fragmentation");
+    bind_report(m);
+    bind_slots(m);
+    bind_fgd(m);
+    bind_counts(m);
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,203 @@
+// gpusched.model: nodes.
+#include "arrays.hpp"
+#include "cluster_views.hpp"
+
+namespace gpusched::python {
+
+namespace {
+
+py::object gpu_model(const NodeView& n) {
+    const auto model = n.table().gpu_model[n.at()];
+    if (model == none<GpuModelId>) return py::none();
+    return py::str(n.cluster->inventory().gpu_models[index(model)]);
+}
+
+py::list taints(const NodeView& n) {
+    py::list result;
+    for (const auto& t : n.cluster->inventory().node_attributes[n.table().attributes[n.at()]].taints)
+        result.append(
+            py::dict(py::arg("key") = t.key, py::arg("value") = t.value, py::arg("effect") = t.effect));
+    return result;
+}
+
+py::object hardware(const NodeView& n) {
+    const auto which = n.table().hardware[n.at()];
+    if (which == NodeTable::no_hardware) return py::none();
+    const auto& hardware = n.cluster->inventory().hardware[which].description;
+    if (!hardware.preset.empty()) return py::str(hardware.preset);
+    py::list numa_nodes;
+    for (const auto& numa : hardware.numa_nodes)
+        numa_nodes.append(py::dict(py::arg("socket") = numa.socket, py::arg("cores") = numa.cores,
+                                   py::arg("gpus") = gpu_list(numa.gpus)));
+    return py::dict(py::arg("numa_nodes") = numa_nodes);
+}
+
+std::vector<std::string> network(const NodeView& n) {
+    const auto& inventory = n.cluster->inventory();
+    std::vector<std::string> path;
+    for (Level level = 0; level < inventory.network_depth(n.id); ++level)
+        path.push_back(inventory.domain_name(level, inventory.domain(level, n.id)));
+    return path;
+}
+
+py::list tasks(const NodeView& n) {
+    py::list result;
+    for (const auto task : n.cluster->tasks_on(n.id)) result.append(TaskView{n.cluster, task});
+    return result;
+}
+
+/// A column with one value per node.
+template <class F>
+auto column(F value) {
+    return [value](const NodeSequence& s) {
+        std::vector<std::decay_t<decltype(value(*s.cluster, NodeId{}))>> values;
+        values.reserve(s.size());
+        for (const auto node : s.cluster->nodes()) values.push_back(value(*s.cluster, node));
+        return own(std::move(values));
+    };
+}
+
+const auto cpu_free = [](const Cluster& c, NodeId n) { return c.cpu_free(n); };
+const auto memory_free = [](const Cluster& c, NodeId n) { return c.memory_free(n); };
+const auto gpu_free = [](const Cluster& c, NodeId n) { return c.gpu_free_milli(n); };
+const auto occupants = [](const Cluster& c, NodeId n) { return c.occupants(n); };
+
+}  // namespace
+
+void bind_nodes(py::module_& m) {
+    py::class_<NodeView> node(m, "Node", doc("NodeSpec").c_str());
+    node.def_property_readonly(
+            "name", [](const NodeView& n) { return n.cluster->name(n.id); }, "Unique in its cluster.")
+        .def_property_readonly("gpu_model", gpu_model, "None where the node has no GPU model.")
+        .def_property_readonly(
+            "gpu_count", [](const NodeView& n) { return n.cluster->gpu_count(n.id); }, "0 .. 16")
+        .def_property_readonly(
+            "cpu_milli", [](const NodeView& n) { return n.table().cpu_milli[n.at()]; },
+            doc("NodeSpec::cpu_milli").c_str())
+        .def_property_readonly(
+            "memory_mib", [](const NodeView& n) { return n.table().memory_mib[n.at()]; }, "In MiB.")
+        .def_property_readonly(
+            "gpu_memory_mib",
+            [](const NodeView& n) -> py::object {
+                const auto memory = n.table().gpu_memory_mib[n.at()];
+                if (memory < 0) return py::none();
+                return py::int_(memory);
+            },
+            "Per GPU; None where the node does not model it.")
+        .def_property_readonly(
+            "schedulable", [](const NodeView& n) { return n.table().schedulable[n.at()] != 0; },
+            "False for a cordoned node, which keeps its tasks and receives none.")
+        .def_property_readonly("network", network,
+                               "Domains from the root down; empty where the position is unknown.")
+        .def_property_readonly(
+            "labels",
+            [](const NodeView& n) {
+                return n.cluster->inventory().node_attributes[n.table().attributes[n.at()]].labels;
+            },
+            "Labels by key.")
+        .def_property_readonly("taints", taints, "Dicts with key, value and effect.")
+        .def_property_readonly(
+            "hardware", hardware,
+            "A preset's name, a description as in the cluster format, or None where unknown.")
+        .def_property_readonly(
+            "failed_gpus", [](const NodeView& n) { return gpu_list(n.table().failed_gpus[n.at()]); },
+            "GPUs that nothing can use.")
+        .def_property_readonly("tasks", tasks, doc("Cluster::tasks_on").c_str())
+        .def_property_readonly(
+            "occupants", [](const NodeView& n) { return n.cluster->occupants(n.id); },
+            "How many tasks other than daemons run here.")
+        .def_property_readonly(
+            "cpu_free", [](const NodeView& n) { return cpu_free(*n.cluster, n.id); },
+            "Thousandths of a core that are free.")
+        .def_property_readonly(
+            "memory_free", [](const NodeView& n) { return memory_free(*n.cluster, n.id); },
+            "Free memory in MiB.")
+        .def_property_readonly(
+            "gpu_free_milli", [](const NodeView& n) { return gpu_free(*n.cluster, n.id); },
+            "Free GPU quantity in thousandths, summed over healthy GPUs.")
+        .def_property_readonly(
+            "idle_gpus", [](const NodeView& n) { return gpu_list(n.cluster->idle_gpus(n.id)); },
+            doc("Cluster::idle_gpus").c_str())
+        .def(
+            "__eq__", [](const NodeView& a, const NodeView& b) { return a == b; }, py::is_operator())
+        .def("__hash__",
+             [](const NodeView& n) { return py::hash(py::make_tuple(n.cluster.get() != nullptr, n.at())); })
+        .def("__repr__", [](const NodeView& n) {
+            const auto model = gpu_model(n);
+            return "<gpusched.Node '" + n.cluster->name(n.id) +
+                   "': " + std::to_string(n.cluster->gpu_count(n.id)) + " x " +
+                   (model.is_none() ? std::string("GPU") : model.cast<std::string>()) + ", " +
+                   std::to_string(n.cluster->occupants(n.id)) + " tasks>";
+        });
+
+    py::class_<NodeSequence> nodes(
+        m, "Nodes",
+        "All nodes of a cluster: a sequence, by position or name, whose attributes are read-only arrays.");
+    define_sequence<NodeSequence>(nodes);
+    nodes
+        .def_property_readonly(
+            "gpu_model",
+            [](const NodeSequence& s) {
+                const auto& inventory = s.cluster->inventory();
+                py::list models;
+                for (std::size_t i = 0; i < inventory.gpu_models.size(); ++i)
+                    models.append(py::str(inventory.gpu_models[i]));
+                py::list column(s.size());
+                for (std::size_t i = 0; i < s.size(); ++i) {
+                    const auto model = inventory.nodes.gpu_model[i];
+                    column[i] =
+                        model == none<GpuModelId> ? py::object(py::none()) : py::object(models[index(model)]);
+                }
+                return column;
+            },
+            "GPU model of every node, or None.")
+        .def(
+            "domain",
+            [](const NodeSequence& s, Level level) {
+                const auto& inventory = s.cluster->inventory();
+                if (level < 0 || level >= inventory.network_levels())
+                    throw py::index_error("the network has " + std::to_string(inventory.network_levels()) +
+                                          " levels");
+                py::list column(s.size());
+                for (std::size_t i = 0; i < s.size(); ++i) {
+                    const auto at = make_id<NodeId>(i);
+                    if (inventory.position_known(level, at))
+                        column[i] = py::str(inventory.domain_name(level, inventory.domain(level, at)));
+                    else
+                        column[i] = py::none();
+                }
+                return column;
+            },
+            py::arg("level"),
+            documented("domain(self, level)",
+                       "The network domain of every node at a level, or None where unknown.")
+                .c_str())
+        .def_property_readonly(
+            "gpu_count",
+            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.gpu_count, s.cluster); },
+            "GPUs of every node.")
+        .def_property_readonly(
+            "cpu_milli",
+            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.cpu_milli, s.cluster); },
+            "Thousandths of a core.")
+        .def_property_readonly(
+            "memory_mib",
+            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.memory_mib, s.cluster); },
+            "Memory in MiB.")
+        .def_property_readonly(
+            "schedulable",
+            [](const NodeSequence& s) { return flags(s.cluster->inventory().nodes.schedulable, s.cluster); },
+            "False for cordoned nodes.")
+        .def_property_readonly(
+            "failed_gpus",
+            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.failed_gpus, s.cluster); },
+            "Bit masks: bit i is GPU i.")
+        .def_property_readonly("idle_gpus", column([](const Cluster& c, NodeId n) { return c.idle_gpus(n); }),
+                               "Bit masks of healthy GPUs that are entirely free.")
+        .def_property_readonly("occupants", column(occupants), "How many tasks other than daemons run there.")
+        .def_property_readonly("cpu_free", column(cpu_free), "Thousandths of a core that are free.")
+        .def_property_readonly("memory_free", column(memory_free), "Free memory in MiB.")
+        .def_property_readonly("gpu_free_milli", column(gpu_free), "Free GPU quantity in thousandths.");
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,174 @@
+// gpusched.model: plans.
+#include "plan.hpp"
+
+#include "cluster_views.hpp"
+
+#include <gpusched/io/plan_json.hpp>
+#include <gpusched/model/apply.hpp>
+
+#include <cmath>
+
+namespace gpusched::python {
+
+bool is_path(const py::object& source) {
+    return py::isinstance<py::str>(source) || py::hasattr(source, "__fspath__");
+}
+
+std::string path_text(const py::object& source) {
+    return py::module_::import("os").attr("fsdecode")(source).cast<std::string>();
+}
+
+std::string json_text(const py::object& document) {
+    return py::module_::import("json").attr("dumps")(document).cast<std::string>();
+}
+
+py::object number(double value) {
+    if (std::abs(value) < 0x1p53 && std::trunc(value) == value)
+        return py::int_(static_cast<std::int64_t>(value));
+    return py::float_(value);
+}
+
+py::dict bound_dict(const Bound& bound) {
+    return py::dict(py::arg("occupied_nodes_at_least") = bound.occupied_nodes_at_least,
+                    py::arg("vacated_nodes_at_most") = bound.vacated_nodes_at_most,
+                    py::arg("vacated_gpus_at_most") = bound.vacated_gpus_at_most,
+                    py::arg("method") = bound.method);
+}
+
+namespace {
+
+PlanSpec read_plan(const py::object& source) {
+    if (is_path(source)) {
+        const auto path = path_text(source);
+        const py::gil_scoped_release unlocked;
+        return io::read_plan(path);
+    }
+    if (!py::isinstance(source, py::module_::import("collections.abc").attr("Mapping")))
+        throw py::type_error("expected a plan: a path or a dict, not " +
+                             py::str(py::type::of(source)).cast<std::string>());
+    return io::plan_from_json(json_text(source), "<dict>");
+}
+
+std::string plan_repr(const NamedPlan& p) {
+    return "<gpusched.Plan: " + std::to_string(p.spec.moves.size()) + " moves in " +
+           std::to_string(p.spec.waves) + " waves, " + std::to_string(p.spec.vacated_nodes.size()) +
+           " nodes vacated, " + std::to_string(p.spec.evictions.size()) + " evictions, " +
+           std::to_string(p.spec.placements.size()) + " placements>";
+}
+
+}  // namespace
+
+PlanSpec plan_argument(const py::object& plan) {
+    if (py::isinstance<NamedPlan>(plan)) return plan.cast<const NamedPlan&>().spec;
+    return read_plan(plan);
+}
+
+void bind_plan(py::module_& m) {
+    py::class_<PlanSpec::Move>(m, "Move", doc("Move").c_str())
+        .def_readonly("task", &PlanSpec::Move::task, "The task's name.")
+        .def_readonly("from_", &PlanSpec::Move::from, "The node where it is then.")
+        .def_readonly("to", &PlanSpec::Move::to, "The node where it goes.")
+        .def_readonly("gpus", &PlanSpec::Move::gpus, doc("Move::gpus").c_str())
+        .def_readonly("wave", &PlanSpec::Move::wave, "Waves run one after another, from 0.")
+        .def(
+            "__eq__", [](const PlanSpec::Move& a, const PlanSpec::Move& b) { return a == b; },
+            py::is_operator())
+        .def("__repr__", [](const PlanSpec::Move& x) {
+            return "<gpusched.Move '" + x.task + "': '" + x.from + "' -> '" + x.to + "', wave " +
+                   std::to_string(x.wave) + ">";
+        });
+    py::class_<PlanSpec::Placement>(m, "Placement", doc("Placement").c_str())
+        .def_readonly("task", &PlanSpec::Placement::task, "The task's name.")
+        .def_readonly("node", &PlanSpec::Placement::node, "The node where it starts.")
+        .def_readonly("gpus", &PlanSpec::Placement::gpus, "Its GPUs there.")
+        .def(
+            "__eq__", [](const PlanSpec::Placement& a, const PlanSpec::Placement& b) { return a == b; },
+            py::is_operator())
+        .def("__repr__", [](const PlanSpec::Placement& x) {
+            return "<gpusched.Placement '" + x.task + "' on '" + x.node + "'>";
+        });
+
+    py::class_<NamedPlan>(m, "Plan", doc("Plan").c_str())
+        .def_property_readonly(
+            "waves", [](const NamedPlan& p) { return p.spec.waves; }, "How many waves of moves.")
+        .def_property_readonly(
+            "moves", [](const NamedPlan& p) { return p.spec.moves; }, doc("Plan::moves").c_str())
+        .def_property_readonly(
+            "vacated_nodes", [](const NamedPlan& p) { return p.spec.vacated_nodes; },
+            "Names of the nodes with a non-daemon task before and none after.")
+        .def_property_readonly(
+            "evictions", [](const NamedPlan& p) { return p.spec.evictions; },
+            "Names of the tasks that are evicted before the first wave.")
+        .def_property_readonly(
+            "placements", [](const NamedPlan& p) { return p.spec.placements; },
+            "Pending tasks that start after the last wave.")
+        .def_property_readonly(
+            "stats",
+            [](const NamedPlan& p) {
+                py::dict stats;
+                for (const auto& [name, value] : p.spec.stats) stats[py::str(name)] = number(value);
+                return stats;
+            },
+            "Numbers about the plan and the search for it.")
+        .def_property_readonly(
+            "bound", [](const NamedPlan& p) { return bound_dict(p.spec.bound); }, doc("Bound").c_str())
+        .def_property_readonly(
+            "stop_reason",
+            [](const NamedPlan& p) -> py::object {
+                if (!p.stop_reason) return py::none();
+                return py::str(to_string(*p.stop_reason));
+            },
+            "Why the algorithm returned; None for a plan that was read.")
+        .def_static(
+            "from_json",
+            [](const py::object& source) {
+                return NamedPlan{read_plan(source), {}};
+            },
+            py::arg("source"),
+            documented("from_json(source)",
+                       "Reads a `gpusched.plan` document.\n\nParameters\n----------\n"
+                       "source\n    the path of a file, or the document as a dict\n\n"
+                       "Raises\n------\nInvalidInput\n    with everything that is wrong\n"
+                       "BackendError\n    when the file cannot be read")
+                .c_str())
+        .def(
+            "to_json",
+            [](const NamedPlan& p, const py::object& path) -> py::object {
+                if (path.is_none())
+                    return py::module_::import("json").attr("loads")(io::plan_to_json(p.spec, 0));
+                io::write_plan(p.spec, path_text(path));
+                return py::none();
+            },
+            py::arg("path") = py::none(),
+            documented("to_json(self, path=None)",
+                       "The `gpusched.plan` document: as a dict, or written to a file.")
+                .c_str())
+        .def(
+            "__eq__", [](const NamedPlan& a, const NamedPlan& b) { return a == b; }, py::is_operator())
+        .def("__copy__", [](const NamedPlan& p) { return p; })
+        .def(
+            "__deepcopy__", [](const NamedPlan& p, const py::dict&) { return p; }, py::arg("memo"))
+        .def("__repr__", plan_repr)
+        .def(py::pickle(
+            [](const NamedPlan& p) {
+                return py::make_tuple(py::bytes(io::plan_to_json(p.spec, 0)),
+                                      p.stop_reason ? py::object(py::int_(static_cast<int>(*p.stop_reason)))
+                                                    : py::object(py::none()));
+            },
+            [](const py::tuple& state) {
+                NamedPlan p{io::plan_from_json(state[0].cast<std::string>(), "<pickle>"), {}};
+                if (!state[1].is_none()) p.stop_reason = static_cast<StopReason>(state[1].cast<int>());
+                return p;
+            }));
+
+    m.def(
+        "apply",
+        [](const ClusterPtr& cluster, const py::object& plan) {
+            const auto spec = plan_argument(plan);
+            const py::gil_scoped_release unlocked;
+            return std::make_shared<Cluster>(gpusched::apply(*cluster, resolve(spec, *cluster)));
+        },
+        py::arg("cluster"), py::arg("plan"), documented("apply(cluster, plan)", doc("apply")).c_str());
+}
+
+}  // namespace gpusched::python

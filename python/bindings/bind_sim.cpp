@@ -1,0 +1,40 @@
+// gpusched.sim: generated clusters.
+#include "cluster_views.hpp"
+#include "options.hpp"
+
+#include <gpusched/sim/generator.hpp>
+
+namespace gpusched::python {
+
+template <>
+struct EnumNames<sim::Layout> {
+    static constexpr std::array values{std::pair{"random", sim::Layout::random},
+                                       std::pair{"spread", sim::Layout::spread},
+                                       std::pair{"packed", sim::Layout::packed}};
+};
+
+void bind_sim(py::module_& parent) {
+    auto m = submodule(parent, "sim");
+    bind_trace(m);
+    using G = sim::GeneratorOptions;
+    const auto options =
+        Options<G>("sim::GeneratorOptions")
+            .field("preset", &G::preset)
+            .field("nodes", &G::nodes)
+            .field("seed", &G::seed, "Everything random follows from it.")
+            .field("layout", &G::layout, "Where a task goes among the nodes that could take it.")
+            .field("load", &G::load)
+            .field("cpu_tight", &G::cpu_tight)
+            .field("locked_fraction", &G::locked_fraction)
+            .field("aligned_gpus", &G::aligned_gpus);
+    m.def(
+        "generate_cluster",
+        [options](const py::kwargs& keywords) {
+            const auto o = options.read("generate_cluster", keywords);
+            return unlocked(
+                [&] { return std::make_shared<Cluster>(Cluster::build(sim::generate_cluster(o))); });
+        },
+        options.documented("generate_cluster(", doc("sim::generate_cluster")).c_str());
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,38 @@
+// gpusched.verify.
+#include "cluster_views.hpp"
+#include "options.hpp"
+#include "plan.hpp"
+#include "records.hpp"
+
+#include <gpusched/verify/plan.hpp>
+
+namespace gpusched::python {
+
+void bind_verify(py::module_& parent) {
+    auto m = submodule(parent, "verify");
+    using verify::Report;
+    py::class_<Report> report(m, "Report",
+                              "What the checker found. True in a condition when nothing is wrong.");
+    define_record(
+        report, attribute("ok", &Report::ok, doc("verify::Report::ok")),
+        attribute("violations", &Report::violations, doc("verify::Report::violations")),
+        attribute("violation_count", &Report::violation_count, doc("verify::Report::violation_count")),
+        attribute("vacated_nodes", &Report::vacated_nodes, doc("verify::Report::vacated_nodes")),
+        attribute("vacated_gpus", &Report::vacated_gpus, doc("verify::Report::vacated_gpus")));
+    report.def("__bool__", [](const Report& r) { return r.ok; });
+
+    const auto options =
+        Options<verify::Options>("verify::Options").field("max_violations", &verify::Options::max_violations);
+    m.def(
+        "plan",
+        [options](const ClusterPtr& cluster, const py::object& plan, const py::kwargs& keywords) {
+            const auto o = options.read("plan", keywords);
+            const auto spec = plan_argument(plan);
+            const py::gil_scoped_release unlocked;
+            return verify::plan(cluster->to_spec(), spec, o);
+        },
+        py::arg("cluster"), py::arg("plan"),
+        options.documented("plan(cluster, plan", doc("verify::plan")).c_str());
+}
+
+}  // namespace gpusched::python

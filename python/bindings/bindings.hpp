@@ -1,0 +1,54 @@
+// First include of every binding unit: pybind11 with all its casters (all units must see the same ones), and the
+// functions that each unit adds to the module.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace gpusched::python {
+
+namespace py = pybind11;
+
+void bind_core(py::module_& m);
+void bind_model(py::module_& m);
+void bind_plan(py::module_& m);  // within gpusched.model, as are nodes and tasks
+void bind_nodes(py::module_& m);
+void bind_tasks(py::module_& m);
+void bind_verify(py::module_& m);
+void bind_fragmentation(py::module_& m);
+void bind_consolidation(py::module_& m);
+void bind_sim(py::module_& m);
+void bind_trace(py::module_& m);  // within gpusched.sim
+void bind_io(py::module_& m);
+
+/// The documentation of a C++ declaration, as `extract_docs.py` lifted it from the headers at build time.
+/// @param name qualified, without the leading `gpusched::`, such as `consolidation::Options::depth`
+/// @throws std::logic_error when no header documents that name; the import then fails, and so do the tests
+const std::string& doc(std::string_view name);
+
+/// A docstring that carries its own signature: Python shows it in `help` and `inspect.signature`.
+/// @param signature such as `place(cluster, task, *, rankers=None)`
+inline std::string documented(std::string_view signature, std::string_view text) {
+    return std::string(signature) + "\n--\n\n" + std::string(text);
+}
+
+/// Runs a short computation without the interpreter lock.
+template <class F>
+auto unlocked(F&& f) {
+    const py::gil_scoped_release released;
+    return std::forward<F>(f)();
+}
+
+/// A part of `_core` whose classes and functions say that they live in `gpusched.<name>`, where users find them.
+inline py::module_ submodule(py::module_& m, const char* name) {
+    auto sub = m.def_submodule(name);
+    sub.attr("__name__") = std::string("gpusched.") + name;
+    return sub;
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,175 @@
+"""Lifts the documentation of the C++ headers into a table for the Python bindings.
+
+Usage: extract_docs.py INCLUDE_DIR OUTPUT.cpp
+
+Reads the `///` comment above a declaration and the `///<` comment behind one, and writes a C++ file that defines
+gpusched::python::doc(). Names are qualified without the leading `gpusched::`; of overloads, the first documented one
+counts. `@param`, `@return`, `@throws` and `@note` become the sections of a numpydoc docstring.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+SCOPE = re.compile(r"^\s*(?:(?:inline\s+)?namespace\s+([\w:]+)|(?:enum\s+class|class|struct|concept)\s+(?:\[\[\w+\]\]\s*)?(\w+))")
+CONCEPT = re.compile(r"^\s*concept\s+(\w+)")
+FUNCTION = re.compile(r"(?:^|[\s*&])(operator\S+|~?\w+)\s*\(")
+FIELD = re.compile(r"(\w+)\s*(?:=[^=].*|\{.*\})?[;,]\s*$")
+ENUMERATOR = re.compile(r"^\s*(\w+)\s*(?:=.*)?,?\s*$")
+SECTIONS = {
+    "param": "Parameters",
+    "return": "Returns",
+    "returns": "Returns",
+    "throws": "Raises",
+    "note": "Notes",
+}
+CPP_ONLY = {"context", "options", "rng"}  # parameters that Python does not have, or has as keywords
+
+
+def strip_code(line: str) -> str:
+    """The line without comments and literals, so that braces can be counted."""
+    line = re.sub(r'"(?:\\.|[^"\\])*"', '""', line)
+    line = re.sub(r"'(?:\\.|[^'\\])'", "''", line)
+    return line.split("//", 1)[0]
+
+
+def declared_name(code: str) -> str | None:
+    """The name that a declaration introduces."""
+    if match := CONCEPT.match(code):
+        return match.group(1)
+    if match := SCOPE.match(code):
+        return match.group(2)
+    if match := re.match(r"^\s*using\s+(\w+)\s*=", code):
+        return match.group(1)
+    code = re.sub(r"\[\[.*?\]\]|\b(?:alignas|decltype|requires|noexcept)\s*\([^()]*\)", " ", code)
+    if match := FUNCTION.search(code):
+        return match.group(1)
+    if match := FIELD.search(code):
+        return match.group(1)
+    if match := ENUMERATOR.match(code):
+        return match.group(1)
+    return None
+
+
+def to_numpydoc(lines: list[str]) -> str:
+    """Turns the text of a `///` comment into a docstring."""
+    body: list[str] = []
+    sections: dict[str, list[list[str]]] = {}
+    current: list[str] | None = None
+    in_code = False
+    for line in lines:
+        stripped = line.strip()
+        if in_code or stripped.startswith(("@code", "\\code")):
+            in_code = not stripped.startswith(("@endcode", "\\endcode"))
+            current = None
+            continue
+        if match := re.match(r"[@\\](\w+)\s*(.*)", stripped):
+            tag, rest = match.groups()
+            title = SECTIONS.get(tag)
+            if title in ("Returns", "Notes"):
+                current = ["", rest]
+            else:
+                name, _, text = rest.partition(" ")
+                current = [name.strip("`"), text.strip()]
+            if title and not (title == "Parameters" and current[0] in CPP_ONLY):
+                sections.setdefault(title, []).append(current)
+        elif current is not None and stripped:
+            current[1] += " " + stripped
+        else:
+            current = None
+            body.append(line)
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(body).strip())
+    for title in ("Parameters", "Returns", "Raises", "Notes"):
+        for n, (name, what) in enumerate(sections.get(title, [])):
+            text += f"\n\n{title}\n{'-' * len(title)}" if n == 0 else ""
+            text += f"\n{name}\n" if name else "\n"
+            text += textwrap.indent(textwrap.fill(what, 96), "    " if name else "")
+    return re.sub(r"(?<=\w)::(?=\w)", ".", text.strip())
+
+
+def extract(path: Path, docs: dict[str, str]) -> None:
+    """Adds what the header documents to `docs`."""
+    scopes: list[tuple[str, int]] = []  # (name, depth before its opening brace)
+    depth = 0
+    comment: list[str] = []
+    pending: str | None = None  # a scope whose brace has not come yet
+    statement = ""  # the declaration so far
+    trailing: tuple[str, list[str]] | None = None  # the `///<` comment of the line above
+
+    def record(name: str | None, text: list[str]) -> None:
+        full = "::".join([s for s, _ in scopes if s] + [name or ""])
+        if name and full.startswith("gpusched::"):
+            docs.setdefault(full.removeprefix("gpusched::"), to_numpydoc(text))
+
+    for raw in path.read_text(encoding="utf-8").splitlines():
+        stripped = raw.strip()
+        if stripped.startswith("///") and not stripped.startswith("///<"):
+            comment.append(stripped[3:].removeprefix(" "))
+            continue
+        if stripped.startswith("///<") and trailing:
+            docs_name, docs_text = trailing
+            docs_text.append(stripped[4:].strip())
+            docs[docs_name] = to_numpydoc(docs_text)
+            continue
+        trailing = None
+        if stripped.startswith(("//", "#")):
+            continue
+        if not stripped:
+            comment = [] if not statement else comment
+            continue
+        code = strip_code(raw)
+        if "///<" in raw:
+            text = [raw.split("///<", 1)[1].strip()]
+            if name := declared_name(code):
+                record(name, text)
+                full = "::".join([s for s, _ in scopes if s] + [name]).removeprefix("gpusched::")
+                trailing = (full, text)
+        if not statement and re.match(r"^\s*template\s*<", code) and not re.search(r">\s*\w", code):
+            continue  # the declaration itself follows
+        if re.match(r"^\s*requires\b", code) and not statement:
+            continue
+        statement = f"{statement} {code.strip()}".strip()
+        if match := SCOPE.match(re.sub(r"^\s*template\s*<.*?>\s*", "", statement)):
+            pending = match.group(1) or match.group(2)
+        complete = "{" in code or code.rstrip().endswith((";", ",", "}")) or ":" in code and code.strip().endswith(":")
+        if comment and (complete or "(" in statement):
+            record(declared_name(statement), comment)
+            comment = []
+        for char in code:
+            if char == "{":
+                scopes.append((pending or "", depth))
+                pending = None
+                depth += 1
+            elif char == "}":
+                depth -= 1
+                if scopes:
+                    scopes.pop()
+        if complete:
+            statement = ""
+            pending = None if ";" in code else pending
+
+
+def main() -> None:
+    include, output = Path(sys.argv[1]), Path(sys.argv[2])
+    docs: dict[str, str] = {}
+    for path in sorted(include.rglob("*.hpp")):
+        extract(path, docs)
+    entries = "\n".join(f'        {{"{name}", R"~~({text})~~"}},' for name, text in sorted(docs.items()) if text)
+    output.write_text(
+        "// Written by extract_docs.py; do not edit.\n"
+        '#include "bindings.hpp"\n\n#include <map>\n#include <stdexcept>\n\n'
+        "const std::string& gpusched::python::doc(std::string_view name) {\n"
+        "    static const std::map<std::string, std::string, std::less<>> docs{\n"
+        f"{entries}\n    }};\n"
+        "    const auto found = docs.find(name);\n"
+        '    if (found == docs.end()) throw std::logic_error("no header documents " + std::string(name));\n'
+        "    return found->second;\n}\n",
+        encoding="utf-8",
+    )
+
+
+if __name__ == "__main__":
+    main()

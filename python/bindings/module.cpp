@@ -1,0 +1,15 @@
+// The extension module gpusched._core. Users import the modules around it, which only re-export.
+#include "bindings.hpp"
+
+PYBIND11_MODULE(_core, m) {
+    namespace gp = gpusched::python;
+    pybind11::options options;
+    options.disable_function_signatures();  // docstrings carry their own: see documented()
+    gp::bind_core(m);
+    gp::bind_model(m);
+    gp::bind_verify(m);
+    gp::bind_fragmentation(m);
+    gp::bind_consolidation(m);
+    gp::bind_sim(m);
+    gp::bind_io(m);
+}

@@ -1,0 +1,36 @@
+// What Python holds of a plan: names instead of ids, so that it stands on its own.
+#pragma once
+
+#include "bindings.hpp"
+
+#include <gpusched/core/stop_reason.hpp>
+#include <gpusched/model/plan.hpp>
+
+#include <optional>
+
+namespace gpusched::python {
+
+struct NamedPlan {
+    PlanSpec spec;
+    std::optional<StopReason> stop_reason{};  ///< absent for a plan that was read
+    bool operator==(const NamedPlan&) const = default;
+};
+
+/// A plan from what callers may pass for one: a Plan, a dict, or the path of a file.
+/// @throws InvalidInput with everything that is wrong with the file or dict
+PlanSpec plan_argument(const py::object& plan);
+
+/// A dict (or another mapping) as JSON text.
+std::string json_text(const py::object& document);
+
+/// True for what names a file: a string or anything with `__fspath__`.
+bool is_path(const py::object& source);
+std::string path_text(const py::object& source);
+
+/// A bound as a dict, with the keys of the plan format.
+py::dict bound_dict(const Bound& bound);
+
+/// A statistic as Python shows it: whole numbers as int.
+py::object number(double value);
+
+}  // namespace gpusched::python

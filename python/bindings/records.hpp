@@ -1,0 +1,63 @@
+// Records: plain C++ structs as Python objects with read-only attributes, equality, copies and pickling.
+#pragma once
+
+#include "bindings.hpp"
+
+#include <cstddef>
+#include <string>
+#include <tuple>
+
+namespace gpusched::python {
+
+/// One attribute of a record.
+template <class T, class V>
+struct Attribute {
+    const char* name;
+    V T::*member;
+    std::string text;
+};
+
+/// @param text its documentation; from the header if empty
+template <class T, class V>
+Attribute<T, V> attribute(const char* name, V T::*member, std::string text) {
+    return {name, member, std::move(text)};
+}
+
+/// Adds the attributes to `type`, and all that follows from them.
+template <class T, class... V>
+void define_record(py::class_<T>& type, const Attribute<T, V>&... attributes) {
+    (type.def_readonly(attributes.name, attributes.member, attributes.text.c_str()), ...);
+    const auto members = std::make_tuple(attributes.member...);
+    const auto state = [members](const T& record) {
+        return std::apply([&](auto... member) { return py::make_tuple(record.*member...); }, members);
+    };
+    type.def("__eq__",
+             [state](const T& record, const py::object& other) -> py::object {
+                 if (!py::isinstance<T>(other)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+                 return py::bool_(state(record).equal(state(other.cast<const T&>())));
+             })
+        .def("__copy__", [](const T& record) { return record; })
+        .def(
+            "__deepcopy__", [](const T& record, const py::dict&) { return record; }, py::arg("memo"))
+        .def(py::pickle(state, [members](const py::tuple& values) {
+            T record{};
+            std::size_t i = 0;
+            std::apply(
+                [&](auto... member) {
+                    ((record.*member = values[i++].cast<std::remove_cvref_t<decltype(record.*member)>>()),
+                     ...);
+                },
+                members);
+            return record;
+        }));
+    const auto names = std::array<std::string, sizeof...(V)>{attributes.name...};
+    type.def("__repr__", [names](const py::object& self) {
+        std::string text;
+        for (const auto& name : names)
+            text += (text.empty() ? "" : ", ") + name + "=" +
+                    py::repr(self.attr(name.c_str())).template cast<std::string>();
+        return py::str(py::type::of(self).attr("__name__")).template cast<std::string>() + "(" + text + ")";
+    });
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,31 @@
+"""Scheduling algorithms for GPU clusters.
+
+A snapshot (`Cluster`) says which nodes there are, which tasks, and who runs where. Algorithms take one and return
+plans, with statistics and what was proved about them; `verify` checks plans independently.
+"""
+
+from . import consolidation, fragmentation, io, model, sim, verify
+from ._core import __version__
+from .consolidation import consolidate
+from .errors import BackendError, InvalidInput
+from .model import Cluster, Move, Node, Placement, Plan, Task, apply
+
+__all__ = [
+    "BackendError",
+    "Cluster",
+    "InvalidInput",
+    "Move",
+    "Node",
+    "Placement",
+    "Plan",
+    "Task",
+    "__version__",
+    "apply",
+    "consolidate",
+    "consolidation",
+    "fragmentation",
+    "io",
+    "model",
+    "sim",
+    "verify",
+]

@@ -1,0 +1,23 @@
+"""Vacating nodes by moving tasks."""
+
+from ._core.consolidation import (
+    Blocker,
+    Explanation,
+    ModelValue,
+    ValueReport,
+    bound,
+    consolidate,
+    explain,
+    value_report,
+)
+
+__all__ = [
+    "Blocker",
+    "Explanation",
+    "ModelValue",
+    "ValueReport",
+    "bound",
+    "consolidate",
+    "explain",
+    "value_report",
+]
