@@ -38,12 +38,19 @@ concept DestinationRanking =
         { policy.visit_full(cluster, index, task, [](NodeId) { return true; }) } -> std::same_as<bool>;
     };
 
+/// A task that may leave a node to make room.
+struct Victim {
+    TaskId task = none<TaskId>;
+    bool moved = false;  ///< it has left its home already: moving it on costs no further move
+};
+
 /// Which tasks must leave `node` so that `task` fits: fills `victims` from `movable` (those that may leave), in the
-/// order in which they are to be re-placed; false when nothing helps. Optional: `may_skip_victims`, a static constant;
-/// where true, victims that find no place stay, and the task is tried after each that does.
+/// order in which they are to be re-placed; false when nothing helps. Optional static constants:
+/// `may_skip_victims`: victims that find no place stay, and the task is tried after each that does;
+/// `cheapest_first`: all destinations are compared, and those that cost the fewest moves are tried first.
 template <class P>
 concept EjectionRule = requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node,
-                                std::span<const TaskId> movable, std::vector<TaskId>& victims) {
+                                std::span<const Victim> movable, std::vector<Victim>& victims) {
     { policy(cluster, task, node, movable, victims) } -> std::same_as<bool>;
 };
 

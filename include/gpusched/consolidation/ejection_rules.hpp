@@ -37,15 +37,20 @@ class RoomAfter {
 /// far as it is given. One that finds no place stays, and the next is tried, until the task fits.
 struct FirstVictims {
     static constexpr bool may_skip_victims = true;
-    bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const TaskId> movable,
-                    std::vector<TaskId>& victims) const;
+    bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const Victim> movable,
+                    std::vector<Victim>& victims) const;
 };
 
 /// The fewest and smallest tasks that make room, all of them easier to place than the task itself: fewer GPUs, or as
-/// many with fewer cores.
+/// many with fewer cores. Tasks that have moved already come before those that have not.
 struct EasierVictims {
-    bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const TaskId> movable,
-                    std::vector<TaskId>& victims) const;
+    bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const Victim> movable,
+                    std::vector<Victim>& victims) const;
+};
+
+/// The same, at the destination where it costs the fewest moves.
+struct CheapestVictims : EasierVictims {
+    static constexpr bool cheapest_first = true;
 };
 
 }  // namespace gpusched::consolidation

@@ -23,6 +23,8 @@ struct Policies {
     E ejection{};
     A acceptance{};
     W weight{};
+    /// After each round, fill nodes that are nearly full with tasks of others that are not.
+    bool fill_gaps = false;
 };
 
 /// Consolidates with the caller's own policies; `options.preset` and `options.objective` are not looked at.

@@ -11,6 +11,10 @@ using Ipc = Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, AcceptA
 
 /// Ours: pools per GPU model, least GPU demand first, tightest fit, easier victims only.
 template <NodeWeight W = GpuWeight>
-using Pooled = Policies<ByGpuModel, LeastDemand, TightestFit, EasierVictims, AcceptAll, W>;
+using Fast = Policies<ByGpuModel, LeastDemand, TightestFit, EasierVictims, AcceptAll, W>;
+
+/// Ours: the same, comparing all ways to make room.
+template <NodeWeight W = GpuWeight>
+using Best = Policies<ByGpuModel, LeastDemand, TightestFit, CheapestVictims, AtMostMoves, W>;
 
 }  // namespace gpusched::consolidation

@@ -12,15 +12,18 @@
 #include <algorithm>
 #include <array>
 #include <tuple>
+#include <utility>
 
 namespace gpusched::consolidation::detail {
 
 /// What a search works on: its own copy of the snapshot and the indices over it.
 struct Workspace {
-    Workspace(const Cluster& snapshot, const Scope& s) : cluster(snapshot), scope(s), index(cluster), on_stack(cluster.node_count()) {}
+    Workspace(const Cluster& before, const Scope& s)
+        : snapshot(before), cluster(before), scope(s), index(cluster), on_stack(cluster.node_count()) {}
     Workspace(const Workspace&) = delete;
     Workspace& operator=(const Workspace&) = delete;
 
+    const Cluster& snapshot;
     Cluster cluster;
     const Scope& scope;
     FreeIndex index;
@@ -49,10 +52,12 @@ class ChainSearch {
         }
         std::sort(order.begin(), order.end());
         std::vector<Vacated> found;
+        if (policies_.fill_gaps) pack_fractions(found);
         for (const auto& [key, node] : order) {
             if (budget_.exhausted()) break;
             if (vacate(node)) found.push_back(take(node));
         }
+        if (policies_.fill_gaps) fill_gaps(found);
         return found;
     }
 
@@ -111,50 +116,57 @@ class ChainSearch {
         return true;
     }
 
-    // Makes room for a task on some node: where one task has to leave before where several have.
+    // Makes room for a task on some node by moving others off it.
     bool eject_others(TaskId task, int depth) {
         auto& level = levels_[static_cast<std::size_t>(depth)];
         level.candidates.clear();
         policies_.destinations.visit_full(cluster_, work_.index, task, [&](NodeId node) {
-            level.candidates.push_back({node, 0});
+            level.candidates.push_back({node, {}});
             return false;
         });
         std::size_t kept = 0;
         for (std::size_t i = 0; i < level.candidates.size(); ++i) {
             if (i % 64 == 63 && budget_.exhausted()) return false;
             const auto node = level.candidates[i].node;
-            const auto victims = choose_victims(task, node, depth);
-            if (victims == 1 || (may_skip && victims > 0)) {
+            if (!choose_victims(task, node, depth)) continue;
+            const auto cost = cost_of(level.victims);
+            if (!cheapest_first || cost == std::pair{0, 1}) {
                 if (make_room(task, node, depth)) return true;
-            } else if (victims > 1) {
-                level.candidates[kept++] = {node, victims};
+            } else {
+                level.candidates[kept++] = {node, cost};
             }
         }
         level.candidates.resize(kept);
         std::stable_sort(level.candidates.begin(), level.candidates.end(),
-                         [](const Candidate& a, const Candidate& b) { return a.victims < b.victims; });
+                         [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
         for (std::size_t i = 0; i < level.candidates.size(); ++i) {
             if (i % 64 == 63 && budget_.exhausted()) return false;
-            if (choose_victims(task, level.candidates[i].node, depth) > 0 && make_room(task, level.candidates[i].node, depth))
+            if (choose_victims(task, level.candidates[i].node, depth) && make_room(task, level.candidates[i].node, depth))
                 return true;
         }
         return false;
     }
 
-    // How many tasks would have to leave `node` for `task`; 0 if that is no way.
-    std::size_t choose_victims(TaskId task, NodeId node, int depth) {
+    // Whether and which tasks would have to leave `node` for `task`.
+    bool choose_victims(TaskId task, NodeId node, int depth) {
         ++stats_.destinations_scanned;
         const auto& inv = cluster_.inventory();
-        if (work_.on_stack[index(node)]) return 0;
-        if (!inv.eligible(inv.tasks.requirement[index(task)], inv.nodes.node_class[index(node)])) return 0;
-        if (find_group_obstacle(cluster_, task, node) != Obstacle::none) return 0;
+        if (work_.on_stack[index(node)]) return false;
+        if (!inv.eligible(inv.tasks.requirement[index(task)], inv.nodes.node_class[index(node)])) return false;
+        if (find_group_obstacle(cluster_, task, node) != Obstacle::none) return false;
         auto& level = levels_[static_cast<std::size_t>(depth)];
         level.movable.clear();
         for (const auto other : cluster_.tasks_on(node))
             if (work_.scope.movable[index(other)] && !work_.failed.dominates(cluster_, other, depth - 1))
-                level.movable.push_back(other);
-        if (level.movable.empty() || !policies_.ejection(cluster_, task, node, level.movable, level.victims)) return 0;
-        return level.victims.size();
+                level.movable.push_back({other, work_.snapshot.node_of(other) != node});
+        return !level.movable.empty() && policies_.ejection(cluster_, task, node, level.movable, level.victims);
+    }
+
+    // Further moves, then victims.
+    static std::pair<int, int> cost_of(const std::vector<Victim>& victims) {
+        std::pair cost{0, static_cast<int>(victims.size())};
+        for (const auto& victim : victims) cost.first += !victim.moved;
+        return cost;
     }
 
     // Moves the chosen victims off `node` until `task` fits.
@@ -165,7 +177,7 @@ class ChainSearch {
         bool fits = false;
         for (std::size_t v = 0; v < level.victims.size() && !fits; ++v) {
             // The node must never run empty: nothing moves onto an empty node.
-            const bool placed = cluster_.occupants(node) > 1 && eject(level.victims[v], depth - 1);
+            const bool placed = cluster_.occupants(node) > 1 && eject(level.victims[v].task, depth - 1);
             if (!placed && !may_skip) break;
             fits = placed && find_obstacle(cluster_, task, node) == Obstacle::none;
         }
@@ -173,6 +185,72 @@ class ChainSearch {
         if (fits && place(task, node)) return true;
         undo_to(mark);
         return false;
+    }
+
+    // Gathers fractions on fewer GPUs: least used first, a GPU is cleared if all that it holds fits on other partly used
+    // ones.
+    void pack_fractions(std::vector<Vacated>& found) {
+        struct Card {
+            int used, gpu;
+            NodeId node;
+        };
+        std::vector<Card> cards;
+        for (const auto node : work_.index.receivers())
+            for (int g = 0; g < cluster_.gpu_count(node); ++g)
+                if (const int free = cluster_.gpu_free_milli(node, g); free > 0 && free < whole_gpu_milli)
+                    cards.push_back({whole_gpu_milli - free, g, node});
+        std::sort(cards.begin(), cards.end(), [](const Card& a, const Card& b) {
+            return std::tuple(a.used, a.node, a.gpu) < std::tuple(b.used, b.node, b.gpu);
+        });
+        for (const auto& card : cards) {
+            if (budget_.exhausted()) return;
+            std::vector<TaskId> tasks;
+            bool movable = work_.index.is_open(card.node);
+            for (const auto task : cluster_.tasks_on(card.node))
+                if ((cluster_.gpus_of(task) & gpu_bit(card.gpu)) != 0) {
+                    tasks.push_back(task);
+                    movable = movable && work_.scope.movable[index(task)];
+                }
+            if (!movable || tasks.empty() || cluster_.occupants(card.node) <= static_cast<int>(tasks.size())) continue;
+            const bool all = std::all_of(tasks.begin(), tasks.end(), [&](TaskId task) {
+                const auto share = cluster_.inventory().tasks.gpu_share_milli[index(task)];
+                for (int tier = 0; tier < FreeIndex::tiers; ++tier)
+                    if (work_.index.visit_partial(tier, share, [&](NodeId node) { return node != card.node && place(task, node); }))
+                        return true;
+                return false;
+            });
+            if (all) found.push_back(take(none<NodeId>));
+            else undo_to(0);
+        }
+    }
+
+    // Fills nodes that are nearly full with tasks from others that are not: idle GPUs gather on fewer nodes. Tasks that
+    // have moved already go first, since sending them elsewhere costs nothing.
+    void fill_gaps(std::vector<Vacated>& found) {
+        std::vector<std::pair<int, NodeId>> gaps;
+        for (const auto node : work_.index.receivers())
+            if (const int idle = gpu_count(cluster_.idle_gpus(node)); work_.index.is_open(node) && idle > 0)
+                gaps.emplace_back(idle, node);
+        std::sort(gaps.begin(), gaps.end());
+        const auto fill = [&](NodeId node, bool moved) {
+            for (auto giver = gaps.rbegin(); giver != gaps.rend(); ++giver) {
+                const auto idle = gpu_count(cluster_.idle_gpus(node));
+                const auto from = giver->second;
+                if (from == node || cluster_.occupants(from) < 2 || gpu_count(cluster_.idle_gpus(from)) < idle) continue;
+                for (const auto task : cluster_.tasks_on(from)) {
+                    if (!work_.scope.movable[index(task)] || (work_.snapshot.node_of(task) != from) != moved) continue;
+                    if (cluster_.gpu_milli(task) != std::int64_t{idle} * whole_gpu_milli || !place(task, node)) continue;
+                    found.push_back(take(none<NodeId>));
+                    return true;
+                }
+            }
+            return false;
+        };
+        for (const bool moved : {true, false})
+            for (const auto& [idle, node] : gaps) {
+                if (budget_.exhausted()) return;
+                if (gpu_count(cluster_.idle_gpus(node)) > 0) fill(node, moved);
+            }
     }
 
     void undo_to(std::size_t mark) {
@@ -186,9 +264,12 @@ class ChainSearch {
     }
 
     ChainSet describe(NodeId node) const {
-        ChainSet set{node, static_cast<std::int64_t>(policies_.weight(cluster_, node)),
-                     static_cast<std::int64_t>(steps_.size()), 0};
-        for (const auto& step : steps_) set.cost += cluster_.inventory().tasks.move_cost[index(step.task)];
+        ChainSet set{node, node != none<NodeId> ? static_cast<std::int64_t>(policies_.weight(cluster_, node)) : 0, 0, 0};
+        for (const auto& step : steps_) {
+            if (work_.snapshot.node_of(step.task) != step.from) continue;  // it moves in any case
+            ++set.moves;
+            set.cost += cluster_.inventory().tasks.move_cost[index(step.task)];
+        }
         return set;
     }
     Vacated take(NodeId node) {
@@ -204,13 +285,14 @@ class ChainSearch {
     Budget& budget_;
     Statistics& stats_;
     static constexpr bool may_skip = requires(const Policies& p) { p.ejection.may_skip_victims; };
+    static constexpr bool cheapest_first = requires(const Policies& p) { p.ejection.cheapest_first; };
     struct Candidate {
         NodeId node;
-        std::size_t victims;
+        std::pair<int, int> cost;
     };
     struct Level {  // scratch space of one depth of the recursion
         std::vector<Candidate> candidates;
-        std::vector<TaskId> movable, victims;
+        std::vector<Victim> movable, victims;
     };
     std::array<Level, 17> levels_;
     std::vector<Step> steps_;  // since the last vacated node

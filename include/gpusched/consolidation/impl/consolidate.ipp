@@ -10,7 +10,8 @@ namespace detail {
 template <NodeWeight W>
 Result consolidate_with(const Cluster& cluster, const Options& options, const Context& context) {
     if (options.preset == Preset::ipc) return consolidate(cluster, Ipc<W>{}, options, context);
-    return consolidate(cluster, Pooled<W>{}, options, context);
+    if (options.preset == Preset::fast) return consolidate(cluster, Fast<W>{}, options, context);
+    return consolidate(cluster, Best<W>{.fill_gaps = true}, options, context);
 }
 
 }  // namespace detail

@@ -44,63 +44,64 @@ GPUSCHED_INLINE bool easier(const Cluster& cluster, TaskId victim, TaskId task) 
 }  // namespace detail
 
 GPUSCHED_INLINE bool FirstVictims::operator()(const Cluster& cluster, TaskId task, NodeId node,
-                                              std::span<const TaskId> movable, std::vector<TaskId>& victims) const {
+                                              std::span<const Victim> movable, std::vector<Victim>& victims) const {
     detail::RoomAfter room(cluster, task, node);
     victims.assign(movable.begin(), movable.end());
-    for (const auto victim : movable) room.leave(victim);
+    for (const auto& victim : movable) room.leave(victim.task);
     return room.fits();
 }
 
 GPUSCHED_INLINE bool EasierVictims::operator()(const Cluster& cluster, TaskId task, NodeId node,
-                                               std::span<const TaskId> movable, std::vector<TaskId>& victims) const {
+                                               std::span<const Victim> movable, std::vector<Victim>& victims) const {
     const auto& cpu = cluster.inventory().tasks.cpu_milli;
     const detail::RoomAfter before(cluster, task, node);
     auto all = before;
     victims.clear();
-    for (const auto candidate : movable)
-        if (detail::easier(cluster, candidate, task)) {
+    for (const auto& candidate : movable)
+        if (detail::easier(cluster, candidate.task, task)) {
             victims.push_back(candidate);
-            all.leave(candidate);
+            all.leave(candidate.task);
         }
     if (victims.empty() || !all.fits()) return false;
-    // Ascending by what has to be placed again; then the best one, the best two, or the largest first until it fits.
-    std::sort(victims.begin(), victims.end(), [&](TaskId a, TaskId b) {
-        return std::tuple(cluster.gpu_milli(a), cpu[index(a)], a) < std::tuple(cluster.gpu_milli(b), cpu[index(b)], b);
-    });
-    for (const auto victim : victims) {
+    // Ascending by what it costs; then the best one, the best two, or the largest first until it fits.
+    const auto size = [&](const Victim& v) {
+        return std::tuple(!v.moved, cluster.gpu_milli(v.task), cpu[index(v.task)], v.task);
+    };
+    std::sort(victims.begin(), victims.end(), [&](const Victim& a, const Victim& b) { return size(a) < size(b); });
+    for (const auto& victim : victims) {
         auto room = before;
-        room.leave(victim);
+        room.leave(victim.task);
         if (room.fits()) {
-            const auto only = victim;
-            victims.assign(1, only);
+            victims.assign(1, Victim(victim));
             return true;
         }
     }
-    if (victims.size() <= 2) {
-        std::reverse(victims.begin(), victims.end());
-        return true;
-    }
-    std::pair<TaskId, TaskId> best{none<TaskId>, none<TaskId>};
-    std::pair<std::int64_t, std::int64_t> least{INT64_MAX, INT64_MAX};
-    const auto considered = std::min<std::size_t>(victims.size(), 16);
-    for (std::size_t i = 0; i < considered; ++i)
-        for (std::size_t j = i + 1; j < considered; ++j) {
-            const std::pair size{cluster.gpu_milli(victims[i]) + cluster.gpu_milli(victims[j]),
-                                 cpu[index(victims[i])] + cpu[index(victims[j])]};
-            if (size >= least) continue;
-            auto room = before;
-            room.leave(victims[i]);
-            room.leave(victims[j]);
-            if (room.fits()) least = size, best = {victims[j], victims[i]};
+    if (victims.size() > 2) {
+        std::pair<std::size_t, std::size_t> best{};
+        std::tuple least{2, INT64_MAX, INT64_MAX};
+        const auto considered = std::min<std::size_t>(victims.size(), 16);
+        for (std::size_t i = 0; i < considered; ++i)
+            for (std::size_t j = i + 1; j < considered; ++j) {
+                const auto &a = victims[i], &b = victims[j];
+                const std::tuple sum{!a.moved + !b.moved, cluster.gpu_milli(a.task) + cluster.gpu_milli(b.task),
+                                     cpu[index(a.task)] + cpu[index(b.task)]};
+                if (sum >= least) continue;
+                auto room = before;
+                room.leave(a.task);
+                room.leave(b.task);
+                if (room.fits()) least = sum, best = {i, j};
+            }
+        if (best.second != 0) {
+            victims.assign({Victim(victims[best.second]), Victim(victims[best.first])});
+            return true;
         }
-    if (best.first != none<TaskId>) {
-        victims.assign({best.first, best.second});
-        return true;
     }
-    std::reverse(victims.begin(), victims.end());
+    std::stable_sort(victims.begin(), victims.end(), [&](const Victim& a, const Victim& b) {
+        return cluster.gpu_milli(a.task) > cluster.gpu_milli(b.task);
+    });
     auto room = before;
     std::size_t count = 0;
-    while (!room.fits()) room.leave(victims[count++]);
+    while (!room.fits()) room.leave(victims[count++].task);
     victims.resize(count);
     return true;
 }

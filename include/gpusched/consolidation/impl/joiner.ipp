@@ -30,7 +30,7 @@ GPUSCHED_INLINE bool Joiner::try_take(const Vacated& vacated) {
         steps_.push_back(step);
     }
     ++chains_;
-    vacated_[index(vacated.chains.node)] = 1;
+    if (vacated.chains.node != none<NodeId>) vacated_[index(vacated.chains.node)] = 1;
     moves_ += vacated.chains.moves;
     cost_ += vacated.chains.cost;
     return true;
@@ -46,9 +46,10 @@ GPUSCHED_INLINE bool Joiner::join(std::vector<std::vector<Vacated>>& found, std:
     }
     const auto take = [&](const Vacated& vacated) {
         if (!try_take(vacated)) return false;
+        round.moves += vacated.chains.moves;
+        if (vacated.chains.node == none<NodeId>) return true;
         ++round.vacated_nodes;
         round.vacated_gpus += gpu_count(snapshot_.healthy_gpus(vacated.chains.node));
-        round.moves += vacated.chains.moves;
         return true;
     };
     if (!options_.max_moves && !options_.max_move_cost) {
