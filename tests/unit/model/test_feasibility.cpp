@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each obstacle by hand; random clusters are compared with the naive rules in tests/property/model_reference.cpp.
+#include "support/catch.hpp"
+
+#include <gpusched/model/feasibility.hpp>
+
+#include <functional>
+#include <string>
+
+using namespace gpusched;
+
+namespace {
+
+// Four nodes under two switches; `t` runs on n0, `u` on n1 (same switch), `p` is pending.
+ClusterSpec base() {
+    ClusterSpec spec;
+    for (int i = 0; i < 4; ++i)
+        spec.nodes.push_back({.name = "n" + std::to_string(i),
+                              .gpu_model = "A",
+                              .gpu_count = 4,
+                              .cpu_milli = 4'000,
+                              .memory_mib = 100,
+                              .network = {"r", i < 2 ? "s0" : "s1"}});
+    const auto add = [&](const char* name, const char* node) {
+        TaskSpec t{.name = name};
+        t.cpu_milli = 1'000;
+        t.memory_mib = 10;
+        t.gpu_count = 2;
+        if (node != nullptr) {
+            t.node = node;
+            t.gpus = {0, 1};
+        }
+        spec.tasks.push_back(t);
+    };
+    add("t", "n0");
+    add("u", "n1");
+    add("p", nullptr);
+    return spec;
+}
+constexpr std::size_t t = 0, u = 1, p = 2;
+
+Obstacle ask(const ClusterSpec& spec, std::size_t task, std::size_t node) {
+    return find_obstacle(Cluster::build(spec), make_id<TaskId>(task), make_id<NodeId>(node));
+}
+
+}  // namespace
+
+TEST_CASE("what fits, fits") {
+    for (std::size_t node = 0; node < 4; ++node) REQUIRE(ask(base(), p, node) == Obstacle::none);
+    const auto c = Cluster::build(base());
+    REQUIRE(candidate_gpus(c, TaskId{2}, NodeId{0}) == 0b1100);
+    REQUIRE(gpus_fit(c, TaskId{2}, NodeId{0}, 0b1100));
+    REQUIRE_FALSE(gpus_fit(c, TaskId{2}, NodeId{0}, 0b0110));
+    REQUIRE_FALSE(gpus_fit(c, TaskId{2}, NodeId{0}, 0b0100));
+    REQUIRE_FALSE(gpus_fit(c, TaskId{2}, NodeId{0}, 0));
+}
+
+TEST_CASE("each obstacle has its name") {
+    struct Row {
+        Obstacle expected;
+        std::function<void(ClusterSpec&)> make;
+    };
+    const std::vector<Row> rows{
+        {Obstacle::cordoned, [](auto& s) { s.nodes[0].schedulable = false; }},
+        {Obstacle::not_eligible,
+         [](auto& s) {
+             s.tasks[p].gpu_models = {"B", "C"};
+         }},
+        {Obstacle::not_eligible,
+         [](auto& s) {
+             s.tasks[p].node_selector = {{"k", "v"}};
+         }},
+        {Obstacle::not_eligible,
+         [](auto& s) {
+             s.nodes[0].taints = {{"k", "v", "NoSchedule"}};
+         }},
+        {Obstacle::not_eligible,
+         [](auto& s) {
+             s.tasks[p].gpu_count = 0;
+             s.tasks[p].gpu_models = {"B"};
+         }},
+        {Obstacle::cpu, [](auto& s) { s.tasks[p].cpu_milli = 3'001; }},
+        {Obstacle::memory, [](auto& s) { s.tasks[p].memory_mib = 91; }},
+        {Obstacle::gpu, [](auto& s) { s.tasks[p].gpu_count = 3; }},
+        {Obstacle::gpu, [](auto& s) { s.nodes[0].failed_gpus = {3}; }},
+        {Obstacle::gpu_memory,
+         [](auto& s) {
+             s.nodes[0].gpu_memory_mib = 10;
+             s.tasks[p].gpu_memory_mib = 11;
+         }},
+        {Obstacle::hardware,
+         [](auto& s) {
+             s.tasks[p].hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
+         }},
+        {Obstacle::hardware,
+         [](auto& s) {
+             s.tasks[p].hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}};
+             s.nodes[0].hardware =
+                 Hardware{"", {{0, 8, 0b0101}, {1, 8, 0b1010}}};  // one free GPU on each socket
+         }},
+        {Obstacle::anti_affinity,
+         [](auto& s) {
+             s.tasks[p].anti_affinity = s.tasks[t].anti_affinity = {{"g", node_level, 1}};
+         }},
+        {Obstacle::anti_affinity,
+         [](auto& s) {  // the other's limit binds
+             s.tasks[p].anti_affinity = {{"g", 1, 9}};
+             s.tasks[u].anti_affinity = {{"g", 1, 1}};
+         }},
+        {Obstacle::affinity,
+         [](auto& s) {
+             s.tasks[p].affinity = s.tasks[u].affinity = {{"g", node_level}};
+         }},
+        {Obstacle::network,
+         [](auto& s) {
+             s.tasks[p].job = s.tasks[u].job = "j";
+             s.tasks[u].node = "n2";
+             s.tasks[u].network_affinity =
+                 NetworkAffinity{1, NetworkMode::required};  // p asks for nothing itself
+         }},
+    };
+    for (const auto& row : rows) {
+        auto spec = base();
+        row.make(spec);
+        INFO(to_string(row.expected));
+        REQUIRE(ask(spec, p, 0) == row.expected);
+    }
+}
+
+TEST_CASE("eligibility is told apart, model first") {
+    auto spec = base();
+    const auto reason = [&] { return find_eligibility_obstacle(Cluster::build(spec), TaskId{2}, NodeId{0}); };
+    REQUIRE(reason() == Obstacle::none);
+    spec.nodes[0].taints = {{"k", "v", "NoExecute"}};
+    REQUIRE(reason() == Obstacle::taint);
+    spec.tasks[p].node_selector = {{"zone", ""}};
+    REQUIRE(reason() == Obstacle::node_selector);
+    spec.tasks[p].gpu_models = {"B"};
+    REQUIRE(reason() == Obstacle::gpu_model);
+}
+
+TEST_CASE("tolerations as in Kubernetes") {
+    const Taint taint{"k", "v", "NoSchedule"};
+    REQUIRE(Inventory::tolerates({{"k", "Equal", "v", "NoSchedule"}}, taint));
+    REQUIRE(Inventory::tolerates({{"k", "Equal", "v", ""}}, taint));
+    REQUIRE(Inventory::tolerates({{"k", "Exists", "", ""}}, taint));
+    REQUIRE(Inventory::tolerates({{"", "Exists", "", "NoSchedule"}}, taint));
+    REQUIRE_FALSE(Inventory::tolerates({{"k", "Equal", "w", ""}}, taint));
+    REQUIRE_FALSE(Inventory::tolerates({{"k", "Exists", "", "NoExecute"}}, taint));
+    REQUIRE_FALSE(Inventory::tolerates({{"l", "Exists", "", ""}}, taint));
+    REQUIRE_FALSE(Inventory::tolerates({}, taint));
+    auto spec = base();
+    spec.nodes[0].taints = {{"soft", "", "PreferNoSchedule"}};
+    REQUIRE(ask(spec, p, 0) == Obstacle::none);
+}
+
+TEST_CASE("a placed task is judged as if it moved") {
+    auto spec = base();
+    SECTION("its resources stay held on its own node") {
+        spec.tasks[t].gpu_count = 3;
+        spec.tasks[t].gpus = {0, 1, 2};
+        REQUIRE(ask(spec, t, 0) == Obstacle::gpu);
+        REQUIRE(ask(spec, t, 2) == Obstacle::none);
+    }
+    SECTION("its old copy does not count against anti-affinity") {
+        spec.tasks[t].anti_affinity = {{"g", 1, 1}};
+        REQUIRE(ask(spec, t, 1) == Obstacle::none);
+        spec.tasks[u].anti_affinity = {{"g", 1, 2}};
+        REQUIRE(ask(spec, t, 1) == Obstacle::anti_affinity);  // its own limit is 1, and u is there
+        REQUIRE(ask(spec, t, 2) == Obstacle::none);
+    }
+    SECTION("its old copy does not count against affinity, others' do") {
+        spec.tasks[t].affinity = {{"g", node_level}};
+        REQUIRE(ask(spec, t, 3) == Obstacle::none);
+        spec.tasks[u].affinity = {{"g", node_level}};
+        REQUIRE(ask(spec, t, 1) == Obstacle::none);  // to where the other is
+        REQUIRE(ask(spec, t, 3) == Obstacle::affinity);
+    }
+    SECTION("a required network level binds it to its own old domain, even alone") {
+        spec.tasks[t].network_affinity = NetworkAffinity{1, NetworkMode::required};
+        REQUIRE(ask(spec, t, 1) == Obstacle::none);
+        REQUIRE(ask(spec, t, 2) == Obstacle::network);
+        spec.tasks[t].network_affinity->mode = NetworkMode::preferred;
+        REQUIRE(ask(spec, t, 2) == Obstacle::none);
+    }
+    SECTION("a gang that is spread already cannot move at all") {
+        spec.tasks[t].job = spec.tasks[u].job = "j";
+        spec.tasks[u].node = "n2";
+        spec.tasks[t].network_affinity = NetworkAffinity{1, NetworkMode::required};
+        for (std::size_t node = 0; node < 4; ++node) REQUIRE(ask(spec, t, node) == Obstacle::network);
+    }
+}
+
+TEST_CASE("one group may have limits at several levels, and other limits for others") {
+    auto spec = base();
+    // At most 3 under a switch for t, at most 1 on a node for u; every member counts at both levels.
+    spec.tasks[t].anti_affinity = {{"g", 1, 3}};
+    spec.tasks[u].anti_affinity = {{"g", node_level, 1}};
+    spec.tasks[p].anti_affinity = {{"g", 1, 2}};
+    REQUIRE(ask(spec, p, 0) == Obstacle::anti_affinity);  // t, u and p under one switch are more than p's 2
+    spec.tasks[p].anti_affinity = {{"g", 1, 3}};
+    REQUIRE(ask(spec, p, 0) == Obstacle::none);           // nobody on n0 limits nodes
+    REQUIRE(ask(spec, p, 1) == Obstacle::anti_affinity);  // u does on n1
+    spec.tasks[p].anti_affinity = {{"g", 1, 5}, {"g", node_level, 1}, {"g", 1, 3}};  // the smaller of its own
+    REQUIRE(ask(spec, p, 0) == Obstacle::anti_affinity);
+    REQUIRE(ask(spec, p, 2) == Obstacle::none);
+}
+
+TEST_CASE("nodes of unknown position share no domain") {
+    auto spec = base();
+    spec.nodes[0].network.clear();
+    spec.nodes[1].network.clear();
+    spec.tasks[p].anti_affinity = spec.tasks[u].anti_affinity = {{"g", 0, 1}};
+    REQUIRE(ask(spec, p, 0) == Obstacle::none);
+    REQUIRE(ask(spec, p, 1) == Obstacle::anti_affinity);
+    spec.tasks[p].anti_affinity.clear();
+    spec.tasks[p].affinity = spec.tasks[u].affinity = {{"h", 0}};
+    REQUIRE(ask(spec, p, 0) == Obstacle::affinity);
+    REQUIRE(ask(spec, p, 1) == Obstacle::none);
+}
+
+TEST_CASE("guaranteed locality") {
+    auto spec = base();
+    spec.nodes[0].hardware = Hardware{"", {{0, 4, 0b0001}, {0, 4, 0b1110}}};
+    spec.tasks[p].hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed},
+                                       {HardwareLevel::numa, HardwareQos::best_effort}};
+    auto c = Cluster::build(spec);
+    REQUIRE(find_obstacle(c, TaskId{2}, NodeId{0}) == Obstacle::none);
+    REQUIRE(guaranteed_localities(c, TaskId{2}, NodeId{0}).masks.size() == 1);
+    REQUIRE(guaranteed_localities(c, TaskId{2}, NodeId{1}).unknown);
+    spec.tasks[p].hardware_affinity[1].qos = HardwareQos::guaranteed;  // now the stricter NUMA level holds
+    c = Cluster::build(spec);
+    REQUIRE(guaranteed_localities(c, TaskId{2}, NodeId{0}).masks.size() == 2);
+    REQUIRE(gpus_fit(c, TaskId{2}, NodeId{0}, 0b1100));
+    c.remove(TaskId{0});
+    REQUIRE_FALSE(gpus_fit(c, TaskId{2}, NodeId{0}, 0b0011));
+    REQUIRE(gpus_fit(c, TaskId{2}, NodeId{0}, 0b0110));
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans by name and by id, and what applying them gives.
+#include "support/catch.hpp"
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/model/apply.hpp>
+#include <gpusched/model/plan.hpp>
+
+#include <functional>
+#include <string>
+
+using namespace gpusched;
+
+namespace {
+
+// n0: a (GPU 0); n1: b (GPU 0), c (LP, GPUs 1-3); n2: empty; p pending.
+Cluster cluster() {
+    ClusterSpec spec;
+    for (int i = 0; i < 3; ++i)
+        spec.nodes.push_back({.name = "n" + std::to_string(i),
+                              .gpu_model = "A",
+                              .gpu_count = 4,
+                              .cpu_milli = 8'000,
+                              .memory_mib = 100});
+    const auto add = [&](const char* name, std::optional<std::string> node, std::vector<int> gpus) {
+        TaskSpec t{.name = name};
+        t.cpu_milli = 1'000;
+        t.gpu_count = static_cast<std::int64_t>(gpus.size());
+        t.node = std::move(node);
+        if (t.node) t.gpus = std::move(gpus);
+        spec.tasks.push_back(t);
+    };
+    add("a", "n0", {0});
+    add("b", "n1", {0});
+    add("c", "n1", {1, 2, 3});
+    add("p", std::nullopt, {0, 1});
+    spec.tasks[2].priority_class = PriorityClass::lp;
+    return Cluster::build(spec);
+}
+
+PlanSpec plan() {
+    PlanSpec p;
+    p.waves = 1;
+    p.evictions = {"c"};
+    p.moves = {{"a", "n0", "n1", {2}, 0}};
+    p.placements = {{"p", "n2", {1, 3}}};
+    p.vacated_nodes = {"n0"};
+    p.bound = {1, 2, 8, "counting"};
+    return p;
+}
+
+}  // namespace
+
+TEST_CASE("plans turn into ids and back") {
+    const auto c = cluster();
+    const auto ids = resolve(plan(), c);
+    REQUIRE(ids.waves == 1);
+    REQUIRE(ids.moves == std::vector<Move>{{TaskId{0}, NodeId{0}, NodeId{1}, 0b0100, 0}});
+    REQUIRE(ids.vacated_nodes == std::vector<NodeId>{NodeId{0}});
+    REQUIRE(ids.evictions == std::vector<TaskId>{TaskId{2}});
+    REQUIRE(ids.placements == std::vector<Placement>{{TaskId{3}, NodeId{2}, 0b1010}});
+    REQUIRE(ids.bound == plan().bound);
+    REQUIRE(to_spec(ids, c) == plan());
+    REQUIRE(to_spec(Plan{}, c) == PlanSpec{});
+    REQUIRE(resolve(PlanSpec{}, c) == Plan{});
+}
+
+TEST_CASE("resolving sorts moves by wave and vacated nodes by id") {
+    auto spec = plan();
+    spec.waves = 3;
+    spec.moves = {{"b", "n1", "n0", {3}, 2}, {"a", "n0", "n1", {2}, 0}, {"c", "n1", "n0", {0, 1, 2}, 2}};
+    spec.vacated_nodes = {"n2", "n0"};
+    const auto ids = resolve(spec, cluster());
+    REQUIRE(ids.moves[0].task == TaskId{0});
+    REQUIRE(ids.moves[1].task == TaskId{1});
+    REQUIRE(ids.moves[2].task == TaskId{2});
+    REQUIRE(ids.vacated_nodes == std::vector<NodeId>{NodeId{0}, NodeId{2}});
+}
+
+TEST_CASE("resolving reports everything that has no id") {
+    PlanSpec bad;
+    bad.waves = -1;
+    bad.evictions = {"x"};
+    bad.moves = {{"y", "n9", "n1", {4, 0, 0}, 1}, {"a", "n0", "n8", {77}, INT64_MAX}};
+    bad.placements = {{"z", "n1", {-1}}};
+    bad.vacated_nodes = {"n7"};
+    try {
+        (void)resolve(bad, cluster());
+        FAIL("nothing was thrown");
+    } catch (const InvalidInput& error) {
+        REQUIRE(error.problems() ==
+                std::vector<std::string>{
+                    "plan: waves is -1; expected 0 to 4294967295", "eviction #0: unknown task 'x'",
+                    "move #0: unknown task 'y'", "move #0: unknown node 'n9'",
+                    "move #0: GPU 4 of node 'n1', which has 4", "move #0: GPU 0 is named twice",
+                    "move #1: unknown node 'n8'",
+                    "move #1: wave is 9223372036854775807; expected 0 to 4294967295",
+                    "placement #0: unknown task 'z'", "placement #0: GPU -1 of node 'n1', which has 4",
+                    "vacated_nodes: unknown node 'n7'"});
+    }
+}
+
+TEST_CASE("applying a plan gives its snapshot and leaves the old one alone") {
+    const auto before = cluster();
+    const auto after = apply(before, resolve(plan(), before));
+    REQUIRE(before.node_of(TaskId{0}) == NodeId{0});
+    REQUIRE(after.node_of(TaskId{0}) == NodeId{1});
+    REQUIRE(after.gpus_of(TaskId{0}) == 0b0100);
+    REQUIRE_FALSE(after.is_placed(TaskId{2}));
+    REQUIRE(after.node_of(TaskId{3}) == NodeId{2});
+    REQUIRE(after.occupants(NodeId{0}) == 0);
+    REQUIRE(after.checkpoint() == 0);
+    REQUIRE(after.cpu_free(NodeId{1}) == 6'000);
+    REQUIRE(apply(before, Plan{}).same_placement(before));
+}
+
+TEST_CASE("a step that is not possible is refused by name") {
+    struct Row {
+        std::string expected;
+        std::function<void(Plan&)> spoil;
+    };
+    const std::vector<Row> rows{
+        {"eviction of task 'b' is not allowed", [](auto& p) { p.evictions = {TaskId{1}}; }},
+        {"eviction of task 'p' is impossible: it does not run", [](auto& p) { p.evictions = {TaskId{3}}; }},
+        {"eviction of task 'c' is impossible",
+         [](auto& p) {
+             p.evictions = {TaskId{2}, TaskId{2}};
+         }},
+        {"eviction names no task", [](auto& p) { p.evictions = {TaskId{9}}; }},
+        {"starts from node 'n2', where it is not", [](auto& p) { p.moves[0].from = NodeId{2}; }},
+        {"leads to where it is already", [](auto& p) { p.moves[0].to = NodeId{0}; }},
+        {"names GPUs that the node lacks", [](auto& p) { p.moves[0].gpus = 0b10000; }},
+        {"names no node of the snapshot", [](auto& p) { p.moves[0].to = none<NodeId>; }},
+        {"names no task of the snapshot", [](auto& p) { p.moves[0].task = none<TaskId>; }},
+        {"move of task 'a' to node 'n1' in wave 0 does not fit on the GPUs it names",
+         [](auto& p) { p.moves[0].gpus = 0b0001; }},
+        {"move of task 'a' to node 'n1' in wave 0 does not fit: gpu", [](auto& p) { p.evictions.clear(); }},
+        {"wave 0 moves task 'a' twice",
+         [](auto& p) {
+             p.moves.push_back({TaskId{0}, NodeId{0}, NodeId{2}, 1, 0});
+         }},
+        {"move #0 is in wave 1; expected ascending waves below 1", [](auto& p) { p.moves[0].wave = 1; }},
+        {"move #1 is in wave 0; expected ascending",
+         [](auto& p) {
+             p.waves = 2;
+             p.moves[0].wave = 1;
+             p.moves.push_back({TaskId{1}, NodeId{1}, NodeId{2}, 1, 0});
+         }},
+        {"placement of task 'b' on node 'n2' is impossible: it runs already",
+         [](auto& p) {
+             p.placements = {{TaskId{1}, NodeId{2}, 1}};
+         }},
+        {"placement of task 'p' on node 'n2' does not fit on the GPUs",
+         [](auto& p) { p.placements[0].gpus = 0b0111; }},
+        {"placement names no node", [](auto& p) { p.placements[0].node = NodeId{3}; }},
+    };
+    const auto c = cluster();
+    for (const auto& row : rows) {
+        auto p = resolve(plan(), c);
+        row.spoil(p);
+        INFO(row.expected);
+        REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput, row.expected);
+    }
+}
+
+TEST_CASE("the moves of a wave hold their sources while they take their destinations") {
+    ClusterSpec spec = cluster().to_spec();
+    spec.tasks[2].gpu_count = 2;
+    spec.tasks[2].gpus = {1, 2};
+    spec.tasks[0].gpu_count = 4;
+    spec.tasks[0].gpus = {0, 1, 2, 3};
+    const auto c = Cluster::build(spec);
+    // b and c leave n1, then a takes all of it: right in two waves, not in one.
+    Plan p;
+    p.waves = 2;
+    spec.tasks[1].node = spec.tasks[2].node = "n2";
+    p.moves = {{TaskId{1}, NodeId{1}, NodeId{2}, 0b0001, 0},
+               {TaskId{2}, NodeId{1}, NodeId{2}, 0b0110, 0},
+               {TaskId{0}, NodeId{0}, NodeId{1}, 0b1111, 1}};
+    REQUIRE(apply(c, p).node_of(TaskId{0}) == NodeId{1});
+    for (auto& m : p.moves) m.wave = 0;
+    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput,
+                           "move of task 'a' to node 'n1' in wave 0 does not fit: gpu");
+}
+
+TEST_CASE("a task that moves within a domain counts there twice for all others of the wave") {
+    ClusterSpec spec;
+    for (int i = 0; i < 4; ++i)
+        spec.nodes.push_back({.name = "n" + std::to_string(i), .network = {i < 3 ? "s0" : "s1"}});
+    for (const auto* node : {"n0", "n1", "n2", "n3"}) {
+        TaskSpec t{.name = std::string("t") + node};
+        t.node = node;
+        spec.tasks.push_back(t);
+    }
+    spec.tasks[0].anti_affinity = spec.tasks[3].anti_affinity = {{"g", 0, 2}};
+    const auto c = Cluster::build(spec);
+    Plan p;
+    p.waves = 1;
+    // Both orders of the list mean the same wave: while both move, s0 has two copies of the first and the second.
+    p.moves = {{TaskId{3}, NodeId{3}, NodeId{2}, 0, 0}, {TaskId{0}, NodeId{0}, NodeId{1}, 0, 0}};
+    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput, "does not fit: anti_affinity");
+    std::swap(p.moves[0], p.moves[1]);
+    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput, "does not fit: anti_affinity");
+    p.waves = 2;
+    p.moves[1].wave = 1;
+    REQUIRE_NOTHROW((void)apply(c, p));
+}
