@@ -27,7 +27,16 @@ struct Lexicographic {
     }
 };
 
-/// The sum of weight x score. Give scores of like range (least_allocated and the published scores: 0 .. 100).
+/// A ranker with its weight.
+template <NodeRanker R>
+struct Part {
+    std::int64_t weight;
+    R ranker;
+};
+template <class R>
+Part(std::int64_t, R) -> Part<R>;
+
+/// `Weighted(Part{2, BestFit{}}, Part{1, Packing{}})`: the sum of weight x score. Give scores of like range (least_allocated and the published scores: 0 .. 100).
 template <NodeRanker... R>
     requires(std::integral<Score<R>> && ...)
 struct Weighted {
@@ -35,9 +44,7 @@ struct Weighted {
     std::tuple<R...> rankers;
     std::array<std::int64_t, sizeof...(R)> weights;
 
-    /// @param parts pairs of weight and ranker
-    explicit Weighted(std::pair<std::int64_t, R>... parts)
-        : rankers(std::move(parts.second)...), weights{parts.first...} {}
+    explicit Weighted(Part<R>... parts) : rankers(std::move(parts.ranker)...), weights{parts.weight...} {}
 
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const {
         // Braces: rankers that draw random numbers do so in order.

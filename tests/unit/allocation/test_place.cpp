@@ -1,0 +1,209 @@
+// Placing one task: filters, ties, names, and the cached engine against the plain one.
+#include <gpusched/allocation/allocation.hpp>
+#include <gpusched/fragmentation/workload.hpp>
+
+#include <support/catch.hpp>
+
+#include <string>
+
+using namespace gpusched;
+using namespace gpusched::allocation;
+
+namespace {
+
+ClusterSpec nodes(int count, std::int64_t gpus = 8) {
+    ClusterSpec spec;
+    for (int i = 0; i < count; ++i) {
+        NodeSpec n;
+        n.name = "n" + std::to_string(i);
+        n.gpu_model = i % 3 == 0 ? "A" : "B";
+        n.gpu_count = gpus;
+        n.cpu_milli = 64'000;
+        n.memory_mib = 512 * 1024;
+        n.network = {"root", "sw" + std::to_string(i / 2)};
+        spec.nodes.push_back(n);
+    }
+    return spec;
+}
+
+TaskSpec task(std::string name, std::int64_t gpus, std::int64_t cores = 1) {
+    TaskSpec t;
+    t.name = std::move(name);
+    t.gpu_count = gpus;
+    t.cpu_milli = cores * 1000;
+    return t;
+}
+
+}  // namespace
+
+TEST_CASE("place takes the best feasible node, and the first of equals") {
+    auto spec = nodes(4);
+    spec.tasks = {task("running", 2), task("new", 2), task("huge", 9), task("choosy", 1), task("cpu", 0)};
+    spec.tasks[0].node = "n2";
+    spec.tasks[0].gpus = {0, 1};
+    spec.tasks[3].gpu_models = {"A"};
+    spec.nodes[1].schedulable = false;
+    auto cluster = Cluster::build(spec);
+    Rng rng(0);
+    const auto at = [&](const char* t, const auto& ranker) {
+        return place(cluster, cluster.find_task(t), ranker, TightestGpu{}, rng);
+    };
+    CHECK(at("new", Packing{}) == Destination{make_id<NodeId>(2), 0b1100});
+    CHECK(at("new", FirstFit{}) == Destination{make_id<NodeId>(0), 0b11});
+    CHECK(at("choosy", Packing{}) == Destination{make_id<NodeId>(0), 0b1});
+    CHECK(at("cpu", Packing{}) == Destination{make_id<NodeId>(2), 0});
+    CHECK(at("huge", Packing{}) == std::nullopt);
+
+    const auto filtered = [&](const char* t, const auto& filter) {
+        return place(cluster, cluster.find_task(t), FirstFit{}, TightestGpu{}, rng, filter);
+    };
+    CHECK(filtered("new", OccupiedNodes{})->node == make_id<NodeId>(2));
+    const auto second = cluster.inventory().domain(1, make_id<NodeId>(3));
+    CHECK(filtered("new", WithinDomain{1, second})->node == make_id<NodeId>(2));
+    CHECK(filtered("choosy", WithinDomain{1, second})->node == make_id<NodeId>(3));
+    CHECK(filtered("choosy", Both<OccupiedNodes, WithinDomain>{{}, {1, second}}) == std::nullopt);
+}
+
+TEST_CASE("place by name is the same as with the policies themselves") {
+    auto spec = nodes(3);
+    spec.tasks = {task("hp", 2), task("lp", 2), task("new", 1)};
+    spec.tasks[0].node = "n0";
+    spec.tasks[0].gpus = {0, 1};
+    spec.tasks[0].priority_class = PriorityClass::hp;
+    spec.tasks[1].node = "n1";
+    spec.tasks[1].gpus = {0, 1};
+    spec.tasks[1].priority_class = PriorityClass::lp;
+    spec.tasks[2].priority_class = PriorityClass::lp;
+    const auto cluster = Cluster::build(spec);
+    const auto fresh = cluster.find_task("new");
+    CHECK(place(cluster, fresh)->node == make_id<NodeId>(1));  // packing ties, the spot node wins
+    CHECK(place(cluster, fresh, {.rankers = {"least_allocated"}})->node == make_id<NodeId>(2));
+    for (const auto name : ranker_names())
+        CHECK(place(cluster, fresh, {.rankers = {std::string(name)}}).has_value());
+    for (const char* picker : {"fewest_crossings", "least_harm", "tightest_gpu", "random"})
+        CHECK(gpu_count(place(cluster, fresh, {.gpu_picker = picker})->gpus) == 1);
+    CHECK(place(cluster, fresh, {.rankers = {"random"}, .seed = 5}) ==
+          place(cluster, fresh, {.rankers = {"random"}, .seed = 5}));
+
+    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {}}), InvalidInput, "rankers has 0 entries");
+    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {"best"}}), InvalidInput,
+                           "ranker is 'best'; expected one of packing, ");
+    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.gpu_picker = "any"}), InvalidInput, "gpu_picker is 'any'");
+    REQUIRE_THROWS_MESSAGE(make_placement("worst", cluster.inventory(), {}), InvalidInput,
+                           "placement is 'worst'; expected one of random, ");
+    REQUIRE_THROWS_AS(make_placement("fgd", cluster.inventory(), {}), InvalidInput);  // nothing is expected
+}
+
+TEST_CASE("kept scores give what a look at every node gives, whatever comes and goes") {
+    // Random arrivals and departures with fractions, models, classes, groups and a network domain. The cached policy
+    // must follow; `place` knows nothing of the past.
+    Rng rng(11);
+    auto spec = nodes(40, 4);
+    for (int i = 0; i < 400; ++i) {
+        auto t = task("t" + std::to_string(i), static_cast<std::int64_t>(rng.below(4)),
+                      static_cast<std::int64_t>(rng.between(1, 12)));
+        if (t.gpu_count == 1 && rng.below(2) == 0) t.gpu_share_milli = 100 * rng.between(2, 7);
+        if (rng.below(4) == 0) t.gpu_models = {"A"};
+        if (rng.below(3) == 0) t.priority_class = rng.below(2) == 0 ? PriorityClass::lp : PriorityClass::hp;
+        if (rng.below(4) == 0) t.anti_affinity = {{"g" + std::to_string(rng.below(3)), node_level, 1}};
+        if (rng.below(6) == 0) t.affinity = {{"together" + std::to_string(rng.below(2)), 1}};
+        t.eviction_count = rng.between(0, 3);
+        spec.tasks.push_back(t);
+    }
+    const auto initial = Cluster::build(spec);
+    const auto workload = fragmentation::typical_workload(spec.tasks);
+    const auto metric = std::make_shared<const fragmentation::Fgd>(workload, initial.inventory());
+
+    const auto run = [&](const auto& ranker) {
+        auto cluster = initial;
+        RankedPlacement policy(ranker, TightestGpu{});
+        Rng events(3);
+        std::vector<TaskId> placed;
+        int refused = 0;
+        for (int step = 0; step < 3000; ++step) {
+            if (!placed.empty() && events.below(5) < 2) {
+                std::swap(events.pick(std::span(placed)), placed.back());
+                const auto node = cluster.node_of(placed.back());
+                cluster.remove(placed.back());
+                placed.pop_back();
+                policy.changed(node);
+                continue;
+            }
+            const auto t = make_id<TaskId>(static_cast<std::size_t>(events.below(cluster.task_count())));
+            if (cluster.is_placed(t)) continue;
+            const auto expected = place(cluster, t, ranker, TightestGpu{}, events);
+            const auto actual = policy(cluster, t, events);
+            REQUIRE(actual == expected);
+            if (!actual) {
+                ++refused;
+                continue;
+            }
+            REQUIRE(gpus_fit(cluster, t, actual->node, actual->gpus));
+            cluster.assign(t, actual->node, actual->gpus);
+            policy.changed(actual->node);
+            placed.push_back(t);
+        }
+        CHECK(refused > 0);
+        CHECK(placed.size() > 50);
+    };
+    run(BestFit{});
+    run(GpuClustering{});
+    run(Fgd{metric});
+    run(Lexicographic(Packing{}, Homogeneous{}, EvictionHistory{}));
+    run(FirstFit{});
+}
+
+TEST_CASE("the random policy is uniform over feasible nodes") {
+    auto spec = nodes(5);
+    spec.tasks = {task("new", 1), task("full", 8)};
+    spec.tasks[1].node = "n4";
+    spec.tasks[1].gpus = {0, 1, 2, 3, 4, 5, 6, 7};
+    const auto cluster = Cluster::build(spec);
+    auto policy = make_placement("random", cluster.inventory(), {});
+    std::vector<int> seen(5);
+    Rng rng(2);
+    for (int i = 0; i < 8000; ++i) ++seen[index(policy(cluster, make_id<TaskId>(0), rng)->node)];
+    CHECK(seen[4] == 0);
+    for (int n = 0; n < 4; ++n) CHECK(seen[static_cast<std::size_t>(n)] == Catch::Approx(2000).epsilon(0.1));
+}
+
+TEST_CASE("power of d takes the least loaded of d, by the loads it remembers") {
+    auto spec = nodes(2);
+    for (int i = 0; i < 12; ++i) spec.tasks.push_back(task("t" + std::to_string(i), 1));
+    auto cluster = Cluster::build(spec);
+    Rng rng(4);
+    // With many choices it sees both nodes and so alternates.
+    PowerOfD fresh({.choices = 64, .refresh_every = 1});
+    for (std::size_t i = 0; i < 6; ++i) {
+        const auto to = fresh(cluster, make_id<TaskId>(i), rng);
+        REQUIRE(to);
+        cluster.assign(make_id<TaskId>(i), to->node, to->gpus);
+    }
+    CHECK(gpu_count(cluster.idle_gpus(make_id<NodeId>(0))) == 5);
+    CHECK(gpu_count(cluster.idle_gpus(make_id<NodeId>(1))) == 5);
+    // Old loads: one node looks emptier for as long as they are kept.
+    cluster.assign(make_id<TaskId>(6), make_id<NodeId>(0), gpu_bit(7));
+    PowerOfD old({.choices = 64, .refresh_every = 4});
+    for (std::size_t i = 7; i < 11; ++i) {
+        const auto to = old(cluster, make_id<TaskId>(i), rng);
+        REQUIRE(to);
+        CHECK(to->node == make_id<NodeId>(1));
+        cluster.assign(make_id<TaskId>(i), to->node, to->gpus);
+    }
+    CHECK(old(cluster, make_id<TaskId>(11), rng)->node == make_id<NodeId>(0));
+    REQUIRE_THROWS_MESSAGE(PowerOfD({.choices = 0}), InvalidInput, "choices is 0");
+    REQUIRE_THROWS_MESSAGE(PowerOfD({.refresh_every = 0}), InvalidInput, "refresh_every is 0");
+}
+
+TEST_CASE("a placement policy may be a plain function") {
+    auto spec = nodes(2);
+    spec.tasks = {task("new", 1)};
+    const auto cluster = Cluster::build(spec);
+    AnyPlacement policy([](const Cluster&, TaskId, Rng&) -> std::optional<Destination> {
+        return Destination{make_id<NodeId>(1), gpu_bit(3)};
+    });
+    Rng rng(0);
+    const auto copy = policy;
+    policy.changed(make_id<NodeId>(0));
+    CHECK(AnyPlacement(copy)(cluster, make_id<TaskId>(0), rng) == Destination{make_id<NodeId>(1), gpu_bit(3)});
+}
