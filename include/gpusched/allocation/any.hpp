@@ -50,7 +50,7 @@ class AnyRanker {
 class AnyPlacement {
   public:
     template <PlacementPolicy P>
-        requires(!std::same_as<P, AnyPlacement> && std::copyable<P>)
+        requires(!std::same_as<P, AnyPlacement> && std::copy_constructible<P>)
     AnyPlacement(P policy)  // NOLINT(google-explicit-constructor): a policy of another type
         : object_(std::make_unique<Model<P>>(std::move(policy))) {}
     AnyPlacement(const AnyPlacement& other) : object_(other.object_->clone()) {}
