@@ -1,0 +1,96 @@
+"""The JSON Schemas: they agree with the library's readers about the stored documents, and accept what it writes."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import gpusched as gs
+
+ROOT = Path(__file__).resolve().parents[3]
+DOCUMENTS = ROOT / "tests" / "golden" / "io"
+
+
+def schema(kind):
+    text = (ROOT / "docs" / "schema" / f"gpusched.{kind}.v1.schema.json").read_text(encoding="utf-8")
+    return jsonschema.Draft202012Validator(json.loads(text))
+
+
+def cases(*files):
+    """(file, name, expected part of the message, document as text) of every stored case."""
+    for file in files:
+        for block in (DOCUMENTS / file).read_text(encoding="utf-8").split("\n--- ")[1:]:
+            lines = block.strip().split("\n")
+            expected = next((line[8:] for line in lines if line.startswith("expect: ")), None)
+            yield pytest.param(lines[-1], expected, id=f"{file.removesuffix('.txt')}: {lines[0]}")
+
+
+def is_valid(kind, text):
+    return schema(kind).is_valid(json.loads(text))
+
+
+def read(kind, text, tmp_path):
+    """What the library makes of the text in a file."""
+    path = tmp_path / "document.json"
+    path.write_text(text, encoding="utf-8")
+    return {"cluster": gs.Cluster, "plan": gs.Plan}[kind].from_json(path)
+
+
+@pytest.mark.parametrize("kind", ["cluster", "plan"])
+def test_schema_is_a_schema(kind):
+    validator = schema(kind)
+    validator.check_schema(validator.schema)
+
+
+@pytest.mark.parametrize(("text", "expected"), cases("cluster_valid.txt"))
+def test_valid_clusters(text, expected, tmp_path):
+    check_valid("cluster", text, tmp_path)
+
+
+@pytest.mark.parametrize(("text", "expected"), cases("plan_valid.txt"))
+def test_valid_plans(text, expected, tmp_path):
+    check_valid("plan", text, tmp_path)
+
+
+def check_valid(kind, text, tmp_path):
+    assert is_valid(kind, text)
+    written = json.dumps(read(kind, text, tmp_path).to_json())
+    assert is_valid(kind, written)
+    assert json.dumps(read(kind, written, tmp_path).to_json()) == written
+
+
+@pytest.mark.parametrize(("text", "expected"), cases("cluster_malformed.txt", "cluster_illegal.txt"))
+def test_what_both_reject_of_clusters(text, expected, tmp_path):
+    assert not is_valid("cluster", text)
+    check_rejected("cluster", text, expected, tmp_path)
+
+
+@pytest.mark.parametrize(("text", "expected"), cases("plan_malformed.txt"))
+def test_what_both_reject_of_plans(text, expected, tmp_path):
+    assert not is_valid("plan", text)
+    check_rejected("plan", text, expected, tmp_path)
+
+
+@pytest.mark.parametrize(("text", "expected"), cases("cluster_inconsistent.txt"))
+def test_what_only_the_library_can_see(text, expected, tmp_path):
+    assert is_valid("cluster", text)
+    check_rejected("cluster", text, expected, tmp_path)
+
+
+def check_rejected(kind, text, expected, tmp_path):
+    with pytest.raises(gs.InvalidInput) as caught:
+        read(kind, text, tmp_path)
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("preset", ["asi", "openb", "flextopo-4090"])
+def test_generated_clusters_and_their_plans(preset, tmp_path):
+    cluster = gs.sim.generate_cluster(preset=preset, nodes=60, seed=3)
+    path = tmp_path / "cluster.json"
+    cluster.to_json(path)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    assert document == cluster.to_json()
+    assert [error.message for error in schema("cluster").iter_errors(document)] == []
+    plan = gs.consolidate(cluster, preset="fast", seed=1)
+    assert [error.message for error in schema("plan").iter_errors(plan.to_json())] == []
