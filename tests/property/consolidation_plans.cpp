@@ -7,6 +7,11 @@
 #include <gpusched/model/apply.hpp>
 #include <gpusched/verify/plan.hpp>
 
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
 using namespace gpusched;
 
 TEST_CASE("every plan is valid and leads to what it claims") {
@@ -40,4 +45,244 @@ TEST_CASE("every plan is valid and leads to what it claims") {
     REQUIRE(vacated > 5'000);
     REQUIRE(moves > vacated);
     REQUIRE(later_waves > 100);
+}
+
+namespace {
+
+/// A snapshot and a valid plan with at least one move, to be spoiled.
+struct Case {
+    ClusterSpec snapshot;
+    PlanSpec plan;
+    Rng rng;
+
+    PlanSpec::Move& move() { return plan.moves[static_cast<std::size_t>(rng.below(plan.moves.size()))]; }
+    TaskSpec& task(const std::string& name) {
+        return *std::find_if(snapshot.tasks.begin(), snapshot.tasks.end(),
+                             [&](const auto& t) { return t.name == name; });
+    }
+    NodeSpec& node(const std::string& name) {
+        return *std::find_if(snapshot.nodes.begin(), snapshot.nodes.end(),
+                             [&](const auto& n) { return n.name == name; });
+    }
+    bool occupied(const std::string& node) const {
+        return std::any_of(snapshot.tasks.begin(), snapshot.tasks.end(),
+                           [&](const auto& t) { return t.node == node && !t.daemon; });
+    }
+    bool vacated(const std::string& node) const {
+        return std::count(plan.vacated_nodes.begin(), plan.vacated_nodes.end(), node) > 0;
+    }
+};
+
+/// Spoils a plan so that it is surely wrong; false where that cannot be done to this plan.
+struct Spoiler {
+    const char* name;
+    bool (*spoil)(Case&);
+    const char* expected;  ///< part of some violation
+};
+
+const Spoiler spoilers[] = {
+    {"wrong source",
+     [](Case& c) {
+         auto& m = c.move();
+         m.from = m.to;
+         return true;
+     },
+     "from: the task is on"},
+    {"no way to go",
+     [](Case& c) {
+         auto& m = c.move();
+         m.to = m.from;
+         return true;
+     },
+     "to: the task is there already"},
+    {"unknown task",
+     [](Case& c) {
+         c.move().task = "nobody";
+         return true;
+     },
+     "unknown task"},
+    {"unknown destination",
+     [](Case& c) {
+         c.move().to = "nowhere";
+         return true;
+     },
+     "to: unknown node"},
+    {"one GPU too many",
+     [](Case& c) {
+         auto& m = c.move();
+         for (int g = 0; g < c.node(m.to).gpu_count; ++g)
+             if (std::count(m.gpus.begin(), m.gpus.end(), g) == 0) return m.gpus.push_back(g), true;
+         return false;
+     },
+     "but the task asks for"},
+    {"one GPU missing",
+     [](Case& c) {
+         auto& m = c.move();
+         return !m.gpus.empty() && (m.gpus.pop_back(), true);
+     },
+     "but the task asks for"},
+    {"a GPU that is not there",
+     [](Case& c) {
+         auto& m = c.move();
+         return !m.gpus.empty() && (m.gpus[0] = 16, true);
+     },
+     "gpus: names GPU 16"},
+    {"a GPU twice",
+     [](Case& c) {
+         auto& m = c.move();
+         return !m.gpus.empty() && (m.gpus.push_back(m.gpus[0]), true);
+     },
+     "twice"},
+    {"a failed GPU",
+     [](Case& c) {
+         auto& m = c.move();
+         return !m.gpus.empty() && (c.node(m.to).failed_gpus.push_back(m.gpus[0]), true);
+     },
+     "has failed"},
+    {"the same move again",
+     [](Case& c) {
+         auto m = c.move();
+         c.plan.moves.push_back(m);
+         return true;
+     },
+     "a second time in this wave"},
+    {"a wave too late",
+     [](Case& c) {
+         c.move().wave = c.plan.waves;
+         return true;
+     },
+     "wave: the plan has waves"},
+    {"an empty wave",
+     [](Case& c) {
+         ++c.plan.waves;
+         return true;
+     },
+     "no moves"},
+    {"a vacated node hidden",
+     [](Case& c) { return !c.plan.vacated_nodes.empty() && (c.plan.vacated_nodes.pop_back(), true); },
+     "is vacated, but not listed"},
+    {"a vacated node made up",
+     [](Case& c) {
+         for (const auto& n : c.snapshot.nodes)
+             if (!c.vacated(n.name)) return c.plan.vacated_nodes.push_back(n.name), true;
+         return false;
+     },
+     "vacated_nodes: node"},
+    {"into a vacated node",
+     [](Case& c) {
+         auto& m = c.move();
+         for (const auto& n : c.plan.vacated_nodes)
+             if (n != m.from) return m.to = n, m.gpus.clear(), true;
+         return false;
+     },
+     "to: the node is one of vacated_nodes"},
+    {"into an empty node",
+     [](Case& c) {
+         auto& m = c.move();
+         for (const auto& n : c.snapshot.nodes)
+             if (!c.occupied(n.name) && n.name != m.from) return m.to = n.name, m.gpus.clear(), true;
+         return false;
+     },
+     "to: the node is empty"},
+    {"a locked task",
+     [](Case& c) {
+         c.task(c.move().task).locked = true;
+         return true;
+     },
+     "locked: the task must stay"},
+    {"a cordoned destination",
+     [](Case& c) {
+         c.node(c.move().to).schedulable = false;
+         return true;
+     },
+     "cordoned"},
+    {"a tainted destination",
+     [](Case& c) {
+         auto& m = c.move();
+         c.task(m.task).tolerations.clear();
+         c.node(m.to).taints.push_back({"spoiled", "", "NoSchedule"});
+         return true;
+     },
+     "taint: spoiled"},
+    {"a label that no node has",
+     [](Case& c) {
+         c.task(c.move().task).node_selector["spoiled"] = "";
+         return true;
+     },
+     "node_selector"},
+    {"a model that no node has",
+     [](Case& c) {
+         c.task(c.move().task).gpu_models = {"spoiled"};
+         return true;
+     },
+     "gpu_model"},
+    {"memory that is taken",
+     [](Case& c) {
+         auto& m = c.move();
+         if (c.task(m.task).memory_mib == 0) return false;
+         c.node(m.to).memory_mib = c.task(m.task).memory_mib - 1;
+         return true;
+     },
+     "memory_mib: needs"},
+    {"cores that are taken",
+     [](Case& c) {
+         auto& m = c.move();
+         if (c.task(m.task).cpu_milli == 0) return false;
+         c.node(m.to).cpu_milli = c.task(m.task).cpu_milli - 1;
+         return true;
+     },
+     "cpu_milli: needs"},
+    {"a limit of none on a job",
+     [](Case& c) {
+         auto& t = c.task(c.move().task);
+         if (t.job.empty()) return false;
+         std::erase_if(c.snapshot.jobs, [&](const auto& j) { return j.name == t.job; });
+         c.snapshot.jobs.push_back({t.job, 0, 0});
+         return true;
+     },
+     "max_disrupted"},
+    {"an eviction of what must stay",
+     [](Case& c) {
+         for (const auto& t : c.snapshot.tasks)
+             if (t.locked && t.node) return c.plan.evictions.push_back(t.name), true;
+         return false;
+     },
+     "locked: the task must stay"},
+    {"a bound that is beaten",
+     [](Case& c) {
+         c.plan.bound = {0, static_cast<std::int64_t>(c.plan.vacated_nodes.size()) - 1, 1'000, "counting"};
+         return !c.plan.vacated_nodes.empty();
+     },
+     "bound: vacated_nodes_at_most"},
+};
+
+}  // namespace
+
+TEST_CASE("valid plans that were spoiled are rejected, with the reason") {
+    std::map<std::string, int> rejected;
+    for (std::uint64_t seed = 0; seed < 1'500; ++seed) {
+        Rng rng(seed);
+        Case valid{testing_support::random_cluster(rng), {}, rng};
+        const auto cluster = Cluster::build(valid.snapshot);
+        consolidation::Options options;
+        options.preset = consolidation::Preset::fast;
+        valid.plan = to_spec(consolidation::consolidate(cluster, options).plan, cluster);
+        if (valid.plan.moves.empty()) continue;
+        for (const auto& spoiler : spoilers) {
+            auto spoiled = valid;
+            if (!spoiler.spoil(spoiled)) continue;
+            const auto report = verify::plan(spoiled.snapshot, spoiled.plan);
+            INFO("seed " << seed << ": " << spoiler.name);
+            REQUIRE_FALSE(report.ok);
+            REQUIRE(
+                std::any_of(report.violations.begin(), report.violations.end(), [&](const std::string& v) {
+                    return v.find(spoiler.expected) != std::string::npos;
+                }));
+            ++rejected[spoiler.name];
+        }
+    }
+    for (const auto& spoiler : spoilers) {
+        INFO(spoiler.name);
+        CHECK(rejected[spoiler.name] >= 20);
+    }
 }
