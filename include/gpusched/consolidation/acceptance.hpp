@@ -12,7 +12,7 @@ struct AcceptAll {
 
 /// At most `moves` moves for one node.
 struct AtMostMoves {
-    std::int64_t moves = 12;
+    std::int64_t moves = 8;
     bool operator()(const ChainSet& chains) const noexcept { return chains.moves <= moves; }
 };
 

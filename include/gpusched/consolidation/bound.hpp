@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/consolidation/detail/scope.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -24,8 +25,13 @@ namespace gpusched::consolidation {
 ///
 /// @param options `clear` and `exempt` narrow what may be vacated, `protect_core_members` what may move
 /// @throws InvalidInput for options out of range; BackendError for `lp` where no LP solver was compiled in
-/// @note deterministic; the strictest of both methods' values is returned, and `method` names the one asked for
+/// @note deterministic; `lp` returns the stricter of both methods' values
 [[nodiscard]] Bound bound(const Cluster& cluster, BoundMethod method, const Options& options = {});
+
+namespace detail {
+/// The same for a scope at hand; `lp` falls back to `counting` where the budget is exhausted, and says so in `method`.
+[[nodiscard]] Bound bound(const Cluster& cluster, const Scope& scope, BoundMethod method, Budget& budget);
+}  // namespace detail
 
 }  // namespace gpusched::consolidation
 

@@ -62,7 +62,8 @@ struct ChainSet {
     std::int64_t cost = 0;   ///< sum of the moved tasks' `move_cost`
 };
 
-/// Whether the chains found for a node are worth it.
+/// Whether the chains found for a node are worth it. Asked after each task of the node that has found a place, with
+/// what it took so far: once it says no, the node is given up.
 template <class P>
 concept Acceptance = requires(const P& policy, const ChainSet& chains) {
     { policy(chains) } -> std::same_as<bool>;

@@ -32,7 +32,7 @@ struct Options {
     Preset preset = Preset::best;
     /// Nodes per group for partitioners that cut the cluster into groups, >= 1. Pools per GPU model are not cut.
     std::size_t partition_size = 500;
-    /// Nesting of moves in an ejection chain, 1 .. 16: 1 = direct placement only.
+    /// Nesting of moves in an ejection chain, 1 .. 16: 1 = direct placement only. `fast` never nests deeper than 2.
     int depth = 3;
     /// Most rounds, >= 1. A round that gains nothing is the last.
     int rounds = 5;

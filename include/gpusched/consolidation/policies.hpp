@@ -25,6 +25,8 @@ struct Policies {
     W weight{};
     /// After each round, fill nodes that are nearly full with tasks of others that are not.
     bool fill_gaps = false;
+    /// Where a group is tiny, look for the best plan by trying everything.
+    bool exact_when_tiny = false;
 };
 
 /// Consolidates with the caller's own policies; `options.preset` and `options.objective` are not looked at.

@@ -42,6 +42,9 @@ struct LpSolution {
 /// True if the library was built with an LP solver.
 [[nodiscard]] bool lp_available() noexcept;
 
+/// @throws BackendError that says what to install when the library was built without an LP solver
+void require_lp();
+
 /// Solves a linear program with Clp.
 ///
 /// @param start a basis of an earlier solve of the same rows and the first columns; columns beyond it start at a bound

@@ -74,9 +74,11 @@ class ChainSearch {
         });
         work_.index.close(node);
         work_.on_stack[index(node)] = 1;
-        const bool all = std::all_of(tasks.begin(), tasks.end(), [&](TaskId task) { return find_place(task); });
+        const bool all = std::all_of(tasks.begin(), tasks.end(), [&](TaskId task) {
+            return find_place(task) && policies_.acceptance(describe(node));
+        });
         work_.on_stack[index(node)] = 0;
-        if (all && policies_.acceptance(describe(node))) return true;
+        if (all) return true;
         undo_to(0);
         work_.index.open(node);
         return false;

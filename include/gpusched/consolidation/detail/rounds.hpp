@@ -2,8 +2,10 @@
 #pragma once
 
 #include <gpusched/consolidation/detail/chain_search.hpp>
+#include <gpusched/consolidation/detail/exact_search.hpp>
 #include <gpusched/consolidation/detail/joiner.hpp>
 #include <gpusched/consolidation/policies.hpp>
+#include <gpusched/core/lp.hpp>
 
 #include <memory>
 #include <mutex>
@@ -47,12 +49,26 @@ class WorkspacePool {
     std::vector<std::unique_ptr<Workspace>> idle_;
 };
 
+/// Replaces what the search found by something better where the group is tiny and there is anything better.
+template <class Policies>
+void improve_exactly(const Cluster& cluster, const Scope& scope, std::span<const NodeId> group, const Policies& policies,
+                     const Options& options, Budget& budget, std::vector<Vacated>& found) {
+    if (group.size() > 64 || options.max_moves || options.max_move_cost) return;
+    std::vector<std::int64_t> weights;
+    for (const auto node : group) weights.push_back(static_cast<std::int64_t>(policies.weight(cluster, node)));
+    std::int64_t known = 0;
+    for (const auto& vacated : found) known += vacated.chains.gain;
+    auto better = exact_search(cluster, scope, group, weights, known, options, budget);
+    if (!better.empty()) found = std::move(better);
+}
+
 }  // namespace detail
 
 template <Partitioner P, NodeOrder O, DestinationRanking D, EjectionRule E, Acceptance A, NodeWeight W>
 Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W>& policies, const Options& options,
                    const Context& context) {
     validate(options, cluster);
+    if (options.bound_method == BoundMethod::lp) require_lp();
     Budget budget(context, options.time_limit);
     std::optional<ThreadPool> own_threads;
     auto executor = context.executor;
@@ -77,6 +93,7 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W>& pol
             detail::ChainSearch search(*work, policies, options.depth, budget, counters[g]);
             found[g] = search.run(partition[g], joined.vacated());
             workspaces.release(std::move(work));
+            if (policies.exact_when_tiny && round == 0) detail::improve_exactly(cluster, joined.scope(), partition[g], policies, options, budget, found[g]);
         };
         executor.run(partition.size(), IndexTask(solve));
         for (std::size_t g = 0; g < partition.size(); ++g) gained[g] = !found[g].empty();

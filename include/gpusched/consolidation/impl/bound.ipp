@@ -40,7 +40,7 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMet
 
 GPUSCHED_INLINE Bound bound(const Cluster& cluster, BoundMethod method, const Options& options) {
     validate(options, cluster);
-    if (method == BoundMethod::lp && !lp_available()) (void)solve_lp({});  // throws, and says what is missing
+    if (method == BoundMethod::lp) require_lp();
     const Context context;
     Budget budget(context, options.time_limit);
     return detail::bound(cluster, detail::make_scope(cluster, options), method, budget);

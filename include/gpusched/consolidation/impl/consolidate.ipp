@@ -3,6 +3,8 @@
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/presets.hpp>
 
+#include <algorithm>
+
 namespace gpusched::consolidation {
 
 namespace detail {
@@ -10,8 +12,12 @@ namespace detail {
 template <NodeWeight W>
 Result consolidate_with(const Cluster& cluster, const Options& options, const Context& context) {
     if (options.preset == Preset::ipc) return consolidate(cluster, Ipc<W>{}, options, context);
-    if (options.preset == Preset::fast) return consolidate(cluster, Fast<W>{}, options, context);
-    return consolidate(cluster, Best<W>{.fill_gaps = true}, options, context);
+    if (options.preset == Preset::fast) {
+        auto shallow = options;
+        shallow.depth = std::min(options.depth, 2);
+        return consolidate(cluster, Fast<W>{}, shallow, context);
+    }
+    return consolidate(cluster, Best<W>{.fill_gaps = true, .exact_when_tiny = true}, options, context);
 }
 
 }  // namespace detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/detail/joiner.hpp>
 #include <gpusched/model/feasibility.hpp>
 
@@ -119,6 +120,7 @@ GPUSCHED_INLINE Result Joiner::finish(const Options& options, Budget& budget) {
         stats.vacated_gpus += gpu_count(snapshot_.healthy_gpus(node));
     }
     stats.vacated_nodes = static_cast<std::int64_t>(plan.vacated_nodes.size());
+    plan.bound = bound(snapshot_, scope_, options.bound_method, budget);
     return result;
 }
 

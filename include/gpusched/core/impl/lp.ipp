@@ -20,6 +20,13 @@ GPUSCHED_INLINE bool lp_available() noexcept {
 #endif
 }
 
+GPUSCHED_INLINE void require_lp() {
+    if (!lp_available())
+        throw BackendError(
+            "no LP solver was compiled in; install Clp (Debian, Ubuntu: apt-get install coinor-libclp-dev) and configure "
+            "with -DGPUSCHED_WITH_CLP=ON");
+}
+
 GPUSCHED_INLINE LpSolution solve_lp(const LpProblem& problem, const LpBasis& start, std::optional<double> time_limit) {
     const auto rows = problem.row_lower.size(), columns = problem.objective.size();
     const auto size = [](const char* field, std::size_t is, std::size_t expected) {
@@ -74,9 +81,8 @@ GPUSCHED_INLINE LpSolution solve_lp(const LpProblem& problem, const LpBasis& sta
 #else
     (void)start;
     (void)time_limit;
-    throw BackendError(
-        "no LP solver was compiled in; install Clp (Debian, Ubuntu: apt-get install coinor-libclp-dev) and configure with "
-        "-DGPUSCHED_WITH_CLP=ON");
+    require_lp();
+    return {};
 #endif
 }
 

@@ -1,0 +1,31 @@
+// Exact search: the best plan of a tiny group, by trying all sets of nodes to vacate.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/consolidation/detail/joiner.hpp>
+#include <gpusched/core/budget.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace gpusched::consolidation::detail {
+
+/// Looks for a plan worth more than `known` in a group of at most 12 nodes that may be vacated and 20 movable tasks.
+///
+/// Sets of nodes are tried by descending worth. For each, the tasks on it and up to three others are taken off, and put
+/// back in all ways that fit; the first way that can be ordered into waves without dropping anything wins. Gives up
+/// (and returns nothing) for larger groups, for snapshots of more than 1,000 nodes, or after 300,000 trials.
+///
+/// @param cluster the snapshot
+/// @param weights by position in `group`: what vacating that node is worth
+/// @return chains whose steps, one after the other, are possible; empty when nothing better was found
+[[nodiscard]] std::vector<Vacated> exact_search(const Cluster& cluster, const Scope& scope, std::span<const NodeId> group,
+                                                std::span<const std::int64_t> weights, std::int64_t known,
+                                                const Options& options, Budget& budget);
+
+}  // namespace gpusched::consolidation::detail
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/consolidation/impl/exact_search.ipp>
+#endif

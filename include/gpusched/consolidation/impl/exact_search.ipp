@@ -1,0 +1,159 @@
+#pragma once
+
+#include <gpusched/consolidation/detail/exact_search.hpp>
+#include <gpusched/consolidation/detail/pick_gpus.hpp>
+#include <gpusched/consolidation/wave_order.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+namespace gpusched::consolidation::detail {
+
+class ExactSearch {
+  public:
+    ExactSearch(const Cluster& cluster, const Scope& scope, std::span<const NodeId> group,
+                std::span<const std::int64_t> weights, const Options& options, Budget& budget)
+        : snapshot_(cluster), scope_(scope), group_(group), weights_(weights), options_(options), budget_(budget) {}
+
+    std::vector<Vacated> run(std::int64_t known) {
+        if (snapshot_.node_count() > 1000) return {};
+        for (std::size_t i = 0; i < group_.size(); ++i) {
+            const auto node = group_[i];
+            if (scope_.may_vacate[index(node)]) sources_.push_back(i);
+            if (scope_.may_receive[index(node)]) receivers_.push_back(node);
+            for (const auto task : snapshot_.tasks_on(node))
+                if (scope_.movable[index(task)]) tasks_.push_back(task);
+        }
+        if (sources_.empty() || sources_.size() > 12 || tasks_.size() > 20) return {};
+        const auto& t = snapshot_.inventory().tasks;
+        std::sort(tasks_.begin(), tasks_.end(), [&](TaskId a, TaskId b) {  // hardest first
+            return std::tuple(-snapshot_.gpu_milli(a), -t.cpu_milli[index(a)], a) <
+                   std::tuple(-snapshot_.gpu_milli(b), -t.cpu_milli[index(b)], b);
+        });
+        struct Goal {
+            std::int64_t worth;
+            std::uint32_t nodes;  // bits over sources_
+        };
+        std::vector<Goal> goals;
+        for (std::uint32_t nodes = 1; nodes < 1u << sources_.size(); ++nodes) {
+            std::int64_t worth = 0;
+            for (std::size_t s = 0; s < sources_.size(); ++s)
+                if ((nodes >> s & 1) != 0) worth += weights_[sources_[s]];
+            if (worth > known) goals.push_back({worth, nodes});
+        }
+        std::sort(goals.begin(), goals.end(), [](const Goal& a, const Goal& b) {
+            return std::tuple(-a.worth, std::popcount(a.nodes), a.nodes) < std::tuple(-b.worth, std::popcount(b.nodes), b.nodes);
+        });
+        cluster_ = snapshot_;
+        cluster_.forget_history();
+        for (const auto& goal : goals)
+            if (vacate(goal.nodes)) return found_;
+        return {};
+    }
+
+  private:
+    bool vacate(std::uint32_t nodes) {
+        closed_.assign(snapshot_.node_count(), 0);
+        for (const auto node : snapshot_.nodes()) closed_[index(node)] = !scope_.may_receive[index(node)];
+        goal_.clear();
+        for (std::size_t s = 0; s < sources_.size(); ++s)
+            if ((nodes >> s & 1) != 0) {
+                goal_.push_back(sources_[s]);
+                closed_[index(group_[sources_[s]])] = 1;
+            }
+        std::vector<TaskId> others;
+        lifted_.clear();
+        for (const auto task : tasks_) {
+            const auto leaves = std::any_of(goal_.begin(), goal_.end(),
+                                            [&](std::size_t s) { return group_[s] == snapshot_.node_of(task); });
+            (leaves ? lifted_ : others).push_back(task);
+        }
+        for (std::size_t extra = 0; extra <= std::min<std::size_t>(3, others.size()); ++extra)
+            if (lift(others, 0, extra)) return true;
+        return false;
+    }
+
+    // Takes `extra` more tasks off, in all ways, and tries to put everything back.
+    bool lift(const std::vector<TaskId>& others, std::size_t from, std::size_t extra) {
+        if (extra == 0) {
+            const auto mark = cluster_.checkpoint();
+            auto order = lifted_;
+            std::sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
+                return std::find(tasks_.begin(), tasks_.end(), a) < std::find(tasks_.begin(), tasks_.end(), b);
+            });
+            for (const auto task : order) cluster_.remove(task);
+            const bool done = put_back(order, 0);
+            cluster_.rollback(mark);
+            return done;
+        }
+        for (auto i = from; i + extra <= others.size(); ++i) {
+            lifted_.push_back(others[i]);
+            const bool done = lift(others, i + 1, extra - 1);
+            lifted_.pop_back();
+            if (done) return true;
+            if (trials_ > most_trials) return false;
+        }
+        return false;
+    }
+
+    bool put_back(const std::vector<TaskId>& order, std::size_t next) {
+        if (next == order.size()) return in_waves(order);
+        const auto task = order[next];
+        for (const auto node : receivers_) {
+            if (++trials_ > most_trials || (trials_ % 256 == 0 && budget_.exhausted())) return false;
+            if (closed_[index(node)] || node == snapshot_.node_of(task)) continue;
+            if (find_obstacle(cluster_, task, node) != Obstacle::none) continue;
+            const auto gpus = pick_gpus(cluster_, task, node);
+            if (!gpus) continue;
+            cluster_.assign(task, node, *gpus);
+            const bool done = put_back(order, next + 1);
+            cluster_.undo();
+            if (done) return true;
+        }
+        return false;
+    }
+
+    // Can it be done, one wave after the other?
+    bool in_waves(const std::vector<TaskId>& order) {
+        trials_ += 100;
+        std::vector<Step> steps;
+        for (const auto task : order)
+            steps.push_back({task, snapshot_.node_of(task), cluster_.node_of(task), cluster_.gpus_of(task), 0});
+        auto copy = snapshot_;
+        const auto waves = order_into_waves(copy, steps, closed_, options_);
+        if (waves.dropped_chains > 0) return false;
+        for (const auto s : goal_) found_.push_back({{group_[s], weights_[s], 0, 0}, {}});
+        // All steps go with the first node: they are only possible together.
+        auto& first = found_.front();
+        for (const auto& move : waves.moves) {
+            first.steps.push_back({move.task, move.from, move.to, move.gpus, 0});
+            ++first.chains.moves;
+            first.chains.cost += snapshot_.inventory().tasks.move_cost[index(move.task)];
+        }
+        return true;
+    }
+
+    static constexpr std::int64_t most_trials = 300'000;
+    const Cluster& snapshot_;
+    const Scope& scope_;
+    std::span<const NodeId> group_;
+    std::span<const std::int64_t> weights_;
+    const Options& options_;
+    Budget& budget_;
+    Cluster cluster_;
+    std::vector<std::size_t> sources_, goal_;  // positions in group_
+    std::vector<NodeId> receivers_;
+    std::vector<TaskId> tasks_, lifted_;
+    std::vector<std::uint8_t> closed_;
+    std::vector<Vacated> found_;
+    std::int64_t trials_ = 0;
+};
+
+GPUSCHED_INLINE std::vector<Vacated> exact_search(const Cluster& cluster, const Scope& scope, std::span<const NodeId> group,
+                                                  std::span<const std::int64_t> weights, std::int64_t known,
+                                                  const Options& options, Budget& budget) {
+    return ExactSearch(cluster, scope, group, weights, options, budget).run(known);
+}
+
+}  // namespace gpusched::consolidation::detail

@@ -1,0 +1,1 @@
+#include <gpusched/consolidation/impl/exact_search.ipp>
