@@ -23,10 +23,12 @@ namespace gpusched::fragmentation {
 /// @param level of the switches; none = the deepest that is known
 /// @throws InvalidInput when `level` is out of range
 /// Complexity: O(tasks).
-[[nodiscard]] double job_entropy(const Cluster& cluster, JobId job, std::optional<Level> level = std::nullopt);
+[[nodiscard]] double job_entropy(const Cluster& cluster, JobId job,
+                                 std::optional<Level> level = std::nullopt);
 
 /// The same for all jobs at once, by JobId. Complexity: O(tasks log tasks).
-[[nodiscard]] std::vector<double> job_entropies(const Cluster& cluster, std::optional<Level> level = std::nullopt);
+[[nodiscard]] std::vector<double> job_entropies(const Cluster& cluster,
+                                                std::optional<Level> level = std::nullopt);
 
 }  // namespace gpusched::fragmentation
 

@@ -70,12 +70,14 @@ class Fgd {
 
     /// F after minus F before putting `task` on `gpus` of `node`, which must fit. For whole GPUs it does not matter
     /// which idle ones they are. O(GPUs of the node).
-    [[nodiscard]] std::int64_t delta(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) const noexcept;
+    [[nodiscard]] std::int64_t delta(const Cluster& cluster, TaskId task, NodeId node,
+                                     GpuMask gpus) const noexcept;
 
     /// The choice of least `delta` among `candidates` (see `candidate_gpus`, feasibility.hpp), which must hold as
     /// many GPUs as the task asks for; the task must fit in all other respects. Ties go to the lowest GPUs.
     /// O(GPUs of the node) for fractions too.
-    [[nodiscard]] FgdChoice best(const Cluster& cluster, TaskId task, NodeId node, GpuMask candidates) const noexcept;
+    [[nodiscard]] FgdChoice best(const Cluster& cluster, TaskId task, NodeId node,
+                                 GpuMask candidates) const noexcept;
 
     /// The seven classes of one node, in the unit of `state`; they sum up to the idle GPUs times the total weight.
     [[nodiscard]] FgdClasses<std::int64_t> classes(const Cluster& cluster, NodeId node) const noexcept;
@@ -118,7 +120,8 @@ class Fgd {
     static constexpr std::size_t first_share = max_gpus_per_node + 1;
     std::vector<View> views_;
     std::vector<std::uint32_t> view_of_model_;  // by GpuModelId; the last entry is for nodes without a model
-    std::array<std::uint16_t, whole_gpu_milli + 1> share_rank_{};  // how many distinct shares are at most that
+    std::array<std::uint16_t, whole_gpu_milli + 1>
+        share_rank_{};  // how many distinct shares are at most that
     std::size_t row_size_ = 0;
     std::int64_t total_weight_ = 0;
     std::vector<std::int64_t> cpu_only_cpu_;      // distinct demands of CPU-only shapes, ascending

@@ -38,7 +38,8 @@ struct LargestJobRow {
 /// @return one row per GPU model in order of first appearance, then "*"
 /// @throws InvalidInput when an option is out of range
 /// Complexity: O(nodes log nodes).
-[[nodiscard]] std::vector<LargestJobRow> largest_job(const Cluster& cluster, const LargestJobOptions& options = {});
+[[nodiscard]] std::vector<LargestJobRow> largest_job(const Cluster& cluster,
+                                                     const LargestJobOptions& options = {});
 
 /// The same as a node metric, to be kept up to date by `Running` (running.hpp). O(1) per changed node, O(switches)
 /// per result. The inventory must outlive it.
@@ -48,9 +49,13 @@ class LargestJobMetric {
 
     using State = detail::SlotSums::State;
     using Total = detail::SlotSums::Total;
-    [[nodiscard]] State state(const Cluster& cluster, NodeId node) const noexcept { return sums_.state(cluster, node); }
+    [[nodiscard]] State state(const Cluster& cluster, NodeId node) const noexcept {
+        return sums_.state(cluster, node);
+    }
     [[nodiscard]] Total zero() const { return sums_.zero(); }
-    void add(Total& total, NodeId node, State slots, int sign) const noexcept { sums_.add(total, node, slots, sign); }
+    void add(Total& total, NodeId node, State slots, int sign) const noexcept {
+        sums_.add(total, node, slots, sign);
+    }
     [[nodiscard]] std::vector<LargestJobRow> result(const Total& total) const;
 
   private:

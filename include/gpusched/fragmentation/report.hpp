@@ -21,8 +21,8 @@ struct Shape {
 };
 
 /// The request shapes of the ASI paper's Fig. 13: 1G8C, 1G12C, 4G32C, 4G48C, 4G64C, 8G64C, 8G96C, 8G128C.
-inline constexpr std::array<Shape, 8> asi_shapes{{
-    {1, 8000}, {1, 12000}, {4, 32000}, {4, 48000}, {4, 64000}, {8, 64000}, {8, 96000}, {8, 128000}}};
+inline constexpr std::array<Shape, 8> asi_shapes{
+    {{1, 8000}, {1, 12000}, {4, 32000}, {4, 48000}, {4, 64000}, {8, 64000}, {8, 96000}, {8, 128000}}};
 
 /// What a report has one set of rows for.
 enum class GroupBy : std::uint8_t {
@@ -34,9 +34,10 @@ enum class GroupBy : std::uint8_t {
 [[nodiscard]] const char* to_string(GroupBy by) noexcept;
 
 struct ReportOptions {
-    std::optional<int> max_gpus_per_node{};  ///< leave out nodes with more GPUs (the paper's figure: 8); none = all
+    std::optional<int>
+        max_gpus_per_node{};  ///< leave out nodes with more GPUs (the paper's figure: 8); none = all
     GroupBy by = GroupBy::none;
-    bool include_cordoned = false;           ///< GPUs of cordoned nodes count as idle too
+    bool include_cordoned = false;  ///< GPUs of cordoned nodes count as idle too
 };
 
 /// One shape in one group of nodes. Exact counts in thousandths of a GPU; the functions give GPUs and percentages
@@ -52,7 +53,9 @@ struct ReportRow {
 
     [[nodiscard]] double fractional() const noexcept { return static_cast<double>(fractional_milli) / 1000; }
     [[nodiscard]] double stranded() const noexcept { return static_cast<double>(stranded_milli) / 1000; }
-    [[nodiscard]] double insufficient_cpu() const noexcept { return static_cast<double>(insufficient_cpu_milli) / 1000; }
+    [[nodiscard]] double insufficient_cpu() const noexcept {
+        return static_cast<double>(insufficient_cpu_milli) / 1000;
+    }
     [[nodiscard]] double total_idle() const noexcept { return static_cast<double>(total_idle_milli) / 1000; }
     [[nodiscard]] double fractional_pct() const noexcept { return percent(fractional_milli); }
     [[nodiscard]] double stranded_pct() const noexcept { return percent(stranded_milli); }
@@ -60,7 +63,9 @@ struct ReportRow {
 
   private:
     [[nodiscard]] double percent(std::int64_t milli) const noexcept {
-        return total_idle_milli == 0 ? 0.0 : 100.0 * static_cast<double>(milli) / static_cast<double>(total_idle_milli);
+        return total_idle_milli == 0
+                   ? 0.0
+                   : 100.0 * static_cast<double>(milli) / static_cast<double>(total_idle_milli);
     }
 };
 
@@ -86,7 +91,8 @@ using Report = std::vector<ReportRow>;
 /// The same as a node metric, to be kept up to date by `Running` (running.hpp). O(shapes) per changed node.
 class ReportMetric {
   public:
-    ReportMetric(const Inventory& inventory, std::span<const Shape> shapes, const ReportOptions& options = {});
+    ReportMetric(const Inventory& inventory, std::span<const Shape> shapes,
+                 const ReportOptions& options = {});
 
     struct State {
         std::int64_t idle_milli = 0;

@@ -55,9 +55,13 @@ class SlotMetric {
 
     using State = detail::SlotSums::State;
     using Total = detail::SlotSums::Total;
-    [[nodiscard]] State state(const Cluster& cluster, NodeId node) const noexcept { return sums_.state(cluster, node); }
+    [[nodiscard]] State state(const Cluster& cluster, NodeId node) const noexcept {
+        return sums_.state(cluster, node);
+    }
     [[nodiscard]] Total zero() const { return sums_.zero(); }
-    void add(Total& total, NodeId node, State slots, int sign) const noexcept { sums_.add(total, node, slots, sign); }
+    void add(Total& total, NodeId node, State slots, int sign) const noexcept {
+        sums_.add(total, node, slots, sign);
+    }
     [[nodiscard]] std::vector<SlotRow> result(const Total& total) const;
 
   private:

@@ -14,11 +14,11 @@ namespace gpusched::fragmentation {
 
 /// What a kind of task asks for, and how many tasks of the list are of that kind.
 struct WorkloadShape {
-    std::int64_t cpu_milli = 0;           ///< thousandths of a core, >= 0
-    std::int64_t gpu_count = 0;           ///< whole GPUs (0 .. 16), or 1 with a share below 1000
-    std::int64_t gpu_share_milli = 1000;  ///< thousandths of one GPU, 1 .. 1000
+    std::int64_t cpu_milli = 0;             ///< thousandths of a core, >= 0
+    std::int64_t gpu_count = 0;             ///< whole GPUs (0 .. 16), or 1 with a share below 1000
+    std::int64_t gpu_share_milli = 1000;    ///< thousandths of one GPU, 1 .. 1000
     std::vector<std::string> gpu_models{};  ///< acceptable models; empty = any
-    std::int64_t weight = 1;              ///< >= 1; its popularity is weight / sum of weights
+    std::int64_t weight = 1;                ///< >= 1; its popularity is weight / sum of weights
     bool operator==(const WorkloadShape&) const = default;
 };
 
@@ -35,7 +35,8 @@ struct Workload {
 };
 
 struct WorkloadOptions {
-    int coverage_percent = 95;     ///< 1 .. 100: rare shapes are cut off once so many per cent of the tasks are covered
+    int coverage_percent =
+        95;  ///< 1 .. 100: rare shapes are cut off once so many per cent of the tasks are covered
     bool include_cpu_only = true;  ///< tasks without GPUs belong to the workload, as in the published numbers
 };
 

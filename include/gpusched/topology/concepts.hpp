@@ -22,12 +22,12 @@ concept VertexRange = requires(R&& range) {
 /// `node(v)` is the node at a leaf and `none<NodeId>` for a domain; `name(v)` is the name of a domain. Depths may
 /// differ from branch to branch. `NetworkTree` is one; boost_network.hpp makes one of any Boost.Graph.
 template <class G>
-concept NetworkGraph = std::copyable<typename G::Vertex> &&
-                       requires(const G& graph, const typename G::Vertex& v) {
-                           { graph.root() } -> std::convertible_to<typename G::Vertex>;
-                           { graph.children(v) } -> VertexRange<typename G::Vertex>;
-                           { graph.node(v) } -> std::convertible_to<NodeId>;
-                           { graph.name(v) } -> std::convertible_to<std::string>;
-                       };
+concept NetworkGraph =
+    std::copyable<typename G::Vertex> && requires(const G& graph, const typename G::Vertex& v) {
+        { graph.root() } -> std::convertible_to<typename G::Vertex>;
+        { graph.children(v) } -> VertexRange<typename G::Vertex>;
+        { graph.node(v) } -> std::convertible_to<NodeId>;
+        { graph.name(v) } -> std::convertible_to<std::string>;
+    };
 
 }  // namespace gpusched::topology

@@ -18,7 +18,8 @@ struct DotOptions {
 /// Nodes of unknown position stand alone. Vertices come in ascending order, so equal trees give equal text.
 /// @param inventory the one the tree was built from: names and GPUs of the nodes
 /// Complexity: O(nodes).
-[[nodiscard]] std::string to_dot(const NetworkTree& tree, const Inventory& inventory, const DotOptions& options = {});
+[[nodiscard]] std::string to_dot(const NetworkTree& tree, const Inventory& inventory,
+                                 const DotOptions& options = {});
 
 }  // namespace gpusched::topology
 

@@ -63,7 +63,9 @@ class NetworkTree {
     /// Levels of domains: 0 .. levels() - 1 from the top.
     [[nodiscard]] int levels() const noexcept { return static_cast<int>(domains_.size()); }
     /// A domain's level, `node_level` for nodes. Not for the root.
-    [[nodiscard]] Level level(Vertex v) const noexcept { return node(v) == none<NodeId> ? depth(v) - 1 : node_level; }
+    [[nodiscard]] Level level(Vertex v) const noexcept {
+        return node(v) == none<NodeId> ? depth(v) - 1 : node_level;
+    }
     /// Edges between the vertex and the root.
     [[nodiscard]] int depth(Vertex v) const noexcept { return at(v).depth; }
     /// The domains of a level, by ascending id; nodes of unknown position are not among them.

@@ -36,7 +36,9 @@ inline TaskSpec random_task(Rng& rng, const std::string& name, bool spot) {
     if (task.gpu_count == 1 && rng.chance(0.4)) task.gpu_share_milli = shares[rng.below(5)];
     task.cpu_milli = 500 * rng.between(0, 12) * std::max<std::int64_t>(1, task.gpu_count);
     if (rng.chance(0.3)) task.gpu_models = {"M" + std::to_string(rng.below(3))};
-    task.priority_class = spot ? PriorityClass::lp : rng.chance(0.7) ? PriorityClass::hp : PriorityClass::other;
+    task.priority_class = spot              ? PriorityClass::lp
+                          : rng.chance(0.7) ? PriorityClass::hp
+                                            : PriorityClass::other;
     task.daemon = task.gpu_count == 0 && rng.chance(0.3);
     if (rng.chance(0.6)) task.job = "j" + std::to_string(rng.below(6));
     return task;
@@ -68,13 +70,15 @@ inline ClusterSpec random_snapshot(std::uint64_t seed, std::size_t nodes = 30, s
     Rng rng(seed);
     ClusterSpec spec;
     for (std::size_t i = 0; i < nodes; ++i) spec.nodes.push_back(random_node(rng, i));
-    for (std::size_t i = 0; i < tasks; ++i) spec.tasks.push_back(random_task(rng, "t" + std::to_string(i), false));
+    for (std::size_t i = 0; i < tasks; ++i)
+        spec.tasks.push_back(random_task(rng, "t" + std::to_string(i), false));
     auto cluster = Cluster::build(spec);
     for (const auto task : cluster.tasks()) place_at_random(cluster, task, rng);
 
     spec = cluster.to_spec();
     for (auto& task : spec.tasks)
-        task.standby = task.node && task.priority_class == PriorityClass::hp && !task.daemon && rng.chance(0.3);
+        task.standby =
+            task.node && task.priority_class == PriorityClass::hp && !task.daemon && rng.chance(0.3);
     for (auto& node : spec.nodes)
         for (int g = 0; g < node.gpu_count; ++g)
             if (rng.chance(0.05)) node.failed_gpus.push_back(g);
@@ -91,31 +95,31 @@ inline std::vector<NodeId> random_change(Cluster& cluster, Rng& rng) {
     std::vector<NodeId> touched;
     const auto task = make_id<TaskId>(rng.below(cluster.task_count()));
     switch (rng.below(4)) {
-        case 0:
-            if (cluster.checkpoint() > 0) {
-                // What undo touches is known to whoever made the change; here every node may be it.
-                cluster.undo();
-                for (const auto node : cluster.nodes()) touched.push_back(node);
-            }
-            break;
-        case 1:
-            if (cluster.is_movable(task)) {
-                touched.push_back(cluster.node_of(task));
-                cluster.remove(task);
-            }
-            break;
-        case 2:
-            if (cluster.is_movable(task)) {
-                const auto node = cluster.node_of(task);
-                const auto gpus = cluster.gpus_of(task);
-                cluster.remove(task);
-                cluster.reserve(task, node, gpus);
-                touched.push_back(node);
-            }
-            break;
-        default:
-            if (cluster.is_movable(task) || !cluster.is_placed(task))
-                place_at_random(cluster, task, rng, &touched);
+    case 0:
+        if (cluster.checkpoint() > 0) {
+            // What undo touches is known to whoever made the change; here every node may be it.
+            cluster.undo();
+            for (const auto node : cluster.nodes()) touched.push_back(node);
+        }
+        break;
+    case 1:
+        if (cluster.is_movable(task)) {
+            touched.push_back(cluster.node_of(task));
+            cluster.remove(task);
+        }
+        break;
+    case 2:
+        if (cluster.is_movable(task)) {
+            const auto node = cluster.node_of(task);
+            const auto gpus = cluster.gpus_of(task);
+            cluster.remove(task);
+            cluster.reserve(task, node, gpus);
+            touched.push_back(node);
+        }
+        break;
+    default:
+        if (cluster.is_movable(task) || !cluster.is_placed(task))
+            place_at_random(cluster, task, rng, &touched);
     }
     return touched;
 }

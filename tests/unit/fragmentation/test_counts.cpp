@@ -18,25 +18,33 @@ using namespace fragmentation_test;
 
 namespace {
 
-static_assert(NodeMetric<AllocationRatioMetric> && NodeMetric<OccupancyMetric> && NodeMetric<FragmentRateMetric>);
+static_assert(NodeMetric<AllocationRatioMetric> && NodeMetric<OccupancyMetric> &&
+              NodeMetric<FragmentRateMetric>);
 
 // Two nodes of four GPUs, one with two; one GPU has failed.
 ClusterSpec small() {
     ClusterSpec spec;
     spec.nodes.push_back({.name = "a", .gpu_count = 4, .cpu_milli = 8000, .network = {"c", "s0"}});
-    spec.nodes.push_back({.name = "b", .gpu_count = 4, .cpu_milli = 8000, .network = {"c", "s1"}, .failed_gpus = {3}});
+    spec.nodes.push_back(
+        {.name = "b", .gpu_count = 4, .cpu_milli = 8000, .network = {"c", "s1"}, .failed_gpus = {3}});
     spec.nodes.push_back({.name = "c", .gpu_count = 2, .cpu_milli = 8000});
     spec.nodes.push_back({.name = "cpu", .cpu_milli = 8000});
     const auto put = [&](std::string name, PriorityClass cls, std::string node, std::vector<int> gpus,
                          std::int64_t share = 1000, bool standby = false) {
-        spec.tasks.push_back({.name = name, .job = "j", .gpu_count = static_cast<std::int64_t>(gpus.size()),
-                              .gpu_share_milli = share, .priority_class = cls, .standby = standby, .node = node, .gpus = gpus});
+        spec.tasks.push_back({.name = name,
+                              .job = "j",
+                              .gpu_count = static_cast<std::int64_t>(gpus.size()),
+                              .gpu_share_milli = share,
+                              .priority_class = cls,
+                              .standby = standby,
+                              .node = node,
+                              .gpus = gpus});
     };
     put("hp", PriorityClass::hp, "a", {0, 1});
     put("lent", PriorityClass::hp, "a", {2}, 1000, true);
-    put("spot", PriorityClass::lp, "a", {2});         // on what is lent
+    put("spot", PriorityClass::lp, "a", {2});  // on what is lent
     put("spot2", PriorityClass::lp, "b", {0}, 250);
-    put("misc", PriorityClass::other, "b", {3});      // on the failed GPU
+    put("misc", PriorityClass::other, "b", {3});  // on the failed GPU
     return spec;
 }
 
@@ -53,8 +61,9 @@ TEST_CASE("allocation ratio by hand") {
 
 TEST_CASE("occupancy by hand") {
     auto spec = small();
-    CHECK(occupancy(Cluster::build(spec)) == Occupancy{1, 2, 0});  // c is empty, a has GPU 3, b has GPUs 1 and 2
-    CHECK(occupancy(Cluster::build(spec)).nodes() == 3);           // the node without GPUs does not count
+    CHECK(occupancy(Cluster::build(spec)) ==
+          Occupancy{1, 2, 0});                            // c is empty, a has GPU 3, b has GPUs 1 and 2
+    CHECK(occupancy(Cluster::build(spec)).nodes() == 3);  // the node without GPUs does not count
     spec.tasks.push_back({.name = "agent", .daemon = true, .node = "c"});
     CHECK(occupancy(Cluster::build(spec)).empty == 1);
     spec.tasks.push_back({.name = "last", .gpu_count = 1, .gpu_share_milli = 1, .node = "a", .gpus = {3}});
@@ -75,9 +84,11 @@ TEST_CASE("fragment rate by hand") {
     auto spec = small();
     spec.nodes[2].schedulable = false;
     CHECK(fragment_rate(Cluster::build(spec), {.gpus = 2}) == FragmentRate{3750, 1750});
-    CHECK(fragment_rate(Cluster::build(spec), {.gpus = 2, .include_cordoned = true}) == FragmentRate{5750, 1750});
+    CHECK(fragment_rate(Cluster::build(spec), {.gpus = 2, .include_cordoned = true}) ==
+          FragmentRate{5750, 1750});
     REQUIRE_THROWS_MESSAGE(fragment_rate(cluster, {.gpus = 0}), InvalidInput, "gpus is 0; expected 1 to 16");
-    REQUIRE_THROWS_MESSAGE(fragment_rate(cluster, {.gpus = 17}), InvalidInput, "gpus is 17; expected 1 to 16");
+    REQUIRE_THROWS_MESSAGE(fragment_rate(cluster, {.gpus = 17}), InvalidInput,
+                           "gpus is 17; expected 1 to 16");
 }
 
 TEST_CASE("entropy by hand") {
@@ -153,7 +164,8 @@ TEST_CASE("counts agree with descriptions of random clusters") {
         REQUIRE(ratio.lp_milli == by_class[PriorityClass::lp]);
         REQUIRE(ratio.other_milli == by_class[PriorityClass::other]);
         const auto all = job_entropies(cluster);
-        for (std::size_t j = 0; j < all.size(); ++j) REQUIRE(all[j] == job_entropy(cluster, make_id<JobId>(j)));
+        for (std::size_t j = 0; j < all.size(); ++j)
+            REQUIRE(all[j] == job_entropy(cluster, make_id<JobId>(j)));
     }
 }
 

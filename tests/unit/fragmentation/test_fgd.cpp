@@ -16,7 +16,8 @@ namespace {
 static_assert(NodeMetric<Fgd>);
 
 // FGD as its definition reads, shape by shape, in the evaluator's unit.
-FgdClasses<std::int64_t> naive_classes(const Workload& workload, const std::string& model, const FreeNode& free) {
+FgdClasses<std::int64_t> naive_classes(const Workload& workload, const std::string& model,
+                                       const FreeNode& free) {
     FgdClasses<std::int64_t> out;
     const std::int64_t idle = free.idle_milli();
     for (const auto& m : workload.shapes) {
@@ -25,15 +26,18 @@ FgdClasses<std::int64_t> naive_classes(const Workload& workload, const std::stri
             (cpu ? out.cpu_only_satisfied : out.cpu_only_lack_cpu) += m.weight * idle;
             continue;
         }
-        if (!m.gpu_models.empty() && std::find(m.gpu_models.begin(), m.gpu_models.end(), model) == m.gpu_models.end()) {
+        if (!m.gpu_models.empty() &&
+            std::find(m.gpu_models.begin(), m.gpu_models.end(), model) == m.gpu_models.end()) {
             out.no_access += m.weight * idle;
             continue;
         }
         int enough = 0;
         std::int64_t residue = 0;
         for (const int milli : free.gpu_milli) {
-            if (milli >= m.gpu_share_milli) ++enough;
-            else residue += milli;
+            if (milli >= m.gpu_share_milli)
+                ++enough;
+            else
+                residue += milli;
         }
         const bool gpu = enough >= m.gpu_count;
         if (gpu && cpu) {
@@ -54,8 +58,10 @@ std::int64_t fragmentation_of(const FgdClasses<std::int64_t>& c) {
 ClusterSpec hand_made() {
     ClusterSpec spec;
     spec.nodes.push_back({.name = "n", .gpu_model = "A", .gpu_count = 4, .cpu_milli = 10000});
-    spec.tasks.push_back({.name = "a", .cpu_milli = 1000, .gpu_count = 1, .gpu_share_milli = 600, .node = "n", .gpus = {0}});
-    spec.tasks.push_back({.name = "b", .cpu_milli = 1000, .gpu_count = 1, .gpu_share_milli = 300, .node = "n", .gpus = {1}});
+    spec.tasks.push_back(
+        {.name = "a", .cpu_milli = 1000, .gpu_count = 1, .gpu_share_milli = 600, .node = "n", .gpus = {0}});
+    spec.tasks.push_back(
+        {.name = "b", .cpu_milli = 1000, .gpu_count = 1, .gpu_share_milli = 300, .node = "n", .gpus = {1}});
     spec.tasks.push_back({.name = "half", .cpu_milli = 2000, .gpu_count = 1, .gpu_share_milli = 500});
     spec.tasks.push_back({.name = "two", .cpu_milli = 7500, .gpu_count = 2});
     return spec;
@@ -67,27 +73,28 @@ TEST_CASE("expected fragmentation by hand") {
     const auto cluster = Cluster::build(hand_made());
     // idle = .4 + .7 + 1 + 1 = 3.1, 8 cores
     const auto one = [&](WorkloadShape shape) { return fgd(cluster, {{shape}}); };
-    CHECK(one({1000, 1, 500, {}}) == Catch::Approx(0.4));          // only GPU 0 is too small
-    CHECK(one({1000, 1, 400, {}}) == Catch::Approx(0.0));          // .4 is just enough
+    CHECK(one({1000, 1, 500, {}}) == Catch::Approx(0.4));  // only GPU 0 is too small
+    CHECK(one({1000, 1, 400, {}}) == Catch::Approx(0.0));  // .4 is just enough
     CHECK(one({1000, 1, 1000, {}}) == Catch::Approx(1.1));
     CHECK(one({8000, 2, 1000, {}}) == Catch::Approx(1.1));
-    CHECK(one({8001, 2, 1000, {}}) == Catch::Approx(3.1));         // CPU is short
-    CHECK(one({1000, 3, 1000, {}}) == Catch::Approx(3.1));         // GPUs are short
-    CHECK(one({1000, 1, 500, {"B"}}) == Catch::Approx(3.1));       // another model
+    CHECK(one({8001, 2, 1000, {}}) == Catch::Approx(3.1));    // CPU is short
+    CHECK(one({1000, 3, 1000, {}}) == Catch::Approx(3.1));    // GPUs are short
+    CHECK(one({1000, 1, 500, {"B"}}) == Catch::Approx(3.1));  // another model
     CHECK(one({1000, 1, 500, {"B", "A"}}) == Catch::Approx(0.4));
-    CHECK(one({1000, 0, 1000, {}}) == Catch::Approx(3.1));         // asks for no GPU
-    CHECK(fgd(cluster, {{{1000, 1, 500, {}, 3}, {9000, 0, 1000, {}, 1}}}) == Catch::Approx((3 * 0.4 + 3.1) / 4));
+    CHECK(one({1000, 0, 1000, {}}) == Catch::Approx(3.1));  // asks for no GPU
+    CHECK(fgd(cluster, {{{1000, 1, 500, {}, 3}, {9000, 0, 1000, {}, 1}}}) ==
+          Catch::Approx((3 * 0.4 + 3.1) / 4));
 }
 
 TEST_CASE("the seven classes by hand") {
     const auto cluster = Cluster::build(hand_made());
-    const Workload workload{{{1000, 1, 500, {}, 1},     // runs; .4 too small
-                             {8001, 2, 1000, {}, 2},    // lacks CPU
-                             {1000, 3, 1000, {}, 3},    // lacks GPU
-                             {9000, 4, 1000, {}, 4},    // lacks both
-                             {1000, 1, 1000, {"B"}, 5}, // no access
-                             {8000, 0, 1000, {}, 6},    // CPU only, satisfied
-                             {8001, 0, 1000, {}, 7}}};  // CPU only, lacks CPU
+    const Workload workload{{{1000, 1, 500, {}, 1},      // runs; .4 too small
+                             {8001, 2, 1000, {}, 2},     // lacks CPU
+                             {1000, 3, 1000, {}, 3},     // lacks GPU
+                             {9000, 4, 1000, {}, 4},     // lacks both
+                             {1000, 1, 1000, {"B"}, 5},  // no access
+                             {8000, 0, 1000, {}, 6},     // CPU only, satisfied
+                             {8001, 0, 1000, {}, 7}}};   // CPU only, lacks CPU
     const auto c = fgd_breakdown(cluster, workload);
     CHECK(c.satisfied == Catch::Approx(2.7 * 1 / 28));
     CHECK(c.lack_gpu == Catch::Approx((0.4 * 1 + 3.1 * 3) / 28));
@@ -119,11 +126,19 @@ TEST_CASE("the gradient by hand") {
 
 TEST_CASE("failed GPUs, cordoned nodes and Standby claims are not idle") {
     ClusterSpec spec;
-    spec.nodes.push_back({.name = "n", .gpu_model = "A", .gpu_count = 4, .cpu_milli = 8000, .failed_gpus = {3}});
-    spec.nodes.push_back({.name = "cordoned", .gpu_model = "A", .gpu_count = 2, .cpu_milli = 8000, .schedulable = false});
-    spec.tasks.push_back({.name = "lent", .cpu_milli = 4000, .gpu_count = 1, .priority_class = PriorityClass::hp,
-                          .standby = true, .node = "n", .gpus = {0}});
-    spec.tasks.push_back({.name = "spot", .cpu_milli = 4000, .gpu_count = 1, .priority_class = PriorityClass::lp});
+    spec.nodes.push_back(
+        {.name = "n", .gpu_model = "A", .gpu_count = 4, .cpu_milli = 8000, .failed_gpus = {3}});
+    spec.nodes.push_back(
+        {.name = "cordoned", .gpu_model = "A", .gpu_count = 2, .cpu_milli = 8000, .schedulable = false});
+    spec.tasks.push_back({.name = "lent",
+                          .cpu_milli = 4000,
+                          .gpu_count = 1,
+                          .priority_class = PriorityClass::hp,
+                          .standby = true,
+                          .node = "n",
+                          .gpus = {0}});
+    spec.tasks.push_back(
+        {.name = "spot", .cpu_milli = 4000, .gpu_count = 1, .priority_class = PriorityClass::lp});
     auto cluster = Cluster::build(spec);
     const Workload nothing_fits{{{1000, 16, 1000, {}}}};
     CHECK(fgd(cluster, nothing_fits) == Catch::Approx(2.0));

@@ -17,7 +17,10 @@ static_assert(NodeMetric<LargestJobMetric>);
 
 NodeSpec node(std::string name, std::string model, std::int64_t gpus, std::int64_t cores,
               std::vector<std::string> network) {
-    return {.name = std::move(name), .gpu_model = std::move(model), .gpu_count = gpus, .cpu_milli = 1000 * cores,
+    return {.name = std::move(name),
+            .gpu_model = std::move(model),
+            .gpu_count = gpus,
+            .cpu_milli = 1000 * cores,
             .network = std::move(network)};
 }
 
@@ -32,17 +35,22 @@ TEST_CASE("the largest job by hand") {
     spec.nodes.push_back(node("e", "C", 1, 8, {}));
     const auto cluster = Cluster::build(spec);
     using Rows = std::vector<LargestJobRow>;
-    CHECK(largest_job(cluster) == Rows{{"A", 14, 8, "c", "s0"}, {"B", 4, 4, "c", "s1"}, {"C", 0, 0, "", ""}, {"*", 18, 10, "c", "s1"}});
+    CHECK(
+        largest_job(cluster) ==
+        Rows{{"A", 14, 8, "c", "s0"}, {"B", 4, 4, "c", "s1"}, {"C", 0, 0, "", ""}, {"*", 18, 10, "c", "s1"}});
     CHECK(largest_job(cluster, {.gpus_per_pod = 8})[0] == LargestJobRow{"A", 8, 8, "c", "s0"});
-    CHECK(largest_job(cluster, {.gpus_per_pod = 8, .cores_per_gpu = 9})[0] == LargestJobRow{"A", 16, 8, "c", "s0"});
+    CHECK(largest_job(cluster, {.gpus_per_pod = 8, .cores_per_gpu = 9})[0] ==
+          LargestJobRow{"A", 16, 8, "c", "s0"});
     CHECK(largest_job(cluster, {.cores_per_gpu = 0})[2] == LargestJobRow{"C", 1, 1, "e", "e"});
     CHECK(largest_job(cluster, {.level = 0})[3] == LargestJobRow{"*", 18, 18, "c", "c"});
 }
 
-TEST_CASE("the largest job agrees with placing pods one by one on random clusters, also when kept up to date") {
+TEST_CASE(
+    "the largest job agrees with placing pods one by one on random clusters, also when kept up to date") {
     for (std::uint64_t seed = 0; seed < 30; ++seed) {
         auto cluster = Cluster::build(random_snapshot(seed));
-        const LargestJobOptions options{.gpus_per_pod = 1 + static_cast<int>(seed % 3), .cores_per_gpu = static_cast<int>(seed % 4)};
+        const LargestJobOptions options{.gpus_per_pod = 1 + static_cast<int>(seed % 3),
+                                        .cores_per_gpu = static_cast<int>(seed % 4)};
         Running running(LargestJobMetric(cluster.inventory(), options), cluster);
         Rng rng(seed);
         for (int step = 0; step < 40; ++step)
@@ -53,7 +61,9 @@ TEST_CASE("the largest job agrees with placing pods one by one on random cluster
         // Reservations are not part of a description: compare where there are none.
         bool reserved = false;
         const auto rebuilt = Cluster::build(spec);
-        for (const auto n : cluster.nodes()) reserved |= cluster.cpu_free(n) != rebuilt.cpu_free(n) || cluster.idle_gpus(n) != rebuilt.idle_gpus(n);
+        for (const auto n : cluster.nodes())
+            reserved |=
+                cluster.cpu_free(n) != rebuilt.cpu_free(n) || cluster.idle_gpus(n) != rebuilt.idle_gpus(n);
         const auto whole = largest_job(cluster, options);
         REQUIRE(running.result() == whole);
         if (reserved) continue;
@@ -67,7 +77,8 @@ TEST_CASE("the largest job agrees with placing pods one by one on random cluster
             if (!n.schedulable) continue;
             auto gpus = std::count(free[i].gpu_milli.begin(), free[i].gpu_milli.end(), 1000);
             auto cpu = free[i].cpu_milli;
-            for (const std::int64_t g = options.gpus_per_pod; gpus >= g && cpu >= g * 1000 * options.cores_per_gpu;
+            for (const std::int64_t g = options.gpus_per_pod;
+                 gpus >= g && cpu >= g * 1000 * options.cores_per_gpu;
                  gpus -= g, cpu -= g * 1000 * options.cores_per_gpu)
                 for (const auto& model : {n.gpu_model, std::string("*")}) {
                     across[model][n.network.empty() ? n.name : n.network[0]] += g;
@@ -90,7 +101,10 @@ TEST_CASE("the largest job agrees with placing pods one by one on random cluster
 
 TEST_CASE("the largest job refuses options out of range") {
     const auto cluster = Cluster::build(random_snapshot(1));
-    REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.gpus_per_pod = 17}), InvalidInput, "gpus_per_pod is 17; expected 1 to 16");
-    REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.cores_per_gpu = -1}), InvalidInput, "cores_per_gpu is -1; expected 0 to 1000000");
-    REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.level = 9}), InvalidInput, "level is 9; expected -1 (node) to 2");
+    REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.gpus_per_pod = 17}), InvalidInput,
+                           "gpus_per_pod is 17; expected 1 to 16");
+    REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.cores_per_gpu = -1}), InvalidInput,
+                           "cores_per_gpu is -1; expected 0 to 1000000");
+    REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.level = 9}), InvalidInput,
+                           "level is 9; expected -1 (node) to 2");
 }

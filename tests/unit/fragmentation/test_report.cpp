@@ -22,8 +22,11 @@ Cluster node_with(std::int64_t idle, std::int64_t cpu) {
     spec.tasks.push_back({.name = "cpu", .cpu_milli = 64000 - cpu, .node = "n"});
     std::int64_t used = 8000 - idle;
     for (int g = 0; used > 0; ++g, used -= 1000)
-        spec.tasks.push_back({.name = "g" + std::to_string(g), .gpu_count = 1,
-                              .gpu_share_milli = std::min<std::int64_t>(used, 1000), .node = "n", .gpus = {g}});
+        spec.tasks.push_back({.name = "g" + std::to_string(g),
+                              .gpu_count = 1,
+                              .gpu_share_milli = std::min<std::int64_t>(used, 1000),
+                              .node = "n",
+                              .gpus = {g}});
     return Cluster::build(spec);
 }
 
@@ -83,7 +86,8 @@ TEST_CASE("idle parts of several GPUs add up to whole ones, as the definition su
     ClusterSpec spec;
     spec.nodes.push_back({.name = "n", .gpu_model = "A", .gpu_count = 2, .cpu_milli = 8000});
     for (int g : {0, 1})
-        spec.tasks.push_back({.name = std::to_string(g), .gpu_count = 1, .gpu_share_milli = 500, .node = "n", .gpus = {g}});
+        spec.tasks.push_back(
+            {.name = std::to_string(g), .gpu_count = 1, .gpu_share_milli = 500, .node = "n", .gpus = {g}});
     const std::vector<Shape> shapes{{1, 8000}, {2, 8000}};
     const auto rows = report(Cluster::build(spec), shapes);
     CHECK(rows.at(0) == ReportRow{"", {1, 8000}, 0, 0, 0, 1000});
@@ -105,21 +109,34 @@ TEST_CASE("counts in GPUs and percentages of what is idle") {
 TEST_CASE("the paper's shapes are the default, in its order") {
     const auto rows = report(node_with(8000, 64000));
     REQUIRE(rows.size() == 8);
-    const std::vector<std::pair<int, int>> expected{{1, 8}, {1, 12}, {4, 32}, {4, 48}, {4, 64}, {8, 64}, {8, 96}, {8, 128}};
-    for (std::size_t i = 0; i < 8; ++i) CHECK(rows[i].shape == Shape{expected[i].first, 1000 * expected[i].second});
+    const std::vector<std::pair<int, int>> expected{{1, 8},  {1, 12}, {4, 32}, {4, 48},
+                                                    {4, 64}, {8, 64}, {8, 96}, {8, 128}};
+    for (std::size_t i = 0; i < 8; ++i)
+        CHECK(rows[i].shape == Shape{expected[i].first, 1000 * expected[i].second});
     CHECK(rows[5].insufficient_cpu_milli == 0);
     CHECK(rows[6].insufficient_cpu_milli == 8000);
 }
 
 TEST_CASE("what is not idle: failed GPUs, Standby claims, cordoned and CPU-only nodes; daemons use CPU") {
     ClusterSpec spec;
-    spec.nodes.push_back({.name = "n", .gpu_model = "A", .gpu_count = 4, .cpu_milli = 16000, .failed_gpus = {3}});
-    spec.nodes.push_back({.name = "cordoned", .gpu_model = "A", .gpu_count = 2, .cpu_milli = 16000, .schedulable = false});
+    spec.nodes.push_back(
+        {.name = "n", .gpu_model = "A", .gpu_count = 4, .cpu_milli = 16000, .failed_gpus = {3}});
+    spec.nodes.push_back(
+        {.name = "cordoned", .gpu_model = "A", .gpu_count = 2, .cpu_milli = 16000, .schedulable = false});
     spec.nodes.push_back({.name = "cpu", .cpu_milli = 64000});
-    spec.tasks.push_back({.name = "lent", .cpu_milli = 4000, .gpu_count = 1, .priority_class = PriorityClass::hp,
-                          .standby = true, .node = "n", .gpus = {0}});
-    spec.tasks.push_back({.name = "spot", .cpu_milli = 4000, .gpu_count = 1, .priority_class = PriorityClass::lp,
-                          .node = "n", .gpus = {0}});
+    spec.tasks.push_back({.name = "lent",
+                          .cpu_milli = 4000,
+                          .gpu_count = 1,
+                          .priority_class = PriorityClass::hp,
+                          .standby = true,
+                          .node = "n",
+                          .gpus = {0}});
+    spec.tasks.push_back({.name = "spot",
+                          .cpu_milli = 4000,
+                          .gpu_count = 1,
+                          .priority_class = PriorityClass::lp,
+                          .node = "n",
+                          .gpus = {0}});
     spec.tasks.push_back({.name = "agent", .cpu_milli = 1000, .daemon = true, .node = "n"});
     const auto cluster = Cluster::build(spec);
     const std::vector<Shape> shapes{{2, 11000}, {2, 11001}, {3, 0}};
@@ -132,12 +149,16 @@ TEST_CASE("what is not idle: failed GPUs, Standby claims, cordoned and CPU-only 
 
 TEST_CASE("groups and the filter on node size") {
     ClusterSpec spec;
-    spec.nodes.push_back({.name = "a", .gpu_model = "B", .gpu_count = 16, .cpu_milli = 1, .network = {"east", "s0"}});
-    spec.nodes.push_back({.name = "b", .gpu_model = "A", .gpu_count = 8, .cpu_milli = 1, .network = {"west"}});
+    spec.nodes.push_back(
+        {.name = "a", .gpu_model = "B", .gpu_count = 16, .cpu_milli = 1, .network = {"east", "s0"}});
+    spec.nodes.push_back(
+        {.name = "b", .gpu_model = "A", .gpu_count = 8, .cpu_milli = 1, .network = {"west"}});
     spec.nodes.push_back({.name = "c", .gpu_count = 4, .cpu_milli = 1});
-    spec.nodes.push_back({.name = "d", .gpu_model = "A", .gpu_count = 2, .cpu_milli = 1, .network = {"east", "s1"}});
+    spec.nodes.push_back(
+        {.name = "d", .gpu_model = "A", .gpu_count = 2, .cpu_milli = 1, .network = {"east", "s1"}});
     spec.nodes.push_back({.name = "e", .gpu_model = "C", .cpu_milli = 1, .network = {"north"}});
-    spec.nodes.push_back({.name = "f", .gpu_model = "D", .gpu_count = 1, .cpu_milli = 1, .schedulable = false});
+    spec.nodes.push_back(
+        {.name = "f", .gpu_model = "D", .gpu_count = 1, .cpu_milli = 1, .schedulable = false});
     const auto cluster = Cluster::build(spec);
     const std::vector<Shape> shapes{{1, 0}, {2, 0}};
     const auto idle = [&](const ReportOptions& options) {
@@ -191,8 +212,9 @@ TEST_CASE("reports agree with the table of causes on random clusters") {
                                    : node.network.empty()     ? node.name
                                                               : node.network[0];
                 for (std::size_t s = 0; s < shapes.size(); ++s) {
-                    const auto c = causes(free[i].idle_milli() / 1000.0, static_cast<double>(free[i].cpu_milli) / 1000.0,
-                                          shapes[s].gpus, static_cast<double>(shapes[s].cpu_milli) / 1000.0);
+                    const auto c =
+                        causes(free[i].idle_milli() / 1000.0, static_cast<double>(free[i].cpu_milli) / 1000.0,
+                               shapes[s].gpus, static_cast<double>(shapes[s].cpu_milli) / 1000.0);
                     auto& sum = expected[{group, s}];
                     sum.fractional += c.fractional;
                     sum.stranded += c.stranded;

@@ -19,7 +19,10 @@ static_assert(NodeMetric<SlotMetric>);
 
 NodeSpec node(std::string name, std::string model, std::int64_t gpus, std::int64_t cores,
               std::vector<std::string> network) {
-    return {.name = std::move(name), .gpu_model = std::move(model), .gpu_count = gpus, .cpu_milli = 1000 * cores,
+    return {.name = std::move(name),
+            .gpu_model = std::move(model),
+            .gpu_count = gpus,
+            .cpu_milli = 1000 * cores,
             .network = std::move(network)};
 }
 
@@ -29,7 +32,8 @@ double naive_slots(const NodeSpec& n, const FreeNode& free, const SlotOptions& o
     const double by_cpu = o.cores_per_gpu == 0 ? 1e9 : std::floor(cpus / o.cores_per_gpu);
     if (!o.gpus_per_pod) {
         const double requested = static_cast<double>(n.gpu_count) - free.idle_milli() / 1000.0;
-        return std::min(std::max(static_cast<double>(n.gpu_count) - std::floor(requested + 1e-9), 0.0), std::max(by_cpu, 0.0));
+        return std::min(std::max(static_cast<double>(n.gpu_count) - std::floor(requested + 1e-9), 0.0),
+                        std::max(by_cpu, 0.0));
     }
     int pods = 0;  // place one pod after the other
     int whole = static_cast<int>(std::count(free.gpu_milli.begin(), free.gpu_milli.end(), 1000));
@@ -54,14 +58,20 @@ TEST_CASE("slots and jobs by hand") {
     spec.nodes.push_back(node("f", "A", 8, 96, {}));           // 8 slots nowhere
     spec.nodes.push_back(node("g", "", 0, 96, {"c", "s1"}));
     for (int g = 0; g < 6; ++g)
-        spec.tasks.push_back({.name = std::to_string(g), .gpu_count = 1, .gpu_share_milli = g == 5 ? 500 : 1000,
-                              .node = "c", .gpus = {g}});
+        spec.tasks.push_back({.name = std::to_string(g),
+                              .gpu_count = 1,
+                              .gpu_share_milli = g == 5 ? 500 : 1000,
+                              .node = "c",
+                              .gpus = {g}});
     const auto cluster = Cluster::build(spec);
     using Rows = std::vector<SlotRow>;
     // A: cluster c has 18, d has 8, f has 8. Switches: s0 15, s1 3, s2 8, f 8. Together s1 has 7 and c 22.
-    CHECK(switch_slots(cluster, {.gpus = 8}) == Rows{{"A", 2 + 1 + 1, 1 + 0 + 1 + 1}, {"B", 0, 0}, {"*", 2 + 1 + 1, 1 + 0 + 1 + 1}});
-    CHECK(switch_slots(cluster, {.gpus = 7}) == Rows{{"A", 2 + 1 + 1, 2 + 0 + 1 + 1}, {"B", 0, 0}, {"*", 3 + 1 + 1, 2 + 1 + 1 + 1}});
-    CHECK(switch_slots(cluster, {.gpus = 4}) == Rows{{"A", 4 + 2 + 2, 3 + 0 + 2 + 2}, {"B", 1, 1}, {"*", 5 + 2 + 2, 3 + 1 + 2 + 2}});
+    CHECK(switch_slots(cluster, {.gpus = 8}) ==
+          Rows{{"A", 2 + 1 + 1, 1 + 0 + 1 + 1}, {"B", 0, 0}, {"*", 2 + 1 + 1, 1 + 0 + 1 + 1}});
+    CHECK(switch_slots(cluster, {.gpus = 7}) ==
+          Rows{{"A", 2 + 1 + 1, 2 + 0 + 1 + 1}, {"B", 0, 0}, {"*", 3 + 1 + 1, 2 + 1 + 1 + 1}});
+    CHECK(switch_slots(cluster, {.gpus = 4}) ==
+          Rows{{"A", 4 + 2 + 2, 3 + 0 + 2 + 2}, {"B", 1, 1}, {"*", 5 + 2 + 2, 3 + 1 + 2 + 2}});
     // At the top level nothing is lost; without CPU node b counts fully.
     for (const auto& row : switch_slots(cluster, {.gpus = 8, .level = 0})) CHECK(row.loss() == 0);
     CHECK(switch_slots(cluster, {.gpus = 16, .cores_per_gpu = 0})[0] == SlotRow{"A", 1, 1});
@@ -81,11 +91,11 @@ TEST_CASE("the exact count needs entirely idle GPUs and whole pods on a node") {
     const auto jobs = [&](int gpus, int cores, std::optional<int> pod) {
         return switch_slots(cluster, {.gpus = gpus, .cores_per_gpu = cores, .gpus_per_pod = pod})[0].within;
     };
-    CHECK(jobs(1, 8, {}) == 7);   // the estimate: 8 - floor(1.5) = 7 by GPUs, 7 by CPU
+    CHECK(jobs(1, 8, {}) == 7);  // the estimate: 8 - floor(1.5) = 7 by GPUs, 7 by CPU
     CHECK(jobs(1, 8, 1) == 6);
     CHECK(jobs(2, 8, 2) == 3);
-    CHECK(jobs(4, 8, 4) == 1);    // the other two idle GPUs make no pod of 4
-    CHECK(jobs(2, 14, 2) == 2);   // CPU for 4 GPUs
+    CHECK(jobs(4, 8, 4) == 1);   // the other two idle GPUs make no pod of 4
+    CHECK(jobs(2, 14, 2) == 2);  // CPU for 4 GPUs
     CHECK(jobs(4, 14, 4) == 1);
     CHECK(jobs(4, 15, 4) == 0);
     CHECK(jobs(8, 1, 8) == 0);
@@ -98,8 +108,12 @@ TEST_CASE("Standby claims, failed GPUs and cordoned nodes offer no slots") {
     spec.nodes.back().failed_gpus = {3};
     spec.nodes.push_back(node("b", "A", 4, 48, {"c", "s"}));
     spec.nodes.back().schedulable = false;
-    spec.tasks.push_back({.name = "lent", .gpu_count = 1, .priority_class = PriorityClass::hp, .standby = true,
-                          .node = "a", .gpus = {0}});
+    spec.tasks.push_back({.name = "lent",
+                          .gpu_count = 1,
+                          .priority_class = PriorityClass::hp,
+                          .standby = true,
+                          .node = "a",
+                          .gpus = {0}});
     const auto cluster = Cluster::build(spec);
     CHECK(switch_slots(cluster, {.gpus = 1})[0].within == 2);
     CHECK(switch_slots(cluster, {.gpus = 1, .gpus_per_pod = 1})[0].within == 2);
@@ -126,7 +140,8 @@ TEST_CASE("switch slots agree with their definition on random clusters") {
             if (!n.schedulable && !options.include_cordoned) continue;
             const auto depth = static_cast<std::size_t>(*options.level);
             const auto top = n.network.empty() ? "node " + n.name : n.network[0];
-            const auto leaf = *options.level == node_level || n.network.size() <= depth ? "node " + n.name : n.network[depth];
+            const auto leaf = *options.level == node_level || n.network.size() <= depth ? "node " + n.name
+                                                                                        : n.network[depth];
             for (const auto& model : {n.gpu_model, std::string("*")}) {
                 across[model][top] += naive_slots(n, free[i], options);
                 within[model][leaf] += naive_slots(n, free[i], options);
@@ -138,8 +153,10 @@ TEST_CASE("switch slots agree with their definition on random clusters") {
         for (const auto& row : rows) {
             REQUIRE(models.count(row.gpu_model) == 1);
             std::int64_t a = 0, w = 0;
-            for (const auto& [domain, slots] : across[row.gpu_model]) a += static_cast<std::int64_t>(slots) / options.gpus;
-            for (const auto& [domain, slots] : within[row.gpu_model]) w += static_cast<std::int64_t>(slots) / options.gpus;
+            for (const auto& [domain, slots] : across[row.gpu_model])
+                a += static_cast<std::int64_t>(slots) / options.gpus;
+            for (const auto& [domain, slots] : within[row.gpu_model])
+                w += static_cast<std::int64_t>(slots) / options.gpus;
             REQUIRE(row.across == a);
             REQUIRE(row.within == w);
             REQUIRE(row.loss() >= 0);

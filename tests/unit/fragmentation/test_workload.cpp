@@ -8,7 +8,8 @@ using namespace gpusched::fragmentation;
 
 namespace {
 
-TaskSpec task(std::int64_t cpu, std::int64_t gpus, std::int64_t share = 1000, std::vector<std::string> models = {}) {
+TaskSpec task(std::int64_t cpu, std::int64_t gpus, std::int64_t share = 1000,
+              std::vector<std::string> models = {}) {
     return {.name = "t", .cpu_milli = cpu, .gpu_count = gpus, .gpu_share_milli = share, .gpu_models = models};
 }
 
@@ -22,7 +23,8 @@ std::vector<TaskSpec> repeat(std::initializer_list<std::pair<int, TaskSpec>> par
 
 TEST_CASE("typical shapes come by falling frequency until enough tasks are covered") {
     // 20 tasks; 10 + 6 + 3 = 19 are exactly 95 %.
-    const auto tasks = repeat({{3, task(1000, 8)}, {10, task(4000, 1)}, {1, task(1, 1)}, {6, task(4000, 1, 500)}});
+    const auto tasks =
+        repeat({{3, task(1000, 8)}, {10, task(4000, 1)}, {1, task(1, 1)}, {6, task(4000, 1, 500)}});
     const auto workload = typical_workload(tasks);
     const Workload expected{{{4000, 1, 1000, {}, 10}, {4000, 1, 500, {}, 6}, {1000, 8, 1000, {}, 3}}};
     CHECK(workload == expected);
@@ -49,7 +51,8 @@ TEST_CASE("accepted models make shapes differ, their order does not") {
 TEST_CASE("the order of the list does not matter, among equally frequent shapes either") {
     const auto tasks = repeat({{1, task(3, 1)}, {1, task(1, 2)}, {1, task(1, 1)}, {1, task(1, 1, 10)}});
     const std::vector<TaskSpec> reversed(tasks.rbegin(), tasks.rend());
-    const Workload expected{{{1, 1, 10, {}, 1}, {1, 1, 1000, {}, 1}, {1, 2, 1000, {}, 1}, {3, 1, 1000, {}, 1}}};
+    const Workload expected{
+        {{1, 1, 10, {}, 1}, {1, 1, 1000, {}, 1}, {1, 2, 1000, {}, 1}, {3, 1, 1000, {}, 1}}};
     CHECK(typical_workload(tasks) == expected);
     CHECK(typical_workload(reversed) == expected);
     Trace trace;

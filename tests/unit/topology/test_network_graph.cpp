@@ -59,8 +59,12 @@ class Archetype {
         return {Iterator(list.data(), list.data() + list.size())};
     }
     // Vertices from 100 on are nodes.
-    [[nodiscard]] NodeId node(const Vertex& v) const { return v.i_ < 100 ? none<NodeId> : make_id<NodeId>(static_cast<std::size_t>(v.i_) - 100); }
-    [[nodiscard]] std::string name(const Vertex& v) const { return v.i_ == 99 ? "" : "d" + std::to_string(v.i_ % 50); }
+    [[nodiscard]] NodeId node(const Vertex& v) const {
+        return v.i_ < 100 ? none<NodeId> : make_id<NodeId>(static_cast<std::size_t>(v.i_) - 100);
+    }
+    [[nodiscard]] std::string name(const Vertex& v) const {
+        return v.i_ == 99 ? "" : "d" + std::to_string(v.i_ % 50);
+    }
 
   private:
     std::map<int, std::vector<int>> below_;
@@ -101,8 +105,10 @@ TEST_CASE("any graph that models the concept becomes a tree") {
 
 TEST_CASE("a tree made from a tree is the same tree") {
     ClusterSpec spec;
-    const std::vector<std::vector<std::string>> paths{{"b", "x"}, {"a"}, {}, {"b", "y", "z"}, {"b", "x"}, {"a", "w"}};
-    for (std::size_t i = 0; i < paths.size(); ++i) spec.nodes.push_back({.name = std::to_string(i), .network = paths[i]});
+    const std::vector<std::vector<std::string>> paths{{"b", "x"},      {"a"},      {},
+                                                      {"b", "y", "z"}, {"b", "x"}, {"a", "w"}};
+    for (std::size_t i = 0; i < paths.size(); ++i)
+        spec.nodes.push_back({.name = std::to_string(i), .network = paths[i]});
     const auto cluster = Cluster::build(spec);
     const NetworkTree tree(cluster.inventory());
     const auto again = NetworkTree::from_graph(tree, 6);
@@ -110,7 +116,8 @@ TEST_CASE("a tree made from a tree is the same tree") {
     CHECK(order(again) == order(tree));
     for (const auto a : cluster.nodes())
         for (const auto b : cluster.nodes()) {
-            CHECK(again.distance(again.vertex(a), again.vertex(b)) == tree.distance(tree.vertex(a), tree.vertex(b)));
+            CHECK(again.distance(again.vertex(a), again.vertex(b)) ==
+                  tree.distance(tree.vertex(a), tree.vertex(b)));
             CHECK(again.name(again.common_ancestor(again.vertex(a), again.vertex(b))) ==
                   tree.name(tree.common_ancestor(tree.vertex(a), tree.vertex(b))));
         }
@@ -148,7 +155,11 @@ TEST_CASE("a Boost.Graph of the caller's own becomes a tree") {
     add_edge(top, right, mine);
     for (int i = 0; i < 4; ++i) add_edge(i < 3 ? left : right, add_vertex({"", i}, mine), mine);
     const BoostNetwork network(
-        mine, top, [&](auto v) { return mine[v].machine < 0 ? none<NodeId> : make_id<NodeId>(static_cast<std::size_t>(mine[v].machine)); },
+        mine, top,
+        [&](auto v) {
+            return mine[v].machine < 0 ? none<NodeId>
+                                       : make_id<NodeId>(static_cast<std::size_t>(mine[v].machine));
+        },
         [&](auto v) { return mine[v].label; });
     static_assert(NetworkGraph<decltype(network)>);
     const auto tree = NetworkTree::from_graph(network, 4);
@@ -167,9 +178,9 @@ TEST_CASE("Boost.Graph algorithms run on the tree") {
     const BoostTree& graph = tree.boost_tree();
     REQUIRE(num_vertices(graph) == tree.vertex_count());
     std::vector<int> depth(num_vertices(graph));
-    boost::breadth_first_search(
-        graph, 0,
-        boost::visitor(boost::make_bfs_visitor(boost::record_distances(depth.data(), boost::on_tree_edge{}))));
+    boost::breadth_first_search(graph, 0,
+                                boost::visitor(boost::make_bfs_visitor(
+                                    boost::record_distances(depth.data(), boost::on_tree_edge{}))));
     for (std::uint32_t i = 0; i < tree.vertex_count(); ++i) {
         const NetworkTree::Vertex v{i};
         CHECK(depth[i] == tree.depth(v));

@@ -92,7 +92,9 @@ TEST_CASE("common ancestors and distances, by hand") {
     const auto meet = [&](std::size_t a, std::size_t b) {
         return tree.name(tree.common_ancestor(tree.vertex(n(a)), tree.vertex(n(b))));
     };
-    const auto hops = [&](std::size_t a, std::size_t b) { return tree.distance(tree.vertex(n(a)), tree.vertex(n(b))); };
+    const auto hops = [&](std::size_t a, std::size_t b) {
+        return tree.distance(tree.vertex(n(a)), tree.vertex(n(b)));
+    };
     CHECK(meet(0, 2) == "s0");
     CHECK(hops(0, 2) == 2);
     CHECK(meet(0, 7) == "a0");
@@ -170,7 +172,9 @@ TEST_CASE("on random trees all answers follow from the nodes' paths") {
             REQUIRE(tree.depth(tree.vertex(n(a))) == static_cast<int>(paths[a].size()) + 1);
             for (std::size_t b = 0; b < paths.size(); ++b) {
                 std::size_t shared = 0;
-                while (shared < std::min(paths[a].size(), paths[b].size()) && paths[a][shared] == paths[b][shared]) ++shared;
+                while (shared < std::min(paths[a].size(), paths[b].size()) &&
+                       paths[a][shared] == paths[b][shared])
+                    ++shared;
                 const auto meet = tree.common_ancestor(tree.vertex(n(a)), tree.vertex(n(b)));
                 const auto hops = tree.distance(tree.vertex(n(a)), tree.vertex(n(b)));
                 if (a == b) {
@@ -188,7 +192,8 @@ TEST_CASE("on random trees all answers follow from the nodes' paths") {
             for (const auto v : tree.domains(level)) {
                 std::vector<std::size_t> expected;
                 for (std::size_t i = 0; i < paths.size(); ++i)
-                    if (paths[i].size() > static_cast<std::size_t>(level) && paths[i][static_cast<std::size_t>(level)] == tree.name(v))
+                    if (paths[i].size() > static_cast<std::size_t>(level) &&
+                        paths[i][static_cast<std::size_t>(level)] == tree.name(v))
                         expected.push_back(i);
                 auto found = numbers(tree.nodes_under(v));
                 std::sort(found.begin(), found.end());

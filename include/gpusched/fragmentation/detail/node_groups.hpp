@@ -47,8 +47,8 @@ inline Level checked_level(const Inventory& inventory, std::optional<Level> leve
 
 inline void check_range(const char* field, std::int64_t value, std::int64_t low, std::int64_t high) {
     if (value < low || value > high)
-        throw InvalidInput(std::string(field) + " is " + std::to_string(value) + "; expected " + std::to_string(low) +
-                           " to " + std::to_string(high));
+        throw InvalidInput(std::string(field) + " is " + std::to_string(value) + "; expected " +
+                           std::to_string(low) + " to " + std::to_string(high));
 }
 
 }  // namespace gpusched::fragmentation::detail

@@ -25,8 +25,8 @@ class SlotSums {
     using State = std::int64_t;               // slots of the node
     using Total = std::vector<std::int64_t>;  // slots by cell
 
-    SlotSums(const Inventory& inventory, Level level, bool include_cordoned, std::optional<int> max_gpus_per_node,
-             std::optional<int> gpus_per_pod, int cores_per_gpu);
+    SlotSums(const Inventory& inventory, Level level, bool include_cordoned,
+             std::optional<int> max_gpus_per_node, std::optional<int> gpus_per_pod, int cores_per_gpu);
 
     [[nodiscard]] State state(const Cluster& cluster, NodeId node) const noexcept;
     [[nodiscard]] Total zero() const { return Total(cells_.size()); }
@@ -47,7 +47,7 @@ class SlotSums {
     std::int64_t cpu_milli_per_gpu_;
     std::vector<std::string> rows_;
     std::vector<Cell> cells_;
-    std::vector<bool> counted_;                                 // by node
+    std::vector<bool> counted_;  // by node
     std::vector<std::array<std::uint32_t, 4>> cells_of_node_;
 };
 

@@ -18,9 +18,15 @@ GPUSCHED_INLINE AllocationRatio AllocationRatioMetric::state(const Cluster& clus
         const auto i = index(task);
         const auto milli = cluster.gpu_milli(task);
         switch (tasks.priority_class[i]) {
-            case PriorityClass::hp: out.hp_milli += milli; break;
-            case PriorityClass::lp: out.lp_milli += milli; break;
-            case PriorityClass::other: out.other_milli += milli; break;
+        case PriorityClass::hp:
+            out.hp_milli += milli;
+            break;
+        case PriorityClass::lp:
+            out.lp_milli += milli;
+            break;
+        case PriorityClass::other:
+            out.other_milli += milli;
+            break;
         }
         for_each_gpu(cluster.gpus_of(task), [&](int g) {
             const auto at = static_cast<std::size_t>(g);

@@ -46,8 +46,9 @@ GPUSCHED_INLINE std::vector<double> job_entropies(const Cluster& cluster, std::o
     for (const auto task : cluster.tasks())
         if (const auto job = inv.tasks.job[index(task)]; job != none<JobId> && cluster.is_placed(task))
             all.push_back({job, inv.domain(at, cluster.node_of(task)), cluster.gpu_milli(task)});
-    std::sort(all.begin(), all.end(),
-              [](const Part& a, const Part& b) { return std::pair(a.job, a.domain) < std::pair(b.job, b.domain); });
+    std::sort(all.begin(), all.end(), [](const Part& a, const Part& b) {
+        return std::pair(a.job, a.domain) < std::pair(b.job, b.domain);
+    });
     std::vector<double> out(inv.job_names.size());
     std::vector<std::int64_t> parts;
     for (std::size_t i = 0; i < all.size();) {
@@ -56,7 +57,8 @@ GPUSCHED_INLINE std::vector<double> job_entropies(const Cluster& cluster, std::o
         while (i < all.size() && all[i].job == job) {
             const auto domain = all[i].domain;
             parts.push_back(0);
-            for (; i < all.size() && all[i].job == job && all[i].domain == domain; ++i) parts.back() += all[i].milli;
+            for (; i < all.size() && all[i].job == job && all[i].domain == domain; ++i)
+                parts.back() += all[i].milli;
         }
         out[index(job)] = entropy(parts);
     }

@@ -21,8 +21,9 @@ inline void validate(const Workload& workload) {
         const auto& shape = workload.shapes[i];
         const auto check = [&](const char* field, std::int64_t value, std::int64_t low, std::int64_t high) {
             if (value < low || value > high)
-                problems.add("workload shape " + std::to_string(i) + ": " + field + " is " + std::to_string(value) +
-                             "; expected " + std::to_string(low) + " to " + std::to_string(high));
+                problems.add("workload shape " + std::to_string(i) + ": " + field + " is " +
+                             std::to_string(value) + "; expected " + std::to_string(low) + " to " +
+                             std::to_string(high));
         };
         check("cpu_milli", shape.cpu_milli, 0, 1'000'000'000'000);
         check("gpu_count", shape.gpu_count, 0, max_gpus_per_node);
@@ -41,7 +42,8 @@ inline void validate(const Workload& workload) {
 }
 
 inline std::size_t rank_of(const std::vector<std::int64_t>& ascending, std::int64_t value) noexcept {
-    return static_cast<std::size_t>(std::upper_bound(ascending.begin(), ascending.end(), value) - ascending.begin());
+    return static_cast<std::size_t>(std::upper_bound(ascending.begin(), ascending.end(), value) -
+                                    ascending.begin());
 }
 
 inline void sort_unique(std::vector<std::int64_t>& values) {
@@ -67,13 +69,16 @@ GPUSCHED_INLINE Fgd::Fgd(const Workload& workload, const Inventory& inventory, c
     detail::sort_unique(shares);
     detail::sort_unique(cpu_only_cpu_);
     for (std::size_t milli = 0; milli < share_rank_.size(); ++milli)
-        share_rank_[milli] = static_cast<std::uint16_t>(detail::rank_of(shares, static_cast<std::int64_t>(milli)));
+        share_rank_[milli] =
+            static_cast<std::uint16_t>(detail::rank_of(shares, static_cast<std::int64_t>(milli)));
     row_size_ = first_share + shares.size() + 1;
 
     cpu_only_weights_.assign(cpu_only_cpu_.size() + 1, 0);
     for (const auto& shape : shapes)
-        if (shape.gpu_count == 0) cpu_only_weights_[detail::rank_of(cpu_only_cpu_, shape.cpu_milli)] += shape.weight;
-    for (std::size_t r = 1; r < cpu_only_weights_.size(); ++r) cpu_only_weights_[r] += cpu_only_weights_[r - 1];
+        if (shape.gpu_count == 0)
+            cpu_only_weights_[detail::rank_of(cpu_only_cpu_, shape.cpu_milli)] += shape.weight;
+    for (std::size_t r = 1; r < cpu_only_weights_.size(); ++r)
+        cpu_only_weights_[r] += cpu_only_weights_[r - 1];
 
     // Models that the same shapes accept share a view.
     std::map<std::vector<std::size_t>, std::uint32_t> known;
@@ -82,8 +87,9 @@ GPUSCHED_INLINE Fgd::Fgd(const Workload& workload, const Inventory& inventory, c
         for (std::size_t i = 0; i < shapes.size(); ++i) {
             if (shapes[i].gpu_count == 0) continue;
             const auto& models = shapes[i].gpu_models;
-            if (models.empty() || (m < inventory.gpu_models.size() &&
-                                   std::find(models.begin(), models.end(), inventory.gpu_models[m]) != models.end()))
+            if (models.empty() ||
+                (m < inventory.gpu_models.size() &&
+                 std::find(models.begin(), models.end(), inventory.gpu_models[m]) != models.end()))
                 accepted.push_back(i);
         }
         const auto [at, added] = known.try_emplace(accepted, static_cast<std::uint32_t>(views_.size()));
@@ -137,7 +143,8 @@ GPUSCHED_INLINE std::int64_t Fgd::usable(const std::int64_t* row, std::span<cons
 GPUSCHED_INLINE Fgd::NodeGpus Fgd::read_gpus(const Cluster& cluster, NodeId node) const noexcept {
     NodeGpus gpus;
     gpus.count = cluster.gpu_count(node);
-    for (int g = 0; g < gpus.count; ++g) gpus.milli[static_cast<std::size_t>(g)] = cluster.gpu_free_milli(node, g);
+    for (int g = 0; g < gpus.count; ++g)
+        gpus.milli[static_cast<std::size_t>(g)] = cluster.gpu_free_milli(node, g);
     return gpus;
 }
 
@@ -209,7 +216,7 @@ GPUSCHED_INLINE FgdChoice Fgd::best(const Cluster& cluster, TaskId task, NodeId 
         const int milli = state.milli[static_cast<std::size_t>(g)];
         const int left = std::min(milli, cluster.gpu_free_milli(node, g, borrow) - share);
         auto after = untouched - cell(row_after, milli) + cell(row_after, left);
-        if (milli == whole_gpu_milli && left < milli) after -= one_idle_less;
+        if (milli == whole_gpu_milli) after -= one_idle_less;
         const auto change = before - after - (milli - left) * total_weight_;
         if (best.gpus == 0 || change < best.delta) best = {gpu_bit(g), change};
     });
@@ -225,13 +232,12 @@ GPUSCHED_INLINE FgdClasses<std::int64_t> Fgd::classes(const Cluster& cluster, No
     const auto gpus = read_gpus(cluster, node);
     const std::span<const int> all{gpus.milli.data(), static_cast<std::size_t>(gpus.count)};
     std::int64_t idle = 0;
-    std::size_t whole = 0, fullest = 0;
+    std::size_t whole = 0, fullest = first_share;  // columns of what the node has
     for (const int milli : all) {
         idle += milli;
         whole += milli == whole_gpu_milli ? 1 : 0;
         fullest = std::max<std::size_t>(fullest, first_share + share_rank_[static_cast<std::size_t>(milli)]);
     }
-    fullest = std::max(fullest, first_share);
     const auto& seen = view(nodes.gpu_model[index(node)]);
     const auto cpu = cluster.cpu_free(node);
     const auto* const here = row(seen, cpu);
@@ -269,8 +275,9 @@ GPUSCHED_INLINE FgdBreakdown fgd_breakdown(const Cluster& cluster, const Workloa
         sum.cpu_only_satisfied += part.cpu_only_satisfied;
         sum.cpu_only_lack_cpu += part.cpu_only_lack_cpu;
     }
-    return {metric.to_gpus(sum.satisfied),          metric.to_gpus(sum.lack_gpu),  metric.to_gpus(sum.lack_cpu),
-            metric.to_gpus(sum.lack_both),          metric.to_gpus(sum.no_access), metric.to_gpus(sum.cpu_only_satisfied),
+    return {metric.to_gpus(sum.satisfied),        metric.to_gpus(sum.lack_gpu),
+            metric.to_gpus(sum.lack_cpu),         metric.to_gpus(sum.lack_both),
+            metric.to_gpus(sum.no_access),        metric.to_gpus(sum.cpu_only_satisfied),
             metric.to_gpus(sum.cpu_only_lack_cpu)};
 }
 

@@ -6,7 +6,8 @@
 
 namespace gpusched::fragmentation {
 
-GPUSCHED_INLINE FragmentRateMetric::FragmentRateMetric(const FragmentRateOptions& options) : options_(options) {
+GPUSCHED_INLINE FragmentRateMetric::FragmentRateMetric(const FragmentRateOptions& options)
+    : options_(options) {
     detail::check_range("gpus", options.gpus, 1, gpusched::max_gpus_per_node);
 }
 

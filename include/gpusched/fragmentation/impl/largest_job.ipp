@@ -5,9 +5,10 @@
 #include <gpusched/fragmentation/running.hpp>
 
 namespace gpusched::fragmentation {
-GPUSCHED_INLINE LargestJobMetric::LargestJobMetric(const Inventory& inventory, const LargestJobOptions& options)
-    : sums_(inventory, detail::checked_level(inventory, options.level), options.include_cordoned, std::nullopt,
-            options.gpus_per_pod, options.cores_per_gpu),
+GPUSCHED_INLINE LargestJobMetric::LargestJobMetric(const Inventory& inventory,
+                                                   const LargestJobOptions& options)
+    : sums_(inventory, detail::checked_level(inventory, options.level), options.include_cordoned,
+            std::nullopt, options.gpus_per_pod, options.cores_per_gpu),
       inventory_(&inventory) {}
 
 GPUSCHED_INLINE std::vector<LargestJobRow> LargestJobMetric::result(const Total& total) const {
@@ -28,7 +29,8 @@ GPUSCHED_INLINE std::vector<LargestJobRow> LargestJobMetric::result(const Total&
     return rows;
 }
 
-GPUSCHED_INLINE std::vector<LargestJobRow> largest_job(const Cluster& cluster, const LargestJobOptions& options) {
+GPUSCHED_INLINE std::vector<LargestJobRow> largest_job(const Cluster& cluster,
+                                                       const LargestJobOptions& options) {
     return evaluate(LargestJobMetric(cluster.inventory(), options), cluster);
 }
 

@@ -10,9 +10,12 @@ namespace gpusched::fragmentation {
 
 GPUSCHED_INLINE const char* to_string(GroupBy by) noexcept {
     switch (by) {
-        case GroupBy::none: return "none";
-        case GroupBy::gpu_model: return "gpu_model";
-        case GroupBy::cluster: return "cluster";
+    case GroupBy::none:
+        return "none";
+    case GroupBy::gpu_model:
+        return "gpu_model";
+    case GroupBy::cluster:
+        return "cluster";
     }
     return "unknown";
 }
@@ -31,9 +34,12 @@ GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span
     const auto top = detail::top_level(inventory);
     const auto key = [&](NodeId node) -> std::size_t {
         switch (options.by) {
-            case GroupBy::none: return 0;
-            case GroupBy::gpu_model: return detail::model_index(inventory, node);
-            case GroupBy::cluster: return index(inventory.domain(top, node));
+        case GroupBy::none:
+            return 0;
+        case GroupBy::gpu_model:
+            return detail::model_index(inventory, node);
+        case GroupBy::cluster:
+            return index(inventory.domain(top, node));
         }
         return 0;
     };
@@ -55,7 +61,8 @@ GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span
         const bool counted =
             detail::counts(inventory.nodes, node, options.include_cordoned, options.max_gpus_per_node);
         group_of_node_.push_back(
-            counted ? static_cast<std::uint32_t>(std::lower_bound(keys.begin(), keys.end(), key(node)) - keys.begin())
+            counted ? static_cast<std::uint32_t>(std::lower_bound(keys.begin(), keys.end(), key(node)) -
+                                                 keys.begin())
                     : not_counted);
     }
 }
@@ -65,7 +72,8 @@ GPUSCHED_INLINE ReportMetric::State ReportMetric::state(const Cluster& cluster, 
     return {cluster.gpu_free_milli(node), cluster.cpu_free(node)};
 }
 
-GPUSCHED_INLINE void ReportMetric::add(Total& total, NodeId node, const State& state, int sign) const noexcept {
+GPUSCHED_INLINE void ReportMetric::add(Total& total, NodeId node, const State& state,
+                                       int sign) const noexcept {
     if (state.idle_milli == 0) return;
     const auto idle = state.idle_milli;
     const auto whole = idle / whole_gpu_milli * whole_gpu_milli;
@@ -83,7 +91,8 @@ GPUSCHED_INLINE void ReportMetric::add(Total& total, NodeId node, const State& s
     }
 }
 
-GPUSCHED_INLINE Report report(const Cluster& cluster, std::span<const Shape> shapes, const ReportOptions& options) {
+GPUSCHED_INLINE Report report(const Cluster& cluster, std::span<const Shape> shapes,
+                              const ReportOptions& options) {
     return evaluate(ReportMetric(cluster.inventory(), shapes, options), cluster);
 }
 

@@ -16,12 +16,14 @@ GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool
       cpu_milli_per_gpu_(std::int64_t{1000} * cores_per_gpu) {
     check_range("cores_per_gpu", cores_per_gpu, 0, 1'000'000);
     if (gpus_per_pod) check_range("gpus_per_pod", *gpus_per_pod, 1, gpusched::max_gpus_per_node);
-    if (max_gpus_per_node) check_range("max_gpus_per_node", *max_gpus_per_node, 1, gpusched::max_gpus_per_node);
+    if (max_gpus_per_node)
+        check_range("max_gpus_per_node", *max_gpus_per_node, 1, gpusched::max_gpus_per_node);
 
     const IdRange<NodeId> nodes(inventory.nodes.names.size());
     std::vector<std::size_t> models;
     for (const auto node : nodes)
-        if (counts(inventory.nodes, node, true, max_gpus_per_node)) models.push_back(model_index(inventory, node));
+        if (counts(inventory.nodes, node, true, max_gpus_per_node))
+            models.push_back(model_index(inventory, node));
     std::sort(models.begin(), models.end());
     models.erase(std::unique(models.begin(), models.end()), models.end());
     for (const auto model : models) rows_.push_back(model_name(inventory, model));
@@ -30,7 +32,8 @@ GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool
 
     std::map<std::tuple<std::size_t, bool, DomainId>, std::uint32_t> known;
     const auto cell = [&](std::size_t row, bool within, DomainId domain) {
-        const auto [at, added] = known.try_emplace({row, within, domain}, static_cast<std::uint32_t>(cells_.size()));
+        const auto [at, added] =
+            known.try_emplace({row, within, domain}, static_cast<std::uint32_t>(cells_.size()));
         if (added) cells_.push_back({row, within, domain});
         return at->second;
     };
@@ -41,12 +44,13 @@ GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool
         counted_.push_back(counts(inventory.nodes, node, include_cordoned, max_gpus_per_node));
         if (counted_.back()) {
             const auto row = static_cast<std::size_t>(
-                std::lower_bound(models.begin(), models.end(), model_index(inventory, node)) - models.begin());
+                std::lower_bound(models.begin(), models.end(), model_index(inventory, node)) -
+                models.begin());
             const auto cluster = inventory.domain(cluster_level_, node);
             const auto domain = inventory.domain(switch_level_, node);
             if (const std::tuple here{row, cluster, domain}; here != last) {
-                its_cells = {cell(row, false, cluster), cell(row, true, domain), cell(all_together, false, cluster),
-                             cell(all_together, true, domain)};
+                its_cells = {cell(row, false, cluster), cell(row, true, domain),
+                             cell(all_together, false, cluster), cell(all_together, true, domain)};
                 last = here;
             }
         }

@@ -32,8 +32,9 @@ class ShapeCounter {
     Workload most_frequent() && {
         std::vector<std::pair<const Key*, std::int64_t>> order;
         for (const auto& [key, count] : counts_) order.emplace_back(&key, count);
-        std::stable_sort(order.begin(), order.end(),
-                         [](const auto& a, const auto& b) { return a.second > b.second; });
+        std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+            return a.second != b.second ? a.second > b.second : *a.first < *b.first;
+        });
         Workload workload;
         std::int64_t covered = 0;
         for (const auto& [key, count] : order) {

@@ -19,11 +19,14 @@ inline std::string dot_quoted(std::string_view text) {
     return out + '"';
 }
 
-inline std::string dot_vertex(NetworkTree::Vertex v) { return "v" + std::to_string(static_cast<std::uint32_t>(v)); }
+inline std::string dot_vertex(NetworkTree::Vertex v) {
+    return "v" + std::to_string(static_cast<std::uint32_t>(v));
+}
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::string to_dot(const NetworkTree& tree, const Inventory& inventory, const DotOptions& options) {
+GPUSCHED_INLINE std::string to_dot(const NetworkTree& tree, const Inventory& inventory,
+                                   const DotOptions& options) {
     const auto& table = inventory.nodes;
     std::string out = "digraph network {\n  node [shape=box];\n";
     for (std::uint32_t i = 1; i < tree.vertex_count(); ++i) {
@@ -36,7 +39,8 @@ GPUSCHED_INLINE std::string to_dot(const NetworkTree& tree, const Inventory& inv
             if (!options.nodes) {
                 std::int64_t gpus = 0;
                 for (const auto below : tree.nodes_under(v)) gpus += table.gpu_count[index(below)];
-                label += "\n" + std::to_string(tree.nodes_under(v).size()) + " nodes, " + std::to_string(gpus) + " GPUs";
+                label += "\n" + std::to_string(tree.nodes_under(v).size()) + " nodes, " +
+                         std::to_string(gpus) + " GPUs";
             }
         } else {
             label = table.names[index(node)];

@@ -39,7 +39,8 @@ GPUSCHED_INLINE NetworkTree::NetworkTree(const Inventory& inventory) {
         auto& here = record_of[static_cast<std::size_t>(l)];
         std::size_t known = 0;
         for (const auto node : nodes)
-            if (inventory.position_known(l, node)) known = std::max(known, index(inventory.domain(l, node)) + 1);
+            if (inventory.position_known(l, node))
+                known = std::max(known, index(inventory.domain(l, node)) + 1);
         here.resize(known);
         for (std::size_t d = 0; d < known; ++d) {
             const auto id = make_id<DomainId>(d);
@@ -80,7 +81,8 @@ GPUSCHED_INLINE NetworkTree::NetworkTree(std::vector<Record> records, std::size_
         if (record.node == none<NodeId>) {
             if (record.name.empty()) throw InvalidInput("network graph: a domain has no name");
             if (!names.insert(record.name).second)
-                throw InvalidInput("network graph: duplicate domain name " + gpusched::detail::quoted(record.name));
+                throw InvalidInput("network graph: duplicate domain name " +
+                                   gpusched::detail::quoted(record.name));
             const auto level = static_cast<std::size_t>(depth[i]) - 1;
             if (domains_at.size() <= level) domains_at.resize(level + 1);
             record.domain = make_id<DomainId>(domains_at[level]++);
@@ -88,9 +90,10 @@ GPUSCHED_INLINE NetworkTree::NetworkTree(std::vector<Record> records, std::size_
         }
         const auto node = index(record.node);
         if (node >= node_count)
-            throw InvalidInput("network graph: node #" + std::to_string(node) + " is out of range; there are " +
-                               std::to_string(node_count));
-        if (seen[node]) throw InvalidInput("network graph: node #" + std::to_string(node) + " is reached twice");
+            throw InvalidInput("network graph: node #" + std::to_string(node) +
+                               " is out of range; there are " + std::to_string(node_count));
+        if (seen[node])
+            throw InvalidInput("network graph: node #" + std::to_string(node) + " is reached twice");
         seen[node] = true;
         record.domain = make_id<DomainId>(node);
     }
@@ -114,7 +117,8 @@ GPUSCHED_INLINE void NetworkTree::build(std::vector<Record> records, std::size_t
         info.parent = Vertex{records[i].parent};
         info.node = records[i].node;
         info.domain = records[i].domain;
-        if (info.node != none<NodeId>) vertex_of_node_[index(info.node)] = Vertex{static_cast<std::uint32_t>(i)};
+        if (info.node != none<NodeId>)
+            vertex_of_node_[index(info.node)] = Vertex{static_cast<std::uint32_t>(i)};
         graph[i] = {std::move(records[i].name), info.node};
     }
 
@@ -132,8 +136,9 @@ GPUSCHED_INLINE void NetworkTree::build(std::vector<Record> records, std::size_t
         vertices_[v].node_count = static_cast<std::uint32_t>(order_.size()) - vertices_[v].first_node;
     };
     std::vector<boost::default_color_type> colour(records.size());
-    boost::depth_first_visit(graph, 0, detail::DepthFirst(discover, finish),
-                             boost::make_iterator_property_map(colour.begin(), get(boost::vertex_index, graph)));
+    boost::depth_first_visit(
+        graph, 0, detail::DepthFirst(discover, finish),
+        boost::make_iterator_property_map(colour.begin(), get(boost::vertex_index, graph)));
     graph_ = made;
 
     for (std::size_t i = 1; i < vertices_.size(); ++i) {
@@ -151,7 +156,7 @@ GPUSCHED_INLINE const std::string& NetworkTree::name(Vertex v) const noexcept {
 
 GPUSCHED_INLINE NetworkTree::Vertex NetworkTree::ancestor(NodeId node, Level level) const noexcept {
     auto v = vertex(node);
-    if (level == node_level || depth(v) <= level + 1) return v;
+    if (level == node_level) return v;
     while (depth(v) > level + 1) v = parent(v);
     return v;
 }
