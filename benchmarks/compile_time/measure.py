@@ -30,6 +30,7 @@ INCLUDE = ROOT / "include"
 BUDGETS = [
     ("gpusched/core/*.hpp", 0.5),
     ("gpusched/model/*.hpp", 0.5),
+    ("gpusched/topology/boost_tree.hpp", None),  # Boost.Graph itself: opt-in, in no umbrella
     ("gpusched/gpusched.hpp", None),  # everything at once: reported, without a budget
     ("gpusched/*/*.hpp", 1.5),
 ]
