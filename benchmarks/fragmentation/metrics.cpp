@@ -26,11 +26,13 @@ using namespace gpusched;
 using namespace gpusched::fragmentation;
 
 double now_ns() {
-    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
 double median(std::vector<double> values) {
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                     values.end());
     return values[values.size() / 2];
 }
 
@@ -49,7 +51,7 @@ double median_ns(int runs, F&& run) {
 
 struct Scene {
     Cluster cluster;
-    Cluster changed;             // a movable task has left each of `nodes`
+    Cluster changed;              // a movable task has left each of `nodes`
     std::vector<NodeId> nodes{};  // in random order
     int runs;
 };
@@ -88,8 +90,10 @@ void gradient_line(const Scene& scene, const char* name, const Fgd& metric, Task
             best = std::min(best, metric.best(cluster, task, node, candidates).delta);
         return static_cast<std::size_t>(best);
     });
-    std::printf("{\"metric\": \"fgd gradient, %s\", \"nodes\": %zu, \"candidates\": %zu, \"per_node_ns\": %.1f}\n", name,
-                cluster.node_count(), choices.size(), ns / static_cast<double>(std::max<std::size_t>(1, choices.size())));
+    std::printf(
+        "{\"metric\": \"fgd gradient, %s\", \"nodes\": %zu, \"candidates\": %zu, \"per_node_ns\": %.1f}\n",
+        name, cluster.node_count(), choices.size(),
+        ns / static_cast<double>(std::max<std::size_t>(1, choices.size())));
 }
 
 }  // namespace
@@ -131,34 +135,51 @@ int main(int argc, char** argv) {
     const auto workload = typical_workload(spec.tasks);
 
     const double tree = median_ns(scene.runs, [&] { return topology::NetworkTree(inv).vertex_count(); });
-    std::printf("{\"metric\": \"network tree\", \"nodes\": %zu, \"build_ms\": %.3f}\n", cluster.node_count(), tree / 1e6);
+    std::printf("{\"metric\": \"network tree\", \"nodes\": %zu, \"build_ms\": %.3f}\n", cluster.node_count(),
+                tree / 1e6);
 
     const ReportOptions by_model{.max_gpus_per_node = 8, .by = GroupBy::gpu_model};
-    line(scene, "report, 8 shapes", [&] { return report(cluster).size(); }, ReportMetric(inv, asi_shapes));
-    line(scene, "report, 8 shapes by model", [&] { return report(cluster, asi_shapes, by_model).size(); },
-         ReportMetric(inv, asi_shapes, by_model));
-    line(scene, "switch slots", [&] { return switch_slots(cluster).size(); }, SlotMetric(inv));
-    line(scene, "switch slots, exact", [&] { return switch_slots(cluster, {.gpus_per_pod = 8}).size(); },
-         SlotMetric(inv, {.gpus_per_pod = 8}));
-    line(scene, "largest job", [&] { return largest_job(cluster).size(); }, LargestJobMetric(inv));
-    line(scene, "allocation ratio", [&] { return static_cast<std::size_t>(allocation_ratio(cluster).held_milli); },
-         AllocationRatioMetric{});
-    line(scene, "occupancy", [&] { return static_cast<std::size_t>(occupancy(cluster).empty); }, OccupancyMetric{});
-    line(scene, "fragment rate", [&] { return static_cast<std::size_t>(fragment_rate(cluster).unusable_milli); },
-         FragmentRateMetric{});
+    line(
+        scene, "report, 8 shapes", [&] { return report(cluster).size(); }, ReportMetric(inv, asi_shapes));
+    line(
+        scene, "report, 8 shapes by model", [&] { return report(cluster, asi_shapes, by_model).size(); },
+        ReportMetric(inv, asi_shapes, by_model));
+    line(
+        scene, "switch slots", [&] { return switch_slots(cluster).size(); }, SlotMetric(inv));
+    line(
+        scene, "switch slots, exact", [&] { return switch_slots(cluster, {.gpus_per_pod = 8}).size(); },
+        SlotMetric(inv, {.gpus_per_pod = 8}));
+    line(
+        scene, "largest job", [&] { return largest_job(cluster).size(); }, LargestJobMetric(inv));
+    line(
+        scene, "allocation ratio",
+        [&] { return static_cast<std::size_t>(allocation_ratio(cluster).held_milli); },
+        AllocationRatioMetric{});
+    line(
+        scene, "occupancy", [&] { return static_cast<std::size_t>(occupancy(cluster).empty); },
+        OccupancyMetric{});
+    line(
+        scene, "fragment rate",
+        [&] { return static_cast<std::size_t>(fragment_rate(cluster).unusable_milli); },
+        FragmentRateMetric{});
     std::printf("{\"metric\": \"fgd workload\", \"shapes\": %zu}\n", workload.shapes.size());
-    line(scene, "fgd", [&] { return static_cast<std::size_t>(fgd(cluster, workload)); }, Fgd(workload, inv));
+    line(
+        scene, "fgd", [&] { return static_cast<std::size_t>(fgd(cluster, workload)); }, Fgd(workload, inv));
     const double entropies = median_ns(scene.runs, [&] { return job_entropies(cluster).size(); });
-    std::printf("{\"metric\": \"job entropies\", \"nodes\": %zu, \"whole_ms\": %.3f}\n", cluster.node_count(), entropies / 1e6);
+    std::printf("{\"metric\": \"job entropies\", \"nodes\": %zu, \"whole_ms\": %.3f}\n", cluster.node_count(),
+                entropies / 1e6);
 
     const Fgd metric(workload, inv);
     const auto pending_like = [&](bool fraction) {
         for (const auto node : scene.nodes)
             for (const auto task : cluster.tasks_on(node))
-                if (cluster.is_fraction(task) == fraction && inv.tasks.gpu_count[index(task)] == 1) return task;
+                if (cluster.is_fraction(task) == fraction && inv.tasks.gpu_count[index(task)] == 1)
+                    return task;
         return none<TaskId>;
     };
-    if (const auto task = pending_like(true); task != none<TaskId>) gradient_line(scene, "fraction", metric, task);
-    if (const auto task = pending_like(false); task != none<TaskId>) gradient_line(scene, "one GPU", metric, task);
+    if (const auto task = pending_like(true); task != none<TaskId>)
+        gradient_line(scene, "fraction", metric, task);
+    if (const auto task = pending_like(false); task != none<TaskId>)
+        gradient_line(scene, "one GPU", metric, task);
     return sink == 0;
 }
