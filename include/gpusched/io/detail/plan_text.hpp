@@ -13,8 +13,9 @@ namespace gpusched::io::detail {
 inline std::vector<const PlanSpec::Move*> moves_by_wave(const PlanSpec& plan) {
     std::vector<const PlanSpec::Move*> moves;
     for (const auto& move : plan.moves) moves.push_back(&move);
-    std::stable_sort(moves.begin(), moves.end(),
-                     [](const auto* a, const auto* b) { return a->wave < b->wave; });
+    std::sort(moves.begin(), moves.end(), [](const auto* a, const auto* b) {
+        return a->wave != b->wave ? a->wave < b->wave : a < b;  // both point into plan.moves
+    });
     return moves;
 }
 
