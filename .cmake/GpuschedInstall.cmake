@@ -22,6 +22,13 @@ install(
   DESTINATION ${_gpusched_config_dir}
   COMPONENT devel)
 
+# Only those who link the static library need the libraries behind it.
+get_target_property(_gpusched_type gpusched TYPE)
+set(GPUSCHED_NEEDS_CLP OFF)
+if(Clp_FOUND AND _gpusched_type STREQUAL "STATIC_LIBRARY")
+  set(GPUSCHED_NEEDS_CLP ON)
+endif()
+
 configure_package_config_file("${PROJECT_SOURCE_DIR}/.cmake/gpuschedConfig.cmake.in"
                               "${PROJECT_BINARY_DIR}/gpuschedConfig.cmake" INSTALL_DESTINATION ${_gpusched_config_dir})
 # Before 1.0 a minor version may break its callers, hence SameMinorVersion.
@@ -52,9 +59,9 @@ set(GPUSCHED_PC_DEFINES "")
 if(GPUSCHED_CHECKED)
   set(GPUSCHED_PC_DEFINES " -DGPUSCHED_CHECKED=1")
 endif()
-set(GPUSCHED_PC_LIBS_PRIVATE "")
-if(Clp_FOUND)
-  set(GPUSCHED_PC_LIBS_PRIVATE "-lClp -lCoinUtils")
+set(GPUSCHED_PC_LIBS "")
+if(GPUSCHED_NEEDS_CLP)
+  set(GPUSCHED_PC_LIBS " -lClp -lCoinUtils")
 endif()
 foreach(_pc IN ITEMS gpusched gpusched-header-only)
   configure_file("${PROJECT_SOURCE_DIR}/.cmake/${_pc}.pc.in" "${PROJECT_BINARY_DIR}/${_pc}.pc" @ONLY)
