@@ -4,8 +4,11 @@
 #include <gpusched/model/plan.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpusched {
@@ -92,8 +95,14 @@ GPUSCHED_INLINE Plan resolve(const PlanSpec& spec, const Cluster& cluster) {
     }
     for (const auto& node : spec.vacated_nodes) plan.vacated_nodes.push_back(get.node("vacated_nodes", node));
     get.problems.throw_if_any();
-    std::stable_sort(plan.moves.begin(), plan.moves.end(),
-                     [](const Move& a, const Move& b) { return a.wave < b.wave; });
+    std::vector<std::size_t> order(plan.moves.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return std::pair(plan.moves[a].wave, a) < std::pair(plan.moves[b].wave, b);
+    });
+    std::vector<Move> sorted;
+    for (const auto i : order) sorted.push_back(plan.moves[i]);
+    plan.moves = std::move(sorted);
     std::sort(plan.vacated_nodes.begin(), plan.vacated_nodes.end());
     return plan;
 }

@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace gpusched::verify {
 
@@ -105,8 +109,9 @@ class Replay {
     void run_waves() {
         std::vector<std::size_t> order(plan_.moves.size());
         for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-        std::stable_sort(order.begin(), order.end(),
-                         [&](auto a, auto b) { return plan_.moves[a].wave < plan_.moves[b].wave; });
+        std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+            return std::pair(plan_.moves[a].wave, a) < std::pair(plan_.moves[b].wave, b);
+        });
         if (plan_.waves < 0) violation("waves", "the plan has " + std::to_string(plan_.waves) + " waves");
         std::int64_t expected = 0;
         for (std::size_t first = 0, last; first < order.size(); first = last) {
