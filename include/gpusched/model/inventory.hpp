@@ -12,31 +12,24 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace gpusched {
 
-/// Names in id order with look-up by name.
+/// Names in id order with look-up by name (a hash table with linear probing over the ids).
 class NameTable {
   public:
-    NameTable() = default;
-    NameTable(NameTable&&) = default;  // not copyable: names_ points into ids_
-    NameTable& operator=(NameTable&&) = default;
-
     /// The id of `name`, adding it if new; `second` tells whether it was new.
     std::pair<std::uint32_t, bool> intern(std::string_view name);
     [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const;
-    [[nodiscard]] const std::string& operator[](std::size_t i) const noexcept { return *names_[i]; }
+    [[nodiscard]] const std::string& operator[](std::size_t i) const noexcept { return names_[i]; }
     [[nodiscard]] std::size_t size() const noexcept { return names_.size(); }
 
   private:
-    struct Hash {
-        using is_transparent = void;
-        std::size_t operator()(std::string_view s) const noexcept { return std::hash<std::string_view>{}(s); }
-    };
-    std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> ids_;
-    std::vector<const std::string*> names_;  // into ids_, whose keys never move
+    [[nodiscard]] std::size_t slot(std::string_view name) const noexcept;
+    static constexpr std::uint32_t empty = 0xFFFFFFFFu;
+    std::vector<std::string> names_;
+    std::vector<std::uint32_t> slots_;  // a power of two of them, at most half taken
 };
 
 /// Indexed by NodeId.
