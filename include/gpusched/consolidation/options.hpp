@@ -42,7 +42,8 @@ struct Options {
     std::size_t threads = 0;
     /// Seconds, >= 0. A guard: what was found until then is returned, and `stop_reason` says so.
     std::optional<double> time_limit{};
-    /// Seconds of additional random restarts of the search after the presets' work, >= 0.
+    /// Seconds of further searches with noise in the node order, >= 0; the best plan is kept. The plan then depends on
+    /// the machine's speed, and `stop_reason` is `time_limit`. Absent = none: presets end by themselves.
     std::optional<double> polish_time{};
 
     /// Most moves in the plan, >= 0.

@@ -25,7 +25,7 @@ struct Policies {
     W weight{};
     /// After each round, fill nodes that are nearly full with tasks of others that are not.
     bool fill_gaps = false;
-    /// Where a group is tiny, look for the best plan by trying everything.
+    /// Where a group is tiny and `depth` is at least 3, look for the best plan by trying everything.
     bool exact_when_tiny = false;
 };
 

@@ -123,28 +123,32 @@ class ChainSearch {
         auto& level = levels_[static_cast<std::size_t>(depth)];
         level.candidates.clear();
         policies_.destinations.visit_full(cluster_, work_.index, task, [&](NodeId node) {
-            level.candidates.push_back({node, {}});
+            level.candidates.push_back(node);
             return false;
         });
-        std::size_t kept = 0;
+        // In batches, so that a success need not look at all of them.
+        constexpr std::size_t batch = 64;
+        level.chosen.clear();
         for (std::size_t i = 0; i < level.candidates.size(); ++i) {
             if (i % 64 == 63 && budget_.exhausted()) return false;
-            const auto node = level.candidates[i].node;
-            if (!choose_victims(task, node, depth)) continue;
-            const auto cost = cost_of(level.victims);
-            if (!cheapest_first || cost == std::pair{0, 1}) {
-                if (make_room(task, node, depth)) return true;
-            } else {
-                level.candidates[kept++] = {node, cost};
+            const auto node = level.candidates[i];
+            if (choose_victims(task, node, depth)) {
+                const auto cost = cost_of(level.victims);
+                if (!cheapest_first || cost == std::pair{0, 1}) {
+                    if (make_room(task, node, depth)) return true;
+                } else {
+                    level.chosen.push_back({node, cost});
+                }
             }
-        }
-        level.candidates.resize(kept);
-        std::stable_sort(level.candidates.begin(), level.candidates.end(),
-                         [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
-        for (std::size_t i = 0; i < level.candidates.size(); ++i) {
-            if (i % 64 == 63 && budget_.exhausted()) return false;
-            if (choose_victims(task, level.candidates[i].node, depth) && make_room(task, level.candidates[i].node, depth))
-                return true;
+            if (level.chosen.size() < batch && i + 1 < level.candidates.size()) continue;
+            std::stable_sort(level.chosen.begin(), level.chosen.end(),
+                             [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
+            for (std::size_t c = 0; c < level.chosen.size(); ++c) {
+                if (budget_.exhausted()) return false;
+                const auto at = level.chosen[c].node;
+                if (choose_victims(task, at, depth) && make_room(task, at, depth)) return true;
+            }
+            level.chosen.clear();
         }
         return false;
     }
@@ -226,33 +230,32 @@ class ChainSearch {
         }
     }
 
-    // Fills nodes that are nearly full with tasks from others that are not: idle GPUs gather on fewer nodes. Tasks that
-    // have moved already go first, since sending them elsewhere costs nothing.
+    // Fills nodes that are nearly full with tasks from others that are not: idle GPUs gather on fewer nodes. Only with
+    // tasks that have moved already: sending them elsewhere costs nothing.
     void fill_gaps(std::vector<Vacated>& found) {
         std::vector<std::pair<int, NodeId>> gaps;
         for (const auto node : work_.index.receivers())
             if (const int idle = gpu_count(cluster_.idle_gpus(node)); work_.index.is_open(node) && idle > 0)
                 gaps.emplace_back(idle, node);
         std::sort(gaps.begin(), gaps.end());
-        const auto fill = [&](NodeId node, bool moved) {
+        const auto fill = [&](NodeId node) {
             for (auto giver = gaps.rbegin(); giver != gaps.rend(); ++giver) {
                 const auto idle = gpu_count(cluster_.idle_gpus(node));
                 const auto from = giver->second;
+                if (idle == 0) return;
                 if (from == node || cluster_.occupants(from) < 2 || gpu_count(cluster_.idle_gpus(from)) < idle) continue;
                 for (const auto task : cluster_.tasks_on(from)) {
-                    if (!work_.scope.movable[index(task)] || (work_.snapshot.node_of(task) != from) != moved) continue;
+                    if (!work_.scope.movable[index(task)] || work_.snapshot.node_of(task) == from) continue;
                     if (cluster_.gpu_milli(task) != std::int64_t{idle} * whole_gpu_milli || !place(task, node)) continue;
                     found.push_back(take(none<NodeId>));
-                    return true;
+                    return;
                 }
             }
-            return false;
         };
-        for (const bool moved : {true, false})
-            for (const auto& [idle, node] : gaps) {
-                if (budget_.exhausted()) return;
-                if (gpu_count(cluster_.idle_gpus(node)) > 0) fill(node, moved);
-            }
+        for (const auto& [idle, node] : gaps) {
+            if (budget_.exhausted()) return;
+            fill(node);
+        }
     }
 
     void undo_to(std::size_t mark) {
@@ -293,7 +296,8 @@ class ChainSearch {
         std::pair<int, int> cost;
     };
     struct Level {  // scratch space of one depth of the recursion
-        std::vector<Candidate> candidates;
+        std::vector<NodeId> candidates;
+        std::vector<Candidate> chosen;
         std::vector<Victim> movable, victims;
     };
     std::array<Level, 17> levels_;

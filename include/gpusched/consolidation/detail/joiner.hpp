@@ -34,8 +34,8 @@ class Joiner {
     /// @return whether anything was gained and there is budget for more
     bool join(std::vector<std::vector<Vacated>>& found, std::span<const Statistics> counters);
 
-    /// Orders the moves and fills in plan, statistics and bound.
-    [[nodiscard]] Result finish(const Options& options, Budget& budget);
+    /// Orders the moves and fills in plan and statistics.
+    [[nodiscard]] Result finish(const Budget& budget);
 
   private:
     bool try_take(const Vacated& vacated);

@@ -1,6 +1,7 @@
 // Rounds: partition, solve the groups, join, repeat.
 #pragma once
 
+#include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/detail/chain_search.hpp>
 #include <gpusched/consolidation/detail/exact_search.hpp>
 #include <gpusched/consolidation/detail/joiner.hpp>
@@ -62,6 +63,50 @@ void improve_exactly(const Cluster& cluster, const Scope& scope, std::span<const
     if (!better.empty()) found = std::move(better);
 }
 
+/// All rounds of one search.
+template <class Policies>
+Result search(const Cluster& cluster, const Policies& policies, const Options& options, ExecutorRef executor, Budget& budget) {
+    Joiner joined(cluster, options);
+    WorkspacePool workspaces(cluster, joined.scope());
+    const Rng rng(options.seed);
+    Partition partition;
+    std::vector<std::uint8_t> gained;
+    for (int round = 0; round < options.rounds && !budget.exhausted(); ++round) {
+        auto round_rng = rng.split(static_cast<std::uint64_t>(round));
+        auto groups = policies.partitioner(cluster, options.partition_size, round_rng);
+        // A group that is the same as in the last round, and gained nothing then, has nothing to gain now.
+        if (groups != partition) gained.assign(groups.size(), 1);
+        partition = std::move(groups);
+        std::vector<std::vector<Vacated>> found(partition.size());
+        std::vector<Statistics> counters(partition.size());
+        budget.report("round", round, options.rounds);
+        auto solve = [&](std::size_t g) {
+            if (!gained[g] || budget.exhausted()) return;
+            auto work = workspaces.acquire(joined.steps());
+            ChainSearch search(*work, policies, options.depth, budget, counters[g]);
+            found[g] = search.run(partition[g], joined.vacated());
+            workspaces.release(std::move(work));
+            if (policies.exact_when_tiny && round == 0 && options.depth >= 3)
+                improve_exactly(cluster, joined.scope(), partition[g], policies, options, budget, found[g]);
+        };
+        executor.run(partition.size(), IndexTask(solve));
+        for (std::size_t g = 0; g < partition.size(); ++g) gained[g] = !found[g].empty();
+        if (!joined.join(found, counters)) break;
+    }
+    return joined.finish(budget);
+}
+
+/// A node order with noise: keys grow by up to a half.
+template <NodeOrder O>
+struct NoisyOrder {
+    O order;
+    std::uint64_t seed;
+    std::int64_t operator()(const Cluster& cluster, NodeId node) const {
+        const auto key = static_cast<std::int64_t>(order(cluster, node));
+        return key + key / 16 * static_cast<std::int64_t>(Rng(seed).split(index(node)).below(9));
+    }
+};
+
 }  // namespace detail
 
 template <Partitioner P, NodeOrder O, DestinationRanking D, EjectionRule E, Acceptance A, NodeWeight W>
@@ -74,32 +119,27 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W>& pol
     auto executor = context.executor;
     if (!executor.is_set() && options.threads != 1) executor = own_threads.emplace(options.threads);
 
-    detail::Joiner joined(cluster, options);
-    detail::WorkspacePool workspaces(cluster, joined.scope());
-    const Rng rng(options.seed);
-    Partition partition;
-    std::vector<std::uint8_t> gained;
-    for (int round = 0; round < options.rounds && !budget.exhausted(); ++round) {
-        auto round_rng = rng.split(static_cast<std::uint64_t>(round));
-        auto groups = policies.partitioner(cluster, options.partition_size, round_rng);
-        // A group that is the same as in the last round, and gained nothing then, has nothing to gain now.
-        if (groups != partition) gained.assign(groups.size(), 1);
-        partition = std::move(groups);
-        std::vector<std::vector<detail::Vacated>> found(partition.size());
-        std::vector<Statistics> counters(partition.size());
-        auto solve = [&](std::size_t g) {
-            if (!gained[g] || budget.exhausted()) return;
-            auto work = workspaces.acquire(joined.steps());
-            detail::ChainSearch search(*work, policies, options.depth, budget, counters[g]);
-            found[g] = search.run(partition[g], joined.vacated());
-            workspaces.release(std::move(work));
-            if (policies.exact_when_tiny && round == 0) detail::improve_exactly(cluster, joined.scope(), partition[g], policies, options, budget, found[g]);
+    auto best = detail::search(cluster, policies, options, executor, budget);
+    if (options.polish_time) {
+        const auto worth = [&](const Result& result) {
+            std::int64_t sum = 0;
+            for (const auto node : result.plan.vacated_nodes) sum += static_cast<std::int64_t>(policies.weight(cluster, node));
+            return std::pair(sum, -result.stats.moves);
         };
-        executor.run(partition.size(), IndexTask(solve));
-        for (std::size_t g = 0; g < partition.size(); ++g) gained[g] = !found[g].empty();
-        if (!joined.join(found, counters)) break;
+        Budget polish(context, *options.polish_time);
+        for (std::uint64_t seed = options.seed + 1; !polish.exhausted() && !budget.exhausted(); ++seed) {
+            const Policies<P, detail::NoisyOrder<O>, D, E, A, W> noisy{
+                policies.partitioner, {policies.node_order, seed}, policies.destinations, policies.ejection,
+                policies.acceptance, policies.weight, policies.fill_gaps, policies.exact_when_tiny};
+            auto again = options;
+            again.seed = seed;
+            auto other = detail::search(cluster, noisy, again, executor, polish);
+            if (worth(other) > worth(best)) best = std::move(other);
+        }
+        best.stop_reason = polish.reason() == StopReason::cancelled ? StopReason::cancelled : StopReason::time_limit;
     }
-    return joined.finish(options, budget);
+    best.plan.bound = detail::bound(cluster, detail::make_scope(cluster, options), options.bound_method, budget);
+    return best;
 }
 
 }  // namespace gpusched::consolidation

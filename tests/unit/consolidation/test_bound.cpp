@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "example_clusters.hpp"
+
+#include <gpusched/core/lp.hpp>
+
+using namespace testing_support;
+using con::BoundMethod;
+
+TEST_CASE("counting finds that large tasks cannot share a node") {
+    // Five tasks of 5 GPUs: by volume four nodes would do (25 of 32 GPUs), but no two fit on one.
+    ClusterSpec spec;
+    for (int i = 0; i < 5; ++i) {
+        const auto name = "n" + std::to_string(i);
+        spec.nodes.push_back(node(name));
+        spec.tasks.push_back(task("t" + std::to_string(i), name, {0, 1, 2, 3, 4}));
+    }
+    const auto bound = con::bound(Cluster::build(spec), BoundMethod::counting);
+    CHECK(bound.vacated_nodes_at_most <= 1);
+    if (!lp_available()) return;
+    const auto lp = con::bound(Cluster::build(spec), BoundMethod::lp);
+    CHECK(lp.vacated_nodes_at_most == 0);
+    CHECK(lp.vacated_gpus_at_most == 0);
+    CHECK(lp.occupied_nodes_at_least == 5);
+    CHECK(lp.method == "lp");
+}
+
+TEST_CASE("what fixed tasks leave free counts as room") {
+    ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
+                     .tasks = {task("x", "a", {0, 1}), task("y", "b", {0, 1, 2}), task("l", "c", {0, 1, 2, 3}, true)}};
+    // Four GPUs free on c: x and y need five, so one of a and b stays.
+    auto bound = con::bound(Cluster::build(spec), BoundMethod::counting);
+    CHECK(bound.vacated_nodes_at_most == 1);
+    CHECK(bound.vacated_gpus_at_most == 8);
+    CHECK(bound.occupied_nodes_at_least == 2);
+    CHECK(bound.method == "counting");
+    // Cores: c has none left.
+    spec.tasks[2].cpu_milli = spec.nodes[2].cpu_milli;
+    bound = con::bound(Cluster::build(spec), BoundMethod::counting);
+    CHECK(bound.vacated_nodes_at_most == 1);  // x and y may share a or b
+    // A node that is empty opens for nobody.
+    spec.nodes.push_back(node("empty"));
+    CHECK(con::bound(Cluster::build(spec), BoundMethod::counting) == bound);
+}
+
+TEST_CASE("nodes of different size are worth their GPUs") {
+    // One task of 1 GPU on each; the task of 1 GPU on the large node fits on a small one.
+    ClusterSpec spec{.nodes = {node("big", 8), node("small", 2)}, .tasks = {task("x", "big", {0}), task("y", "small", {0})}};
+    const auto cluster = Cluster::build(spec);
+    for (const auto method : {BoundMethod::counting, BoundMethod::lp}) {
+        if (method == BoundMethod::lp && !lp_available()) continue;
+        const auto bound = con::bound(cluster, method);
+        CHECK(bound.vacated_nodes_at_most == 1);
+        CHECK(bound.vacated_gpus_at_most == 8);
+    }
+}
+
+TEST_CASE("tasks that accept several models join their nodes to one component") {
+    ClusterSpec spec{.nodes = {node("a", 8, "A"), node("b", 8, "B")}, .tasks = {task("x", "a", {0}), task("l", "b", {0}, true)}};
+    spec.tasks[0].gpu_models = {"A"};
+    CHECK(con::bound(Cluster::build(spec), BoundMethod::counting).vacated_nodes_at_most == 0);
+    spec.tasks[0].gpu_models = {"A", "B"};
+    CHECK(con::bound(Cluster::build(spec), BoundMethod::counting).vacated_nodes_at_most == 1);
+}
+
+TEST_CASE("the LP bound is at least as strict as counting, and no plan beats it") {
+    if (!lp_available()) return;
+    const auto cluster = Cluster::build(generated(400, 11));
+    const auto counting = con::bound(cluster, BoundMethod::counting), lp = con::bound(cluster, BoundMethod::lp);
+    CHECK(lp.vacated_nodes_at_most <= counting.vacated_nodes_at_most);
+    CHECK(lp.vacated_gpus_at_most <= counting.vacated_gpus_at_most);
+    const auto plan = con::consolidate(cluster, {.bound_method = BoundMethod::lp});
+    CHECK(plan.plan.bound == lp);
+    CHECK(plan.stats.vacated_nodes <= lp.vacated_nodes_at_most);
+    CHECK(plan.stats.vacated_gpus <= lp.vacated_gpus_at_most);
+}
+
+TEST_CASE("no bound unless asked") {
+    const auto cluster = Cluster::build(figure_15());
+    CHECK(con::bound(cluster, BoundMethod::none) == Bound{});
+    CHECK(con::consolidate(cluster, {.bound_method = BoundMethod::none}).plan.bound == Bound{});
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "example_clusters.hpp"
+
+#include <limits>
+
+using namespace testing_support;
+
+TEST_CASE("options out of range are rejected by name, value and expectation") {
+    const auto cluster = Cluster::build(figure_15());
+    const auto rejects = [&](const con::Options& options, const std::string& message) {
+        INFO(message);
+        REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, options), InvalidInput, message);
+        REQUIRE_THROWS_MESSAGE(con::bound(cluster, con::BoundMethod::counting, options), InvalidInput, message);
+    };
+    rejects({.partition_size = 0}, "partition_size: 0; expected at least 1");
+    rejects({.depth = 0}, "depth: 0; expected 1 to 16");
+    rejects({.depth = 17}, "depth: 17; expected 1 to 16");
+    rejects({.rounds = 0}, "rounds: 0; expected at least 1");
+    rejects({.time_limit = -1.0}, "time_limit: -1.0");
+    rejects({.time_limit = std::numeric_limits<double>::quiet_NaN()}, "time_limit: nan");
+    rejects({.polish_time = -0.5}, "polish_time: -0.5");
+    rejects({.max_moves = -1}, "max_moves: -1; expected at least 0");
+    rejects({.max_move_cost = -2}, "max_move_cost: -2; expected at least 0");
+    rejects({.max_disrupted = -3}, "max_disrupted: -3; expected at least 0");
+    rejects({.max_moves_per_wave = 0}, "max_moves_per_wave: 0; expected at least 1");
+    rejects({.max_moves_per_node = 0}, "max_moves_per_node: 0; expected at least 1");
+    rejects({.clear = {make_id<NodeId>(4)}}, "clear: there is no node 4; expected less than 4");
+    rejects({.exempt = {make_id<NodeId>(9)}}, "exempt: there is no node 9; expected less than 4");
+}
+
+TEST_CASE("all problems of the options are reported together") {
+    try {
+        con::validate({.depth = 0, .rounds = -1}, Cluster());
+        FAIL("nothing was thrown");
+    } catch (const InvalidInput& error) {
+        CHECK(error.problems().size() == 2);
+    }
+}
+
+TEST_CASE("names of enumerators") {
+    CHECK(std::string(con::to_string(con::Preset::ipc)) == "ipc");
+    CHECK(std::string(con::to_string(con::Preset::fast)) == "fast");
+    CHECK(std::string(con::to_string(con::Preset::best)) == "best");
+    CHECK(std::string(con::to_string(con::Objective::gpus)) == "gpus");
+    CHECK(std::string(con::to_string(con::Objective::nodes)) == "nodes");
+    CHECK(std::string(con::to_string(con::BoundMethod::lp)) == "lp");
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "example_clusters.hpp"
+
+#include <algorithm>
+#include <set>
+
+using namespace testing_support;
+
+namespace {
+
+template <con::Partitioner P>
+con::Partition partition(const Cluster& cluster, const P& policy, std::size_t size, std::uint64_t seed = 0) {
+    Rng rng(seed);
+    auto groups = policy(cluster, size, rng);
+    std::set<NodeId> seen;
+    for (const auto& group : groups) {
+        CHECK(!group.empty());
+        for (const auto node : group) CHECK(seen.insert(node).second);
+    }
+    CHECK(seen.size() == cluster.node_count());
+    return groups;
+}
+
+}  // namespace
+
+TEST_CASE("partitions are disjoint and complete") {
+    const auto cluster = Cluster::build(generated(700));
+    for (const auto& group : partition(cluster, con::RandomGroups{}, 50)) CHECK(group.size() <= 50);
+    CHECK(partition(cluster, con::RandomGroups{}, 50, 1) != partition(cluster, con::RandomGroups{}, 50, 2));
+    for (const auto& group : partition(cluster, con::ByLocality{}, 50)) CHECK(group.size() <= 50);
+    const auto pools = partition(cluster, con::ByGpuModel{}, 1);
+    const auto model = [&](NodeId node) { return cluster.inventory().nodes.gpu_model[index(node)]; };
+    for (const auto& pool : pools)
+        for (const auto node : pool) CHECK(model(node) == model(pool.front()));
+    CHECK(std::is_sorted(pools.begin(), pools.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); }));
+    const auto level = cluster.inventory().network_levels() - 1;
+    std::set<DomainId> seen;
+    for (const auto& group : partition(cluster, con::BySwitch{}, 100)) {
+        std::set<DomainId> domains;
+        for (const auto node : group) domains.insert(cluster.inventory().domain(level, node));
+        for (const auto domain : domains) CHECK(seen.insert(domain).second);  // no switch is cut
+    }
+}
+
+TEST_CASE("fractions gather on few GPUs and gaps are filled") {
+    ClusterSpec spec{.nodes = {node("a", 2), node("b", 2), node("c", 2)},
+                     .tasks = {fraction("f", "a", 0, 300), task("l", "a", {1}, true), fraction("g", "b", 0, 500, true),
+                               task("m", "b", {1}, true), task("n", "c", {0}, true), task("o", "c", {1})}};
+    const auto cluster = Cluster::build(spec);
+    const auto result = con::consolidate(cluster);
+    CHECK(check(spec, cluster, result.plan).ok);
+    const auto after = apply(cluster, result.plan);
+    CHECK(after.node_of(cluster.find_task("f")) == cluster.find_node("b"));
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "example_clusters.hpp"
+
+using namespace testing_support;
+
+namespace {
+
+// Two full nodes of one GPU pair each that are to swap tasks, and perhaps a third with room.
+ClusterSpec swap(bool spare) {
+    ClusterSpec spec{.nodes = {node("a", 2), node("b", 2)},
+                     .tasks = {task("x", "a", {0}), task("p", "a", {1}, true), task("y", "b", {0}), task("q", "b", {1}, true)}};
+    if (spare) {
+        spec.nodes.push_back(node("c", 2));
+        spec.tasks.push_back(task("r", "c", {0}, true));
+    }
+    return spec;
+}
+
+std::vector<con::Step> crossing(const Cluster& c) {
+    const auto a = c.find_node("a"), b = c.find_node("b");
+    return {{c.find_task("x"), a, b, gpu_bit(0), 0}, {c.find_task("y"), b, a, gpu_bit(0), 1}};
+}
+
+}  // namespace
+
+TEST_CASE("moves that wait for each other take a hop") {
+    const auto spec = swap(true);
+    const auto before = Cluster::build(spec);
+    auto after = before;
+    const std::vector<std::uint8_t> closed(3);
+    const auto order = con::order_into_waves(after, crossing(before), closed);
+    CHECK(order.hops == 1);
+    CHECK(order.dropped_chains == 0);
+    REQUIRE(order.moves.size() == 3);
+    CHECK(order.waves == 3);
+    CHECK(after.node_of(before.find_task("x")) == before.find_node("b"));
+    CHECK(after.node_of(before.find_task("y")) == before.find_node("a"));
+    Plan plan{.waves = order.waves, .moves = order.moves};
+    CHECK(check(spec, before, plan).ok);
+    // No hop beyond the migration budget, and none to a node that is closed.
+    auto same = before;
+    CHECK(con::order_into_waves(same, crossing(before), closed, {.max_moves = 2}).dropped_chains == 2);
+    same = before;
+    CHECK(con::order_into_waves(same, crossing(before), std::vector<std::uint8_t>{0, 0, 1}).hops == 0);
+}
+
+TEST_CASE("moves that cannot be ordered are dropped and counted") {
+    const auto before = Cluster::build(swap(false));
+    auto after = before;
+    const auto order = con::order_into_waves(after, crossing(before), std::vector<std::uint8_t>(2));
+    CHECK(order.moves.empty());
+    CHECK(order.dropped_chains == 2);
+    CHECK(after.same_placement(before));
+}
+
+TEST_CASE("steps of one task are joined") {
+    ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
+                     .tasks = {task("x", "a", {0}), task("l", "b", {0}, true), task("m", "c", {0}, true)}};
+    const auto before = Cluster::build(spec);
+    const auto a = before.find_node("a"), b = before.find_node("b"), c = before.find_node("c");
+    const auto x = before.find_task("x");
+    auto after = before;
+    const auto order = con::order_into_waves(after, std::vector<con::Step>{{x, a, b, gpu_bit(1), 0}, {x, b, c, gpu_bit(1), 1}},
+                                             std::vector<std::uint8_t>(3));
+    REQUIRE(order.moves.size() == 1);
+    CHECK(order.moves[0] == Move{x, a, c, gpu_bit(1), 0});
+    // There and back again is no move at all.
+    after = before;
+    CHECK(con::order_into_waves(after, std::vector<con::Step>{{x, a, b, gpu_bit(1), 0}, {x, b, a, gpu_bit(0), 1}},
+                                std::vector<std::uint8_t>(3)).moves.empty());
+}
