@@ -3,6 +3,7 @@
 
 #include <gpusched/allocation/any.hpp>
 #include <gpusched/allocation/concepts.hpp>
+#include <gpusched/allocation/expected_fill.hpp>
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/named.hpp>

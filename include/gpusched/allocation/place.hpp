@@ -52,7 +52,7 @@ struct PlaceOptions {
     std::uint64_t seed = 0;  ///< for "random"
 };
 
-/// The same with policies chosen by name. "fgd" measures against the cluster's own tasks.
+/// The same with policies chosen by name. "fgd" and "expected_fill" expect tasks like the cluster's own.
 /// @throws InvalidInput for an unknown name or an empty list of rankers
 [[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task, const PlaceOptions& options = {});
 

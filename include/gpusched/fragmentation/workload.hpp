@@ -19,6 +19,7 @@ struct WorkloadShape {
     std::int64_t gpu_share_milli = 1000;    ///< thousandths of one GPU, 1 .. 1000
     std::vector<std::string> gpu_models{};  ///< acceptable models; empty = any
     std::int64_t weight = 1;                ///< >= 1; its popularity is weight / sum of weights
+    std::int64_t memory_mib = 0;            ///< of its tasks on average; FGD does not look at it
     bool operator==(const WorkloadShape&) const = default;
 };
 
@@ -34,6 +35,10 @@ struct Workload {
     }
 };
 
+/// Throws unless there is a shape, and all shapes and the sum of their weights are in range.
+/// @throws InvalidInput with every problem
+void validate(const Workload& workload);
+
 struct WorkloadOptions {
     int coverage_percent =
         95;  ///< 1 .. 100: rare shapes are cut off once so many per cent of the tasks are covered
@@ -45,7 +50,7 @@ struct WorkloadOptions {
 /// Weng et al. (USENIX ATC '23) measure fragmentation against the typical tasks of a cluster: the distinct shapes
 /// (CPU, GPUs, share, accepted models) by falling frequency until `coverage_percent` of the list is covered. Shapes
 /// of equal frequency come in ascending order (CPU, GPUs, share, models), so that the result does not depend on the
-/// order of the list. Models are sorted and named once each.
+/// order of the list. Models are sorted and named once each. Memory does not tell shapes apart; it is averaged.
 ///
 /// @throws InvalidInput when an option is out of range
 /// Complexity: O(n log n) in the number of tasks.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/allocation/expected_fill.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/power_of_d.hpp>
@@ -14,12 +15,14 @@
 namespace gpusched::allocation {
 namespace detail {
 
-inline constexpr std::array<std::string_view, 12> all_rankers{
+inline constexpr std::array<std::string_view, 13> all_rankers{
     "packing",     "homogeneous", "eviction_history", "least_allocated", "most_allocated", "best_fit",
-    "dot_product", "gpu_packing", "gpu_clustering",   "first_fit",       "random",         "fgd"};
-inline constexpr std::array<std::string_view, 11> all_placements{
+    "dot_product", "gpu_packing", "gpu_clustering",   "first_fit",       "random",         "fgd",
+    "expected_fill"};
+inline constexpr std::array<std::string_view, 12> all_placements{
     "random", "first_fit", "best_fit",    "least_allocated", "most_allocated", "dot_product",
-    "fgd",    "asi",       "gpu_packing", "gpu_clustering",  "power_of_d"};
+    "fgd",    "asi",       "gpu_packing", "gpu_clustering",  "power_of_d",
+    "expected_fill"};
 
 [[noreturn]] inline void unknown_name(const char* field, std::string_view name,
                                       std::span<const std::string_view> known) {
@@ -52,6 +55,7 @@ GPUSCHED_INLINE AnyRanker make_ranker(std::string_view name, const Inventory& in
     if (name == "first_fit") return FirstFit{};
     if (name == "random") return Random{};
     if (name == "fgd") return Fgd{detail::share_fgd(inventory, workload)};
+    if (name == "expected_fill") return LeastFillLoss{std::make_shared<const ExpectedFill>(workload, inventory)};
     detail::unknown_name("ranker", name, ranker_names());
 }
 
@@ -73,6 +77,10 @@ GPUSCHED_INLINE AnyPlacement make_placement(std::string_view name, const Invento
     if (name == "fgd") {
         auto metric = detail::share_fgd(inventory, workload);
         return RankedPlacement(Fgd{metric}, FgdGpus{metric});
+    }
+    if (name == "expected_fill") {
+        auto measure = std::make_shared<const ExpectedFill>(workload, inventory);
+        return RankedPlacement(LeastFillLoss{measure}, LeastFillLossGpus{measure});
     }
     detail::unknown_name("placement", name, placement_names());
 }

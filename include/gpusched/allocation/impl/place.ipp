@@ -34,7 +34,8 @@ GPUSCHED_INLINE std::optional<Destination> place(const Cluster& cluster, TaskId 
         throw InvalidInput("rankers has " + std::to_string(names.size()) + " entries; expected 1 to " +
                            std::to_string(detail::RankerList::most));
     fragmentation::Workload workload;
-    if (std::find(names.begin(), names.end(), "fgd") != names.end())
+    const auto expects = [](const std::string& name) { return name == "fgd" || name == "expected_fill"; };
+    if (std::any_of(names.begin(), names.end(), expects))
         workload = fragmentation::typical_workload(cluster.to_spec().tasks);
     detail::RankerList list;
     for (const auto& name : names) list.rankers.push_back(make_ranker(name, cluster.inventory(), workload));

@@ -11,36 +11,6 @@
 namespace gpusched::fragmentation {
 namespace detail {
 
-inline constexpr std::int64_t largest_weight = 100'000'000;  // keeps sums over a million nodes in 64 bits
-
-inline void validate(const Workload& workload) {
-    Problems problems;
-    if (workload.shapes.empty()) problems.add("workload has no shapes");
-    std::int64_t total = 0;
-    for (std::size_t i = 0; i < workload.shapes.size(); ++i) {
-        const auto& shape = workload.shapes[i];
-        const auto check = [&](const char* field, std::int64_t value, std::int64_t low, std::int64_t high) {
-            if (value < low || value > high)
-                problems.add("workload shape " + std::to_string(i) + ": " + field + " is " +
-                             std::to_string(value) + "; expected " + std::to_string(low) + " to " +
-                             std::to_string(high));
-        };
-        check("cpu_milli", shape.cpu_milli, 0, 1'000'000'000'000);
-        check("gpu_count", shape.gpu_count, 0, max_gpus_per_node);
-        check("gpu_share_milli", shape.gpu_share_milli, 1, whole_gpu_milli);
-        check("weight", shape.weight, 1, largest_weight);
-        if (shape.gpu_share_milli < whole_gpu_milli && shape.gpu_count != 1)
-            problems.add("workload shape " + std::to_string(i) + ": gpu_share_milli is " +
-                         std::to_string(shape.gpu_share_milli) + " with gpu_count " +
-                         std::to_string(shape.gpu_count) + "; a share goes with gpu_count 1");
-        total += std::clamp<std::int64_t>(shape.weight, 0, largest_weight);
-    }
-    if (total > largest_weight)
-        problems.add("workload weights add up to " + std::to_string(total) + "; expected at most " +
-                     std::to_string(largest_weight));
-    problems.throw_if_any();
-}
-
 inline std::size_t rank_of(const std::vector<std::int64_t>& ascending, std::int64_t value) noexcept {
     return static_cast<std::size_t>(std::upper_bound(ascending.begin(), ascending.end(), value) -
                                     ascending.begin());
@@ -57,7 +27,7 @@ inline void sort_unique(std::vector<std::int64_t>& values) {
 
 GPUSCHED_INLINE Fgd::Fgd(const Workload& workload, const Inventory& inventory, const FgdOptions& options)
     : options_(options) {
-    detail::validate(workload);
+    validate(workload);
     total_weight_ = workload.total_weight();
     const auto& shapes = workload.shapes;
 

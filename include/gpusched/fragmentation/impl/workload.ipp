@@ -1,15 +1,19 @@
 #pragma once
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <tuple>
 #include <utility>
 
 namespace gpusched::fragmentation {
 namespace detail {
+
+inline constexpr std::int64_t largest_weight = 100'000'000;  // keeps sums over a million nodes in 64 bits
 
 // Counts equal shapes; the key order is the order among shapes of equal frequency.
 class ShapeCounter {
@@ -25,35 +29,70 @@ class ShapeCounter {
         auto models = task.gpu_models;
         std::sort(models.begin(), models.end());
         models.erase(std::unique(models.begin(), models.end()), models.end());
-        ++counts_[{task.cpu_milli, task.gpu_count, task.gpu_share_milli, std::move(models)}];
+        auto& tally = counts_[{task.cpu_milli, task.gpu_count, task.gpu_share_milli, std::move(models)}];
+        ++tally.count;
+        tally.memory_mib += std::clamp<std::int64_t>(task.memory_mib, 0, 1'000'000'000'000);  // not validated yet
         ++total_;
     }
 
     Workload most_frequent() && {
-        std::vector<std::pair<const Key*, std::int64_t>> order;
-        for (const auto& [key, count] : counts_) order.emplace_back(&key, count);
+        std::vector<std::pair<const Key*, Tally>> order;
+        for (const auto& [key, tally] : counts_) order.emplace_back(&key, tally);
         std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-            return a.second != b.second ? a.second > b.second : *a.first < *b.first;
+            return a.second.count != b.second.count ? a.second.count > b.second.count : *a.first < *b.first;
         });
         Workload workload;
         std::int64_t covered = 0;
-        for (const auto& [key, count] : order) {
+        for (const auto& [key, tally] : order) {
             if (covered * 100 >= total_ * options_.coverage_percent) break;
             const auto& [cpu, gpus, share, models] = *key;
-            workload.shapes.push_back({cpu, gpus, share, models, count});
-            covered += count;
+            workload.shapes.push_back({cpu, gpus, share, models, tally.count, tally.memory_mib / tally.count});
+            covered += tally.count;
         }
         return workload;
     }
 
   private:
     using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::vector<std::string>>;
+    struct Tally {
+        std::int64_t count = 0;
+        std::int64_t memory_mib = 0;  // sum
+    };
     WorkloadOptions options_;
-    std::map<Key, std::int64_t> counts_;
+    std::map<Key, Tally> counts_;
     std::int64_t total_ = 0;
 };
 
 }  // namespace detail
+
+GPUSCHED_INLINE void validate(const Workload& workload) {
+    Problems problems;
+    if (workload.shapes.empty()) problems.add("workload has no shapes");
+    std::int64_t total = 0;
+    for (std::size_t i = 0; i < workload.shapes.size(); ++i) {
+        const auto& shape = workload.shapes[i];
+        const auto check = [&](const char* field, std::int64_t value, std::int64_t low, std::int64_t high) {
+            if (value < low || value > high)
+                problems.add("workload shape " + std::to_string(i) + ": " + field + " is " +
+                             std::to_string(value) + "; expected " + std::to_string(low) + " to " +
+                             std::to_string(high));
+        };
+        check("cpu_milli", shape.cpu_milli, 0, 1'000'000'000'000);
+        check("gpu_count", shape.gpu_count, 0, max_gpus_per_node);
+        check("gpu_share_milli", shape.gpu_share_milli, 1, whole_gpu_milli);
+        check("memory_mib", shape.memory_mib, 0, 1'000'000'000'000);
+        check("weight", shape.weight, 1, detail::largest_weight);
+        if (shape.gpu_share_milli < whole_gpu_milli && shape.gpu_count != 1)
+            problems.add("workload shape " + std::to_string(i) + ": gpu_share_milli is " +
+                         std::to_string(shape.gpu_share_milli) + " with gpu_count " +
+                         std::to_string(shape.gpu_count) + "; a share goes with gpu_count 1");
+        total += std::clamp<std::int64_t>(shape.weight, 0, detail::largest_weight);
+    }
+    if (total > detail::largest_weight)
+        problems.add("workload weights add up to " + std::to_string(total) + "; expected at most " +
+                     std::to_string(detail::largest_weight));
+    problems.throw_if_any();
+}
 
 GPUSCHED_INLINE Workload typical_workload(std::span<const TaskSpec> tasks, const WorkloadOptions& options) {
     detail::ShapeCounter counter(options);
