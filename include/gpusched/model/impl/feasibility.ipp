@@ -108,10 +108,9 @@ GPUSCHED_INLINE Obstacle find_group_obstacle(const Cluster& cluster, TaskId task
         if (others == 0) continue;
         auto limit = m.limit;
         if (!set.uniform) {
-            for (std::size_t l = 0; l < set.limits.size() && set.limits[l] < limit; ++l) {
-                const auto present = cluster.spread_count(m.set, l, domain) - (own_here && m.limit == set.limits[l] ? 1u : 0u);
-                if (present > 0) limit = set.limits[l];
-            }
+            // Its own old copy cannot bring a limit below its own.
+            for (std::size_t l = 0; l < set.limits.size() && set.limits[l] < limit; ++l)
+                if (cluster.spread_count(m.set, l, domain) > 0) limit = set.limits[l];
         }
         if (others + 1 > limit) return Obstacle::anti_affinity;
     }
