@@ -16,6 +16,7 @@ struct EnumNames<sim::Layout> {
 void bind_sim(py::module_& parent) {
     auto m = submodule(parent, "sim");
     bind_trace(m);
+    bind_replay(m);
     using G = sim::GeneratorOptions;
     const auto options =
         Options<G>("sim::GeneratorOptions")

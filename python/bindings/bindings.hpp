@@ -23,7 +23,9 @@ void bind_verify(py::module_& m);
 void bind_fragmentation(py::module_& m);
 void bind_consolidation(py::module_& m);
 void bind_sim(py::module_& m);
-void bind_trace(py::module_& m);  // within gpusched.sim
+void bind_trace(py::module_& m);  // within gpusched.sim, as is replay
+void bind_replay(py::module_& m);
+void bind_allocation(py::module_& m);
 void bind_io(py::module_& m);
 
 /// The documentation of a C++ declaration, as `extract_docs.py` lifted it from the headers at build time.
@@ -36,6 +38,9 @@ const std::string& doc(std::string_view name);
 inline std::string documented(std::string_view signature, std::string_view text) {
     return std::string(signature) + "\n--\n\n" + std::string(text);
 }
+
+/// A dict (or another mapping) as JSON text.
+std::string json_text(const py::object& document);
 
 /// Runs a short computation without the interpreter lock.
 template <class F>

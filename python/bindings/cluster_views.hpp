@@ -73,6 +73,12 @@ inline py::object level_object(Level level) {
 template <class Sequence, class Class>
 void define_sequence(Class& type) {
     type.def("__len__", &Sequence::size)
+        .def("__iter__",
+             [](const py::object& self) {
+                 const auto builtins = py::module_::import("builtins");
+                 return py::iter(
+                     builtins.attr("map")(self.attr("__getitem__"), builtins.attr("range")(py::len(self))));
+             })
         .def("__getitem__",
              [](const Sequence& s, py::ssize_t i) {
                  const auto size = static_cast<py::ssize_t>(s.size());

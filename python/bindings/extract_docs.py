@@ -60,6 +60,7 @@ def to_numpydoc(lines: list[str]) -> str:
     sections: dict[str, list[list[str]]] = {}
     current: list[str] | None = None
     in_code = False
+    lines = [part for line in lines for part in re.split(r"(?<=\S) +(?=@(?:param|returns?|throws|note)\b)", line)]
     for line in lines:
         stripped = line.strip()
         if in_code or stripped.startswith(("@code", "\\code")):
@@ -123,7 +124,7 @@ def extract(path: Path, docs: dict[str, str]) -> None:
         code = strip_code(raw)
         if "///<" in raw:
             text = [raw.split("///<", 1)[1].strip()]
-            if name := declared_name(code):
+            if name := declared_name(f"{statement} {code}"):  # the declaration may have begun on an earlier line
                 record(name, text)
                 full = "::".join([s for s, _ in scopes if s] + [name]).removeprefix("gpusched::")
                 trailing = (full, text)

@@ -9,6 +9,7 @@ PYBIND11_MODULE(_core, m) {
     gp::bind_model(m);
     gp::bind_verify(m);
     gp::bind_fragmentation(m);
+    gp::bind_allocation(m);
     gp::bind_consolidation(m);
     gp::bind_sim(m);
     gp::bind_io(m);

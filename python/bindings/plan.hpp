@@ -20,9 +20,6 @@ struct NamedPlan {
 /// @throws InvalidInput with everything that is wrong with the file or dict
 PlanSpec plan_argument(const py::object& plan);
 
-/// A dict (or another mapping) as JSON text.
-std::string json_text(const py::object& document);
-
 /// True for what names a file: a string or anything with `__fspath__`.
 bool is_path(const py::object& source);
 std::string path_text(const py::object& source);

@@ -4,8 +4,9 @@ A snapshot (`Cluster`) says which nodes there are, which tasks, and who runs whe
 plans, with statistics and what was proved about them; `verify` checks plans independently.
 """
 
-from . import consolidation, fragmentation, io, model, sim, verify
+from . import allocation, consolidation, fragmentation, io, model, sim, verify
 from ._core import __version__
+from .allocation import place
 from .consolidation import consolidate
 from .errors import BackendError, InvalidInput
 from .model import Cluster, Move, Node, Placement, Plan, Task, apply
@@ -20,12 +21,14 @@ __all__ = [
     "Plan",
     "Task",
     "__version__",
+    "allocation",
     "apply",
     "consolidate",
     "consolidation",
     "fragmentation",
     "io",
     "model",
+    "place",
     "sim",
     "verify",
 ]

@@ -1,0 +1,71 @@
+#include "python_placement.hpp"
+
+#include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/model/feasibility.hpp>
+
+namespace gpusched::python {
+
+PythonPlacement::PythonPlacement(py::object policy)
+    : policy_(new py::object(std::move(policy)), [](py::object* object) {
+          const py::gil_scoped_acquire lock;
+          delete object;
+      }) {}
+
+void PythonPlacement::follow(const Cluster& cluster) {
+    if (!mirror_) {
+        mirror_ = std::make_shared<Cluster>(cluster);
+        changed_.clear();
+        return;
+    }
+    auto& mirror = *mirror_;
+    std::vector<TaskId> gone;
+    for (const auto node : changed_)
+        for (const auto task : mirror.tasks_on(node))
+            if (cluster.node_of(task) != node || cluster.gpus_of(task) != mirror.gpus_of(task))
+                gone.push_back(task);
+    for (const auto task : gone) mirror.remove(task);
+    for (const auto node : changed_)
+        for (const auto task : cluster.tasks_on(node))
+            if (mirror.node_of(task) != node) mirror.assign(task, node, cluster.gpus_of(task));
+    mirror.forget_history();
+    changed_.clear();
+}
+
+std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster& cluster, TaskId task,
+                                                                   Rng&) {
+    const py::gil_scoped_acquire lock;
+    follow(cluster);
+    auto answer = (*policy_)(mirror_, TaskView{mirror_, task});
+    if (answer.is_none()) return std::nullopt;
+    std::optional<GpuMask> gpus;
+    if (py::isinstance<py::tuple>(answer)) {
+        const auto pair = answer.cast<py::tuple>();
+        if (pair.size() != 2)
+            throw py::type_error("a placement policy answers None, a node, or a pair (node, gpus)");
+        GpuMask mask = 0;
+        for (const int gpu : pair[1].cast<std::vector<int>>()) {
+            if (gpu < 0 || gpu >= max_gpus_per_node)
+                throw InvalidInput("the policy answers with GPU " + std::to_string(gpu));
+            mask = static_cast<GpuMask>(mask | gpu_bit(gpu));
+        }
+        gpus = mask;
+        answer = pair[0];
+    }
+    NodeId node = none<NodeId>;
+    if (py::isinstance<NodeView>(answer))
+        node = answer.cast<const NodeView&>().id;
+    else if (py::isinstance<py::str>(answer))
+        node = cluster.find_node(answer.cast<std::string>());
+    else
+        throw py::type_error("a placement policy answers None, a node, or a pair (node, gpus)");
+    if (gpus) return allocation::Destination{node, *gpus};
+    if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return allocation::Destination{node, 0};
+    const auto obstacle = find_obstacle(cluster, task, node);
+    if (obstacle != Obstacle::none)
+        throw InvalidInput("the policy answers with node '" + cluster.name(node) + "' for task '" +
+                           cluster.name(task) + "', which does not fit there: " + to_string(obstacle));
+    return allocation::Destination{node, allocation::TightestGpu{}(cluster, task, node)};
+}
+
+}  // namespace gpusched::python

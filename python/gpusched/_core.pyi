@@ -1,0 +1,11 @@
+# The modules around the extension have stubs of their own and re-export all of it.
+from types import ModuleType
+
+__version__: str
+allocation: ModuleType
+consolidation: ModuleType
+fragmentation: ModuleType
+io: ModuleType
+model: ModuleType
+sim: ModuleType
+verify: ModuleType

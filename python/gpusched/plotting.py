@@ -1,0 +1,169 @@
+"""Figures. Every function draws on `ax` (a new one by default) and returns it; matplotlib is imported when needed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ._tables import Report
+    from .model import Cluster, Plan
+
+__all__ = ["plot_fragmentation", "plot_occupancy", "plot_waves"]
+
+# Colour-blind safe (Okabe and Ito).
+CAUSES = {
+    "fractional": ("#E69F00", "part of a GPU"),
+    "stranded": ("#0072B2", "too few GPUs on the node"),
+    "insufficient_cpu": ("#D55E00", "too few idle cores"),
+}
+STATES = {
+    "locked": ("#4d4d4d", "held by a locked task"),
+    "held": ("#56B4E9", "held"),
+    "idle": ("#F0E442", "idle on an occupied node"),
+    "free": ("#FFFFFF", "on an empty node"),
+    "failed": ("#D55E00", "failed"),
+}
+
+
+def _axes(ax: Axes | None, **figure: Any) -> Axes:
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained", **figure)[1]
+
+
+def _quiet(ax: Axes) -> None:
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def plot_fragmentation(report: Report, ax: Axes | None = None) -> Axes:
+    """Idle GPUs that requests cannot use, stacked by cause: one bar per row of `gpusched.fragmentation.report`."""
+    if len(report) == 0:
+        raise ValueError("the report has no rows")
+    labels = [f"{row.gpus}G{row.cpu_cores:g}C" for row in report]
+    group = report.columns[0] if report.columns[0] in ("gpu_model", "cluster") else None
+    if group:
+        labels = [f"{row[group]} {label}" for row, label in zip(report, labels)]
+    ax = _axes(ax, figsize=(max(5.0, 1.6 + 0.55 * len(labels)), 3.6))
+    at = np.arange(len(labels))
+    bottom = np.zeros(len(labels))
+    for cause, (color, text) in CAUSES.items():
+        height = np.array([float(v) for v in report.column(cause)])
+        ax.bar(at, height, 0.72, bottom=bottom, color=color, label=text, edgecolor="white", linewidth=0.5)
+        bottom += height
+    idle = np.array([float(v) for v in report.column("total_idle")])
+    ax.plot(at, idle, ls="none", marker="_", ms=18, mew=1.6, color="black", label="all idle GPUs")
+    for x, (used, total) in enumerate(zip(bottom, idle)):
+        if total > 0:
+            ax.annotate(f"{100 * used / total:.0f} %", (x, used), (0, 3), textcoords="offset points",
+                        ha="center", fontsize=8)
+    many = len(labels) > 10
+    ax.set_xticks(at, labels, rotation=90 if many else 0, fontsize=8 if many else 9)
+    ax.set_xlabel("request (GPUs, cores)")
+    ax.set_ylabel("GPUs that it cannot use")
+    ax.set_ylim(0, max(1.0, 1.18 * idle.max()))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    ax.legend(frameon=False, fontsize=8, ncols=2, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
+    _quiet(ax)
+    return ax
+
+
+def _cells(cluster: Cluster) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """State of every GPU, by node and card (-1 = no such card), with the nodes' GPU counts and free GPUs."""
+    nodes, tasks = cluster.nodes, cluster.tasks
+    names = list(STATES)
+    count = nodes.gpu_count.astype(int)
+    cards = np.arange(16)
+    there = cards < count[:, None]
+
+    def bits(masks: np.ndarray) -> np.ndarray:
+        return (masks.astype(int)[:, None] >> cards & 1).astype(bool)
+
+    state = np.full(there.shape, -1)
+    state[there] = names.index("idle")
+    state[there & (nodes.occupants == 0)[:, None]] = names.index("free")
+    place = tasks.node_index
+    for flag, name in ((None, "held"), (tasks.locked | tasks.standby, "locked")):
+        wanted = place >= 0 if flag is None else (place >= 0) & flag
+        held = np.zeros(len(count), dtype=int)
+        np.bitwise_or.at(held, place[wanted], tasks.gpus[wanted].astype(int))
+        state[there & bits(held)] = names.index(name)
+    state[bits(nodes.failed_gpus) & there] = names.index("failed")
+    idle = ((state == names.index("idle")) | (state == names.index("free"))).sum(axis=1)
+    return state, count, idle
+
+
+def plot_occupancy(
+    cluster: Cluster, ax: Axes | None = None, *, max_nodes: int = 240, gpus: int | None = None, title: str | None = None
+) -> Axes:
+    """GPUs as cells, one column per node: held, held by locked tasks, idle on occupied nodes, on empty nodes.
+
+    Parameters
+    ----------
+    max_nodes
+        of larger clusters, an evenly spaced sample of the sorted nodes is shown
+    gpus
+        only nodes with that many GPUs; by default the most common number of GPUs that is at least 2
+    """
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+    from matplotlib.patches import Patch
+
+    state, count, idle = _cells(cluster)
+    if gpus is None:
+        sizes = Counter({int(k): int(k) * int((count == k).sum()) for k in np.unique(count) if k >= 2})
+        gpus = sizes.most_common(1)[0][0] if sizes else int(count.max(initial=1))
+    chosen = np.flatnonzero(count == gpus)
+    if len(chosen) == 0:
+        raise ValueError(f"no node has {gpus} GPUs")
+    chosen = chosen[np.argsort(idle[chosen], kind="stable")]
+    shown = chosen if len(chosen) <= max_nodes else chosen[np.linspace(0, len(chosen) - 1, max_nodes).astype(int)]
+    cells = np.sort(np.where(state[shown, :gpus] < 0, 0, state[shown, :gpus]), axis=1).T
+    ax = _axes(ax, figsize=(7.2, 2.2))
+    colors = ListedColormap([color for color, _ in STATES.values()])
+    ax.pcolormesh(
+        np.arange(len(shown) + 1), np.arange(gpus + 1), cells, cmap=colors,
+        norm=BoundaryNorm(np.arange(len(STATES) + 1) - 0.5, len(STATES)), edgecolors="#d0d0d0",
+        linewidth=0.2 if len(shown) <= 400 else 0, rasterized=len(shown) > 400,
+    )
+    ax.set_yticks([0, gpus])
+    ax.set_ylabel("GPUs of a node")
+    sampled = "" if len(shown) == len(chosen) else f", every {len(chosen) / len(shown):.0f}th shown"
+    ax.set_xlabel(f"{len(chosen):,} nodes with {gpus} GPUs, fullest first{sampled}")
+    ax.set_xticks([])
+    present = set(np.unique(cells))
+    handles = [
+        Patch(facecolor=color, edgecolor="#a0a0a0", linewidth=0.5, label=text)
+        for n, (color, text) in enumerate(STATES.values())
+        if n in present
+    ]
+    ax.legend(handles=handles, frameon=False, fontsize=8, ncols=len(handles), loc="lower left",
+              bbox_to_anchor=(0, 1), borderaxespad=0.2, handlelength=1, columnspacing=1.2)
+    if title:
+        ax.set_title(title, loc="left", fontsize=10, pad=20)
+    return ax
+
+
+def plot_waves(plan: Plan, ax: Axes | None = None) -> Axes:
+    """Moves of every wave of a plan, with the share of all moves done by the end of each."""
+    waves = max(1, plan.waves)
+    moves = np.bincount([move.wave for move in plan.moves], minlength=waves)
+    ax = _axes(ax, figsize=(max(3.6, 1.6 + 0.42 * waves), 3.0))
+    at = np.arange(waves)
+    ax.bar(at, moves, 0.72, color="#0072B2")
+    done = 100 * np.cumsum(moves) / max(1, moves.sum())
+    for x, (height, share) in enumerate(zip(moves, done)):
+        ax.annotate(f"{height:,}\n{share:.0f} %", (x, height), (0, 3), textcoords="offset points", ha="center", fontsize=8)
+    ax.set_xticks(at)
+    ax.set_xlabel("wave")
+    ax.set_ylabel("moves (and share done by then)")
+    ax.set_ylim(0, max(1.0, 1.22 * moves.max(initial=1)))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    _quiet(ax)
+    return ax

@@ -1,0 +1,129 @@
+"""The names and signatures that notebooks, documents and other programs rely on."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import pytest
+
+NAMES = """
+Cluster.from_json Cluster.to_json Cluster.copy Cluster.nodes Cluster.tasks Cluster.to_pandas
+Plan.from_json Plan.to_json Plan.moves Plan.waves Plan.vacated_nodes Plan.stats Plan.bound Plan.stop_reason
+InvalidInput BackendError apply consolidate place
+sim.generate_cluster sim.replay sim.Trace sim.ReplayResult.cluster sim.ReplayResult.unplaced sim.ReplayResult.timeline
+io.read_openb io.anonymize
+fragmentation.report fragmentation.switch_slots fragmentation.fgd
+fragmentation.Report.to_pandas fragmentation.Report.plot
+consolidation.consolidate consolidation.bound consolidation.explain consolidation.value_report
+verify.plan verify.Report.ok verify.Report.violations verify.Report.vacated_nodes
+""".split()
+
+SIGNATURES: dict[str, dict[str, Any]] = {
+    "sim.generate_cluster": {"preset": "asi", "seed": 0, "layout": "random", "load": 1.0, "cpu_tight": False},
+    "io.read_openb": {"gpu_nodes_only": True},
+    "sim.replay": {
+        "placement": "least_allocated",
+        "until": None,
+        "ignore_departures": False,
+        "resample_to": None,
+        "shuffle": False,
+        "seed": 0,
+    },
+    "fragmentation.report": {"max_gpus_per_node": None, "by": None, "include_cordoned": False},
+    "fragmentation.switch_slots": {"gpus": 128, "cores_per_gpu": 12},
+    "consolidate": {
+        "preset": "best",
+        "partition_size": 500,
+        "depth": 3,
+        "rounds": 5,
+        "seed": 0,
+        "threads": 0,
+        "time_limit": None,
+        "max_moves": None,
+        "objective": "gpus",
+        "progress": None,
+    },
+    "place": {"rankers": ["packing", "homogeneous", "eviction_history"]},
+}
+
+
+def look_up(path: str) -> Any:
+    thing: Any = gs
+    for name in path.split("."):
+        thing = getattr(thing, name)
+    return thing
+
+
+@pytest.mark.parametrize("path", NAMES)
+def test_names_exist_and_are_documented(path: str) -> None:
+    thing = look_up(path)
+    assert inspect.getdoc(thing), path
+
+
+@pytest.mark.parametrize("path", SIGNATURES)
+def test_signatures_and_defaults(path: str) -> None:
+    parameters = inspect.signature(look_up(path)).parameters
+    for name, default in SIGNATURES[path].items():
+        assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY, name
+        assert parameters[name].default == default, name
+
+
+def public_functions() -> list[str]:
+    modules = ("sim", "io", "fragmentation", "consolidation", "verify", "allocation", "model")
+    return [f"{m}.{n}" for m in modules for n in look_up(m).__all__ if inspect.isroutine(look_up(f"{m}.{n}"))]
+
+
+@pytest.mark.parametrize("path", public_functions())
+def test_functions_say_where_they_live_and_document_their_options(path: str) -> None:
+    function = look_up(path)
+    assert f"{function.__module__}.{function.__name__}" == f"gpusched.{path}"
+    text = inspect.getdoc(function) or ""
+    assert len(text) > 20 and "::" not in text and "@" not in text.replace("@code", "")
+    keywords = [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    for name in keywords:
+        assert name in text, name
+
+
+@pytest.mark.parametrize("module", ["sim", "io", "fragmentation", "consolidation", "verify", "allocation", "model"])
+def test_public_names_are_complete(module: str) -> None:
+    core = getattr(gs._core, module)  # type: ignore[attr-defined]
+    missing = {name for name in vars(core) if not name.startswith("_")} - set(look_up(module).__all__)
+    assert missing == set()
+
+
+def test_classes_live_where_users_find_them() -> None:
+    for module in ("sim", "fragmentation", "consolidation", "verify", "model"):
+        for name in look_up(module).__all__:
+            thing = look_up(f"{module}.{name}")
+            if inspect.isclass(thing) and not thing.__module__.startswith("gpusched._"):
+                assert f"{thing.__module__}.{thing.__name__}" == f"gpusched.{module}.{name}"
+
+
+def test_the_stubs_match() -> None:
+    pytest.importorskip("mypy")
+    here = Path(__file__).resolve().parent
+    command = [sys.executable, "-m", "mypy.stubtest", "gpusched", "--allowlist", str(here / "stubtest_allowlist.txt")]
+    command += ["--mypy-config-file", str(here.parents[1] / "pyproject.toml")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_package_is_typed(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    source = tmp_path / "user.py"
+    source.write_text(
+        "import gpusched as gs\n"
+        "cluster = gs.sim.generate_cluster(nodes=10)\n"
+        "plan = gs.consolidate(cluster, preset='fast')\n"
+        "reveal_type(plan.moves[0].task)\n"
+        "gs.consolidate(cluster, preset='nonsense')\n"
+    )
+    run = subprocess.run([sys.executable, "-m", "mypy", "--strict", str(source)], capture_output=True, text=True, check=False)
+    assert re.search(r'Revealed type is "(builtins\.)?str"', run.stdout), run.stdout
+    assert '"Literal[\'nonsense\']"' in run.stdout and "Found 1 error" in run.stdout, run.stdout

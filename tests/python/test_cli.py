@@ -1,0 +1,154 @@
+"""The console script, end to end through files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import gpusched as gs
+import pytest
+from gpusched import cli
+
+from clusters import document, make_node, make_task, tiny_document
+
+
+@pytest.fixture
+def cluster_file(tmp_path: Path) -> str:
+    path = tmp_path / "cluster.json"
+    gs.sim.generate_cluster(nodes=200, seed=2).to_json(path)
+    return str(path)
+
+
+def test_from_a_generated_cluster_to_a_checked_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster, plan = str(tmp_path / "c.json"), str(tmp_path / "p.json")
+    assert cli.main(["generate", "asi", "--nodes", "200", "--seed", "2", "--layout", "spread", "-o", cluster]) == 0
+    assert "200 nodes" in capsys.readouterr().out
+    assert gs.Cluster.from_json(cluster) == gs.sim.generate_cluster(nodes=200, seed=2, layout="spread")
+    assert cli.main(["consolidate", cluster, "--preset", "fast", "-o", plan, "--report"]) == 0
+    out = capsys.readouterr().out
+    assert "% of the proven bound" in out and "the plan verifies" in out
+    made = gs.Plan.from_json(plan)
+    assert made.to_json() == gs.consolidate(gs.Cluster.from_json(cluster), preset="fast").to_json()
+    assert cli.main(["verify", cluster, plan]) == 0
+    assert f"vacates {len(made.vacated_nodes)} nodes" in capsys.readouterr().out
+    assert cli.main(["explain", cluster, plan, made.vacated_nodes[0], "node-000"]) == 0
+    assert "node-000" in capsys.readouterr().out
+
+
+def test_a_spoiled_plan_fails_with_1(cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = str(tmp_path / "plan.json")
+    assert cli.main(["consolidate", cluster_file, "-o", plan]) == 0
+    spoiled = json.loads(Path(plan).read_text())
+    spoiled["vacated_nodes"].pop()
+    Path(plan).write_text(json.dumps(spoiled))
+    capsys.readouterr()
+    assert cli.main(["verify", cluster_file, plan]) == 1
+    assert "does not verify: 1 violation" in capsys.readouterr().err
+
+
+def test_reports(cluster_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["report", cluster_file, "--shapes", "1x8,8G128C,1x0.5", "--by", "gpu_model"]) == 0
+    out = capsys.readouterr().out
+    assert "gpu_model" in out and "insufficient_cpu" in out and "Jobs of 128 GPUs" in out
+    assert cli.main(["report", cluster_file, "--csv"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("gpus,cpu_cores,") and len(lines) == 9
+    assert lines[1] == ",".join(str(v) for v in gs.fragmentation.report(gs.Cluster.from_json(cluster_file))[0])
+
+
+def test_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,96000,100000,4,T4\n")
+    pods = "".join(f"p{i},1000,1000,1,1000\n" for i in range(4))
+    (tmp_path / "pods.csv").write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + pods)
+    lists = [str(tmp_path / "nodes.csv"), str(tmp_path / "pods.csv")]
+    out = str(tmp_path / "end.json")
+    assert cli.main(["replay", *lists, "--placement", "fgd", "--resample-to", "2", "--seed", "1", "-o", out]) == 0
+    text = capsys.readouterr().out
+    assert "8 arrivals, 4 fitted nowhere" in text and "100 % requested" in text
+    assert len(gs.Cluster.from_json(out).tasks) == 8
+
+
+def test_anonymize_poses_the_same_problem(cluster_file: str, tmp_path: Path) -> None:
+    out = tmp_path / "anonymous.json"
+    assert cli.main(["anonymize", cluster_file, str(out)]) == 0
+    original, anonymous = gs.Cluster.from_json(cluster_file), gs.Cluster.from_json(out)
+    assert anonymous != original and anonymous.nodes.name != original.nodes.name
+    assert not set(anonymous.tasks.name) & set(original.tasks.name)
+    assert gs.consolidate(anonymous).stats == gs.consolidate(original).stats
+
+
+@pytest.mark.parametrize(("to", "part"), [("csv", "step,wave,task"), ("kubernetes", "kubectl"), ("koordinator", "PodMigrationJob")])
+def test_exports(to: str, part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster, plan = str(tmp_path / "c.json"), str(tmp_path / "p.json")
+    Path(cluster).write_text(json.dumps(tiny_document()))
+    assert cli.main(["consolidate", cluster, "-o", plan]) == 0
+    capsys.readouterr()
+    assert cli.main(["export", plan, "--to", to, "--cluster", cluster]) == 0
+    assert part in capsys.readouterr().out
+    assert cli.main(["export", plan, "--to", to, "--cluster", cluster, "-o", str(tmp_path / "out")]) == 0
+    assert part in (tmp_path / "out").read_text()
+
+
+def test_figures(cluster_file: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    causes, cells = tmp_path / "causes.png", tmp_path / "cells.png"
+    assert cli.main(["report", cluster_file, "--plot", str(causes)]) == 0
+    assert cli.main(["plot", "occupancy", cluster_file, "-o", str(cells)]) == 0
+    for path in (causes, cells):
+        assert path.read_bytes().startswith(b"\x89PNG")
+    assert cli.main(["plot", "occupancy", cluster_file, "-o", str(tmp_path / "x.png"), "--gpus", "7"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["report", "missing.json"], "missing.json"),
+        (["report", "CLUSTER", "--shapes", "0x8"], "gpus"),
+        (["consolidate", "CLUSTER", "--depth", "0"], "depth"),
+        (["consolidate", "CLUSTER", "--exempt", "nowhere"], "nowhere"),
+        (["consolidate", "CLUSTER", "-o", "no/such/folder.json"], "no/such/folder.json"),
+        (["explain", "CLUSTER", "CLUSTER", "n0"], "gpusched.plan"),
+        (["verify", "CLUSTER", "missing.json"], "missing.json"),
+        (["generate", "nonsense", "-o", "x.json"], "preset"),
+        (["replay", "missing.csv", "missing.csv"], "missing.csv"),
+    ],
+)
+def test_bad_input_is_2_and_one_clean_message(
+    arguments: list[str], part: str, cluster_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([cluster_file if a == "CLUSTER" else a for a in arguments]) == 2
+    captured = capsys.readouterr()
+    assert part in captured.err and "Traceback" not in captured.err
+    assert captured.err.startswith("gpusched: ")
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["report"], ["report", "c.json", "--shapes", "x"], ["consolidate", "c.json", "--preset", "x"]])
+def test_bad_usage_is_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        cli.main(arguments)
+    assert raised.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_all_problems_of_a_file_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text(json.dumps(document([make_node("n0"), make_node("n0")], [make_task("t", node="nowhere")])))
+    assert cli.main(["report", str(bad)]) == 2
+    assert capsys.readouterr().err.count("gpusched: ") == 2
+
+
+def test_the_module_runs_and_shows_no_traceback() -> None:
+    run = subprocess.run([sys.executable, "-m", "gpusched", "--version"], capture_output=True, text=True, check=True)
+    assert run.stdout == f"gpusched {gs.__version__}\n"
+    run = subprocess.run([sys.executable, "-m", "gpusched", "report", "x.json"], capture_output=True, text=True, check=False)
+    assert run.returncode == 2 and run.stderr.startswith("gpusched: x.json")
+
+
+def test_a_closed_pipe_is_no_error(cluster_file: str) -> None:
+    command = f"'{sys.executable}' -m gpusched report '{cluster_file}' | head -n 1"
+    run = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert run.stderr == ""

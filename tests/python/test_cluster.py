@@ -1,0 +1,199 @@
+"""Snapshots: documents in and out, views, columns, frames, copies."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import json
+import pickle
+from pathlib import Path
+
+import gpusched as gs
+import numpy as np
+import pytest
+
+from clusters import document, make_node, make_task, tiny_document
+
+
+def test_documents_survive_the_round_trip(tiny: gs.Cluster, tmp_path: Path) -> None:
+    again = gs.Cluster.from_json(tiny.to_json())
+    assert again == tiny
+    path = tmp_path / "cluster.json"
+    assert tiny.to_json(path) is None
+    assert gs.Cluster.from_json(path) == tiny
+    assert gs.Cluster.from_json(str(path)) == tiny
+    assert json.loads(path.read_text()) == tiny.to_json()
+
+
+def test_what_a_document_says_is_what_the_views_show() -> None:
+    node = make_node(
+        "n0",
+        gpu_memory_mib=81920,
+        schedulable=False,
+        network=["c", "s"],
+        labels={"zone": "a"},
+        taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}],
+        hardware="a100x8",
+        failed_gpus=[7],
+    )
+    task = make_task(
+        "t0",
+        job="j0",
+        gpu_count=2,
+        gpu_models=["A100"],
+        priority=7,
+        priority_class="LP",
+        node="n0",
+        gpus=[0, 5],
+        node_selector={"zone": "a"},
+        tolerations=[{"key": "k", "operator": "Equal", "value": "v", "effect": "NoSchedule"}],
+        anti_affinity=[{"group": "g", "level": "node", "limit": 2}, {"group": "h", "level": 1, "limit": 3}],
+        affinity=[{"group": "a", "level": 0}],
+        network_affinity={"level": 1, "mode": "required"},
+        hardware_affinity=[{"level": "numa", "qos": "best_effort"}],
+        gpu_memory_mib=1000,
+        move_cost=5,
+        start_time=10,
+        last_checkpoint_time=20,
+        checkpoint_interval=30,
+        eviction_count=4,
+    )
+    c = gs.Cluster.from_json(document([node], [task], now=99))
+    n, t = c.nodes[0], c.tasks[0]
+    for key, value in node.items():
+        assert getattr(n, key) == value, key
+    for key, value in task.items():
+        assert getattr(t, key) == value, key
+    assert (c.now, t.preemptible, t.gpu_milli, t.cores, n.tasks) == (99, True, 2000, None, [t])
+    assert (n.cpu_free, n.memory_free, n.gpu_free_milli, n.idle_gpus) == (120000, 999000, 5000, [1, 2, 3, 4, 6])
+
+
+def test_all_problems_come_at_once_and_are_named() -> None:
+    nodes = [make_node("n0"), make_node("n0", gpu_count=17)]
+    tasks = [make_task("t0", node="nowhere"), make_task("t1", gpu_count=-1)]
+    with pytest.raises(gs.InvalidInput) as raised:
+        gs.Cluster.from_json(document(nodes, tasks))
+    assert isinstance(raised.value, ValueError)
+    assert len(raised.value.problems) >= 3
+    for name in ("n0", "nowhere", "t1"):
+        assert any(name in problem for problem in raised.value.problems), name
+        assert name in str(raised.value)
+
+
+@pytest.mark.parametrize("source", [None, 3, ["x"]])
+def test_what_is_no_document_is_a_type_error(source: object) -> None:
+    with pytest.raises(TypeError, match="path or a dict"):
+        gs.Cluster.from_json(source)  # type: ignore[arg-type]
+
+
+def test_files_that_cannot_be_read_or_written(tiny: gs.Cluster, tmp_path: Path) -> None:
+    with pytest.raises(gs.BackendError, match="missing.json"):
+        gs.Cluster.from_json(tmp_path / "missing.json")
+    with pytest.raises(gs.BackendError):
+        tiny.to_json(tmp_path / "no" / "folder.json")
+    (tmp_path / "bad.json").write_text('{"format": ')
+    with pytest.raises(gs.InvalidInput, match="bad.json"):
+        gs.Cluster.from_json(tmp_path / "bad.json")
+
+
+def test_errors_survive_pickling() -> None:
+    error = gs.InvalidInput(["a", "b"])
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), again.problems, str(again)) == (gs.InvalidInput, ["a", "b"], str(error))
+    assert str(gs.InvalidInput("one")) == "one"
+
+
+def test_sequences(tiny: gs.Cluster) -> None:
+    nodes = tiny.nodes
+    assert len(nodes) == 3 and len(tiny.tasks) == 2
+    assert [n.name for n in nodes] == nodes.name == ["n0", "n1", "n2"]
+    assert nodes[-1] == nodes["n2"] == nodes[2]
+    assert [n.name for n in nodes[::2]] == ["n0", "n2"]
+    assert "n1" in nodes and "x" not in nodes and nodes[0] in nodes and 3 not in nodes
+    assert nodes.index("n1") == 1
+    assert {nodes[0]: 1}[nodes["n0"]] == 1
+    with pytest.raises(IndexError):
+        nodes[3]
+    with pytest.raises(KeyError):
+        nodes["x"]
+    with pytest.raises(ValueError, match="no node"):
+        nodes.index("x")
+    assert nodes.domain(1) == ["asw-0", "asw-0", "asw-1"]
+    with pytest.raises(IndexError):
+        nodes.domain(2)
+
+
+def test_columns_agree_with_views(small: gs.Cluster) -> None:
+    nodes, tasks = small.nodes, small.tasks
+    for name in ("gpu_count", "cpu_milli", "memory_mib", "schedulable", "occupants", "cpu_free", "memory_free",
+                 "gpu_free_milli"):
+        assert list(getattr(nodes, name)) == [getattr(n, name) for n in nodes], name
+    for name in ("cpu_milli", "memory_mib", "gpu_count", "gpu_share_milli", "priority", "locked", "preemptible",
+                 "start_time", "move_cost", "eviction_count", "job", "priority_class"):
+        assert list(getattr(tasks, name)) == [getattr(t, name) for t in tasks], name
+    assert [nodes.name[i] if i >= 0 else None for i in tasks.node_index] == [t.node for t in tasks]
+    assert [[g for g in range(16) if m >> g & 1] for m in tasks.gpus.tolist()] == [t.gpus for t in tasks]
+
+
+@pytest.mark.parametrize("name", ["gpu_count", "cpu_milli", "cpu_free", "idle_gpus", "schedulable"])
+def test_arrays_are_read_only_and_outlive_their_cluster(name: str) -> None:
+    array = getattr(gs.sim.generate_cluster(nodes=50, seed=1).nodes, name)
+    kept = array.copy()
+    gc.collect()
+    gs.sim.generate_cluster(nodes=50, seed=2)  # reuses what a dangling array would point to
+    assert not array.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 0
+    np.testing.assert_array_equal(array, kept)
+
+
+def test_stored_columns_are_views(tiny: gs.Cluster) -> None:
+    first, second = tiny.nodes.cpu_milli, tiny.nodes.cpu_milli
+    assert not first.flags.owndata
+    assert first.__array_interface__["data"] == second.__array_interface__["data"]
+
+
+def test_views_outlive_their_cluster() -> None:
+    node = gs.Cluster.from_json(tiny_document()).nodes[1]
+    gc.collect()
+    assert node.tasks[0].name == "fixed"
+
+
+def test_copies_and_pickles_are_equal(small: gs.Cluster) -> None:
+    for other in (small.copy(), copy.copy(small), copy.deepcopy(small), pickle.loads(pickle.dumps(small))):
+        assert other == small and other is not small
+
+
+def test_equality_is_about_content(tiny: gs.Cluster) -> None:
+    assert tiny != gs.Cluster.from_json(document([make_node("n0")], []))
+    moved = tiny_document()
+    moved["tasks"][0]["gpus"] = [4]
+    assert tiny != gs.Cluster.from_json(moved)
+    assert tiny != "cluster"
+    with pytest.raises(TypeError):
+        hash(tiny)
+
+
+def test_repr_names_the_sizes(tiny: gs.Cluster) -> None:
+    assert repr(tiny) == "<gpusched.Cluster: 3 nodes, 24 GPUs, 2 tasks>"
+
+
+def test_warnings_name_tasks_on_failed_gpus() -> None:
+    c = gs.Cluster.from_json(document([make_node("n0", failed_gpus=[2])], [make_task("t", node="n0", gpus=[2])]))
+    assert len(c.warnings()) == 1 and "'t'" in c.warnings()[0]
+
+
+def test_frames(small: gs.Cluster) -> None:
+    pytest.importorskip("pandas")
+    nodes, tasks = small.to_pandas()
+    assert len(nodes) == len(small.nodes) and len(tasks) == len(small.tasks)
+    assert nodes["gpu_count"].sum() == sum(n.gpu_count for n in small.nodes)
+    assert list(tasks["node"]) == [t.node for t in small.tasks]
+    assert list(nodes["network_2"]) == [n.network[2] for n in small.nodes]
+    assert list(nodes["idle_gpus"]) == [len(n.idle_gpus) for n in small.nodes]
+
+
+def test_an_empty_cluster_is_legal() -> None:
+    c = gs.Cluster.from_json(document([], []))
+    assert (len(c.nodes), len(c.tasks), c.nodes.gpu_count.shape) == (0, 0, (0,))
+    assert gs.consolidate(c).moves == []

@@ -1,0 +1,188 @@
+"""Consolidation through Python: plans, bounds, explanations, options."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import gpusched as gs
+import pytest
+
+from clusters import document, make_node, make_task
+
+
+def fig_15() -> gs.Cluster:
+    """The paper's Fig. 15 in spirit: the last task of `source` fits only after a chain of moves.
+
+    Every node has 4 GPUs. `source` holds 2, `b` has 1 free (locked rest), `c` 1 free; a task of 1 GPU on `b`
+    that accepts `c` must leave first.
+    """
+    nodes = [make_node(name, gpu_count=4) for name in ("source", "b", "c")]
+    tasks = [
+        make_task("two", node="source", gpus=[0, 1], gpu_count=2),
+        make_task("b-fixed", node="b", gpus=[0, 1], gpu_count=2, locked=True),
+        make_task("b-one", node="b", gpus=[2]),
+        make_task("c-fixed", node="c", gpus=[0, 1, 2], gpu_count=3, locked=True),
+    ]
+    return gs.Cluster.from_json(document(nodes, tasks))
+
+
+@pytest.mark.parametrize("preset", ["ipc", "fast", "best"])
+def test_presets_make_verified_plans(small: gs.Cluster, preset: Any) -> None:
+    plan = gs.consolidate(small, preset=preset)
+    report = gs.verify.plan(small, plan)
+    assert report.ok, report.violations
+    assert report.vacated_nodes == plan.vacated_nodes and len(plan.vacated_nodes) > 10
+    assert plan.stop_reason == "completed"
+    assert plan.stats["moves"] == len(plan.moves) and plan.stats["waves"] == plan.waves
+    assert plan.stats["vacated_nodes"] == len(plan.vacated_nodes)
+    assert plan.stats["vacated_gpus"] == report.vacated_gpus
+    after = gs.apply(small, plan)
+    for name, c in (("before", small), ("after", after)):
+        partly = int(((c.nodes.occupants > 0) & (c.nodes.gpu_free_milli > 0)).sum())
+        assert plan.stats[f"not_fully_occupied_{name}"] == partly
+    assert sorted(n.name for n in small.nodes if n.occupants and not after.nodes[n.name].occupants) == sorted(plan.vacated_nodes)
+    assert len(plan.vacated_nodes) <= plan.bound["vacated_nodes_at_most"]
+    assert plan.stats["vacated_gpus"] <= plan.bound["vacated_gpus_at_most"]
+    assert plan.bound["method"] == "counting"
+
+
+def test_a_chain_needs_depth(small: gs.Cluster) -> None:
+    """`two` fits on b only when `b-one` goes to c: a move nested in a move."""
+    cluster = fig_15()
+    assert gs.consolidate(cluster, preset="fast", depth=1).vacated_nodes == []
+    plan = gs.consolidate(cluster, depth=3)
+    assert plan.vacated_nodes == ["source"]
+    assert {(m.task, m.from_, m.to) for m in plan.moves} == {("two", "source", "b"), ("b-one", "b", "c")}
+    assert [m.task for m in plan.moves] == ["b-one", "two"] and plan.waves == 2
+    assert gs.verify.plan(cluster, plan).ok
+
+
+def test_the_plan_does_not_depend_on_threads(small: gs.Cluster) -> None:
+    first = gs.consolidate(small, preset="ipc", partition_size=50, threads=1, seed=2)
+    for threads in (2, 3, 8):
+        assert gs.consolidate(small, preset="ipc", partition_size=50, threads=threads, seed=2) == first
+    assert gs.consolidate(small, preset="ipc", partition_size=50, seed=3) != first
+
+
+@pytest.mark.parametrize("moves", [0, 1, 7])
+def test_the_move_budget_holds(small: gs.Cluster, moves: int) -> None:
+    plan = gs.consolidate(small, max_moves=moves)
+    assert len(plan.moves) <= moves
+    assert gs.verify.plan(small, plan).ok
+
+
+def test_exempt_and_clear(small: gs.Cluster) -> None:
+    free = gs.consolidate(small).vacated_nodes
+    plan = gs.consolidate(small, exempt=free[:5])
+    assert not set(plan.vacated_nodes) & set(free[:5])
+    assert not {m.to for m in plan.moves} & set(free[:5]) and not {m.from_ for m in plan.moves} & set(free[:5])
+    cleared = gs.consolidate(small, clear=free[:5])
+    assert set(cleared.vacated_nodes) <= set(free[:5]) and cleared.vacated_nodes
+
+
+def test_a_time_limit_of_nothing_still_gives_a_valid_plan(small: gs.Cluster) -> None:
+    plan = gs.consolidate(small, time_limit=0)
+    assert plan.stop_reason == "time_limit"
+    assert gs.verify.plan(small, plan).ok
+
+
+@pytest.mark.parametrize("objective", ["gpus", "nodes"])
+def test_objectives(small: gs.Cluster, objective: Any) -> None:
+    assert gs.verify.plan(small, gs.consolidate(small, objective=objective)).ok
+
+
+def test_bounds(small: gs.Cluster) -> None:
+    counting = gs.consolidation.bound(small)
+    assert counting == gs.consolidate(small).bound
+    assert set(counting) == {"occupied_nodes_at_least", "vacated_nodes_at_most", "vacated_gpus_at_most", "method"}
+    occupied = int((small.nodes.occupants > 0).sum())
+    assert counting["occupied_nodes_at_least"] + counting["vacated_nodes_at_most"] == occupied
+    lp = gs.consolidation.bound(small, "lp")
+    assert lp["method"] == "lp"
+    assert lp["vacated_gpus_at_most"] <= counting["vacated_gpus_at_most"]
+    assert gs.consolidate(small, bound_method="none").bound["method"] == ""
+    with pytest.raises(gs.InvalidInput, match="method"):
+        gs.consolidation.bound(small, "x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"preset": "x"}, "preset"),
+        ({"partition_size": 0}, "partition_size"),
+        ({"partition_size": -1}, "partition_size"),
+        ({"depth": 0}, "depth"),
+        ({"depth": 2.0}, "depth"),
+        ({"rounds": 0}, "rounds"),
+        ({"time_limit": -1}, "time_limit"),
+        ({"time_limit": "x"}, "time_limit"),
+        ({"max_moves": -1}, "max_moves"),
+        ({"objective": "x"}, "objective"),
+        ({"bound_method": None}, "bound_method"),
+        ({"clear": ["nowhere"]}, "clear"),
+        ({"exempt": "n0"}, "exempt"),
+        ({"protect_core_members": "yes"}, "protect_core_members"),
+    ],
+)
+def test_bad_options_are_named(tiny: gs.Cluster, options: dict[str, Any], field: str) -> None:
+    with pytest.raises(gs.InvalidInput, match=field):
+        gs.consolidate(tiny, **options)
+
+
+def test_unknown_options_are_type_errors(tiny: gs.Cluster) -> None:
+    with pytest.raises(TypeError, match=r"consolidate\(\) got an unexpected keyword argument 'partitions'"):
+        gs.consolidate(tiny, partitions=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        gs.consolidate(tiny, "best")  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        gs.consolidate("cluster")  # type: ignore[arg-type]
+
+
+def test_explanations_name_task_and_constraint(tiny: gs.Cluster) -> None:
+    plan = gs.consolidate(tiny)
+    fixed = gs.consolidation.explain(tiny, plan, "n1")
+    assert fixed.fate == "has_fixed" and ("fixed", "locked") in [(b.task, b.reason) for b in fixed.blockers]
+    assert "fixed" in str(fixed) and "locked" in str(fixed)
+    assert gs.consolidation.explain(tiny, plan, "n0").fate == "vacated"
+    assert gs.consolidation.explain(tiny, plan.to_json(), "n2").fate == "empty"
+    assert pickle.loads(pickle.dumps(fixed)) == fixed
+    with pytest.raises(gs.InvalidInput, match="nowhere"):
+        gs.consolidation.explain(tiny, plan, "nowhere")
+
+
+def test_stuck_tasks_are_explained() -> None:
+    nodes = [make_node("a"), make_node("b")]
+    tasks = [make_task("wide", node="a", gpus=list(range(6)), gpu_count=6), make_task("full", node="b", gpus=list(range(5)), gpu_count=5)]
+    cluster = gs.Cluster.from_json(document(nodes, tasks))
+    explained = gs.consolidation.explain(cluster, gs.consolidate(cluster), "a")
+    assert explained.fate == "has_stuck"
+    assert [(b.task, b.obstacle, b.nodes_with_obstacle) for b in explained.blockers] == [("wide", "gpu", 1)]
+
+
+def test_value_reports(small: gs.Cluster) -> None:
+    plan = gs.consolidate(small)
+    value = gs.consolidation.value_report(small, plan)
+    assert (value.moves, value.waves, value.nodes_freed) == (len(plan.moves), plan.waves, len(plan.vacated_nodes))
+    assert value.pods_moved == len({m.task for m in plan.moves})
+    assert sum(m.vacated_nodes for m in value.models) == value.nodes_freed
+    assert value.gpus_per_move == pytest.approx(value.gpus_freed / value.moves)
+    assert str(value.nodes_freed) in str(value).replace(",", "")
+    assert pickle.loads(pickle.dumps(value)) == value
+
+
+def test_place(tiny: gs.Cluster) -> None:
+    task = {"name": "new", "cpu_milli": 8000, "memory_mib": 1000, "gpu_count": 4}
+    place = gs.place(tiny, task)
+    assert place is not None and place[0] == "n1" and place[1] == [4, 5, 6, 7]  # packing: the fullest that fits
+    assert gs.place(tiny, {**task, "gpu_count": 9}) is None
+    spread = gs.place(tiny, task, rankers=["least_allocated"])
+    assert spread is not None and spread[0] == "n2"
+    assert gs.place(tiny, "small") is not None
+    for options, field in (({"rankers": ["x"]}, "x"), ({"rankers": []}, "ranker"), ({"gpu_picker": "x"}, "x")):
+        with pytest.raises(gs.InvalidInput, match=field):
+            gs.place(tiny, task, **options)  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match="small"):
+        gs.place(tiny, {**task, "name": "small"})
+    with pytest.raises(gs.InvalidInput, match="on no node"):
+        gs.place(tiny, {**task, "gpus": [1]})

@@ -1,0 +1,96 @@
+"""Plans: documents, checks, application."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import pytest
+
+
+def plan_document(**fields: Any) -> dict[str, Any]:
+    """Moves the only task of n0 to n1, which vacates n0."""
+    return {
+        "format": "gpusched.plan",
+        "version": 1,
+        "waves": 1,
+        "moves": [{"task": "small", "from": "n0", "to": "n1", "gpus": [4], "wave": 0}],
+        "vacated_nodes": ["n0"],
+        "evictions": [],
+        "placements": [],
+        "stats": {},
+        "bound": {"occupied_nodes_at_least": 0, "vacated_nodes_at_most": 0, "vacated_gpus_at_most": 0, "method": ""},
+        **fields,
+    }
+
+
+def test_documents_survive_the_round_trip(tmp_path: Path) -> None:
+    plan = gs.Plan.from_json(plan_document(stats={"moves": 1, "gain": 0.5}))
+    assert gs.Plan.from_json(plan.to_json()) == plan
+    plan.to_json(tmp_path / "plan.json")
+    assert gs.Plan.from_json(tmp_path / "plan.json") == plan
+    move = plan.moves[0]
+    assert (move.task, move.from_, move.to, move.gpus, move.wave) == ("small", "n0", "n1", [4], 0)
+    assert (plan.waves, plan.vacated_nodes, plan.evictions, plan.placements) == (1, ["n0"], [], [])
+    assert plan.stats == {"moves": 1, "gain": 0.5} and isinstance(plan.stats["moves"], int)
+    assert plan.bound["method"] == "" and plan.stop_reason is None
+    assert repr(plan).startswith("<gpusched.Plan: 1 moves in 1 waves")
+
+
+def test_copies_and_pickles_are_equal(tiny: gs.Cluster) -> None:
+    plan = gs.consolidate(tiny)
+    for other in (copy.copy(plan), copy.deepcopy(plan), pickle.loads(pickle.dumps(plan))):
+        assert other == plan and other.stop_reason == plan.stop_reason == "completed"
+    assert plan != gs.Plan.from_json(plan_document())
+
+
+@pytest.mark.parametrize("change", [{"waves": "x"}, {"moves": 3}, {"extra": 1}, {"version": 2}])
+def test_bad_documents_are_named(change: dict[str, Any]) -> None:
+    with pytest.raises(gs.InvalidInput, match=next(iter(change))):
+        gs.Plan.from_json(plan_document(**change))
+
+
+@pytest.mark.parametrize("form", [gs.Plan.from_json, dict])
+def test_apply_returns_a_new_snapshot(tiny: gs.Cluster, form: Any) -> None:
+    after = gs.apply(tiny, form(plan_document()))
+    assert (after.tasks["small"].node, after.tasks["small"].gpus) == ("n1", [4])
+    assert tiny.tasks["small"].node == "n0"
+    assert after != tiny
+    assert after.nodes.occupants.tolist() == [0, 2, 0]
+
+
+def test_apply_refuses_what_does_not_fit(tiny: gs.Cluster) -> None:
+    taken = plan_document()
+    taken["moves"][0]["gpus"] = [1]
+    with pytest.raises(gs.InvalidInput, match="small"):
+        gs.apply(tiny, taken)
+    with pytest.raises(gs.InvalidInput, match="nobody"):
+        gs.apply(tiny, plan_document(evictions=["nobody"]))
+
+
+def test_verify_accepts_a_plan_a_dict_and_a_path(tiny: gs.Cluster, tmp_path: Path) -> None:
+    plan = gs.Plan.from_json(plan_document())
+    plan.to_json(tmp_path / "plan.json")
+    for form in (plan, plan_document(), tmp_path / "plan.json", str(tmp_path / "plan.json")):
+        report = gs.verify.plan(tiny, form)
+        assert report.ok and report and report.violations == [] and report.vacated_nodes == ["n0"]
+        assert report.vacated_gpus == 8
+    with pytest.raises(TypeError, match="plan"):
+        gs.verify.plan(tiny, 3)  # type: ignore[arg-type]
+
+
+def test_verify_reports_every_violation_up_to_the_limit(tiny: gs.Cluster) -> None:
+    bad = plan_document(vacated_nodes=["n1"])
+    bad["moves"][0].update(task="fixed", gpus=[0])
+    report = gs.verify.plan(tiny, bad)
+    assert not report.ok and not report
+    assert report.violation_count == len(report.violations) >= 2
+    assert any("fixed" in violation for violation in report.violations)
+    short = gs.verify.plan(tiny, bad, max_violations=1)
+    assert len(short.violations) == 1 and short.violation_count == report.violation_count
+    assert pickle.loads(pickle.dumps(report)) == report
+    with pytest.raises(gs.InvalidInput, match="max_violations"):
+        gs.verify.plan(tiny, bad, max_violations=0)
