@@ -23,7 +23,12 @@ struct Policies {
     E ejection{};
     A acceptance{};
     W weight{};
-    /// After each round, fill nodes that are nearly full with tasks of others that are not.
+    /// Try all chains of one nesting depth before deeper ones.
+    bool shortest_chains_first = true;
+    /// A task that several chains move goes straight to its last place.
+    bool join_chains = true;
+    /// In each round, gather fractions on fewer GPUs first, and fill nodes that are nearly full with tasks of others
+    /// that are not in the end.
     bool fill_gaps = false;
     /// Where a group is tiny and `depth` is at least 3, look for the best plan by trying everything.
     bool exact_when_tiny = false;

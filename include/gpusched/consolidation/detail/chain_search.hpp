@@ -86,7 +86,7 @@ class ChainSearch {
 
     // The shortest nesting that works, since every level of it costs moves.
     bool find_place(TaskId task) {
-        for (int depth = 1; depth <= depth_; ++depth)
+        for (int depth = policies_.shortest_chains_first ? 1 : depth_; depth <= depth_; ++depth)
             if (eject(task, depth)) return true;
         return false;
     }
@@ -230,32 +230,33 @@ class ChainSearch {
         }
     }
 
-    // Fills nodes that are nearly full with tasks from others that are not: idle GPUs gather on fewer nodes. Only with
-    // tasks that have moved already: sending them elsewhere costs nothing.
+    // Fills nodes that are nearly full with tasks from others that are not: idle GPUs gather on fewer nodes. Tasks that
+    // have moved already go first, since sending them elsewhere costs nothing.
     void fill_gaps(std::vector<Vacated>& found) {
         std::vector<std::pair<int, NodeId>> gaps;
         for (const auto node : work_.index.receivers())
             if (const int idle = gpu_count(cluster_.idle_gpus(node)); work_.index.is_open(node) && idle > 0)
                 gaps.emplace_back(idle, node);
         std::sort(gaps.begin(), gaps.end());
-        const auto fill = [&](NodeId node) {
+        const auto fill = [&](NodeId node, bool moved) {
             for (auto giver = gaps.rbegin(); giver != gaps.rend(); ++giver) {
                 const auto idle = gpu_count(cluster_.idle_gpus(node));
                 const auto from = giver->second;
                 if (idle == 0) return;
                 if (from == node || cluster_.occupants(from) < 2 || gpu_count(cluster_.idle_gpus(from)) < idle) continue;
                 for (const auto task : cluster_.tasks_on(from)) {
-                    if (!work_.scope.movable[index(task)] || work_.snapshot.node_of(task) == from) continue;
+                    if (!work_.scope.movable[index(task)] || (work_.snapshot.node_of(task) != from) != moved) continue;
                     if (cluster_.gpu_milli(task) != std::int64_t{idle} * whole_gpu_milli || !place(task, node)) continue;
                     found.push_back(take(none<NodeId>));
                     return;
                 }
             }
         };
-        for (const auto& [idle, node] : gaps) {
-            if (budget_.exhausted()) return;
-            fill(node);
-        }
+        for (const bool moved : {true, false})
+            for (const auto& [idle, node] : gaps) {
+                if (budget_.exhausted()) return;
+                fill(node, moved);
+            }
     }
 
     void undo_to(std::size_t mark) {
