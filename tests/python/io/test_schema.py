@@ -18,12 +18,14 @@ def schema(kind):
 
 
 def cases(*files):
-    """(file, name, expected part of the message, document as text) of every stored case."""
+    """Every stored case: the document as text, and what the message about it must hold."""
+    found = []
     for file in files:
         for block in (DOCUMENTS / file).read_text(encoding="utf-8").split("\n--- ")[1:]:
             lines = block.strip().split("\n")
             expected = next((line[8:] for line in lines if line.startswith("expect: ")), None)
-            yield pytest.param(lines[-1], expected, id=f"{file.removesuffix('.txt')}: {lines[0]}")
+            found.append(pytest.param(lines[-1], expected, id=f"{file.removesuffix('.txt')}: {lines[0]}"))
+    return found
 
 
 def is_valid(kind, text):
