@@ -5,6 +5,8 @@ GS_ROOT="$(pwd)"
 GS_JOBS="${GPUSCHED_JOBS:-$(nproc 2>/dev/null || echo 2)}"
 export CMAKE_BUILD_PARALLEL_LEVEL="$GS_JOBS"
 export PIP_DISABLE_PIP_VERSION_CHECK=1
+# Paths in the tree count relative to it, so that builds in different folders of equal depth share what ccache holds.
+export CCACHE_BASEDIR="$GS_ROOT"
 
 # What is needed to build the library and the Python package, and what the tests need besides.
 GS_APT_BUILD="g++ cmake ninja-build ccache libeigen3-dev libboost-dev nlohmann-json3-dev libfccp-dev coinor-libclp-dev

@@ -5,6 +5,7 @@
 #
 #   tests/run.sh                  everything
 #   GPUSCHED_JOBS=8 tests/run.sh  with eight jobs instead of one per processor
+#   GPUSCHED_CMAKE_ARGS=-D...     more arguments for cmake
 set -u -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 # shellcheck source=../.ci/lib.sh
@@ -21,7 +22,8 @@ mapfile -t requirements < <(gs_requirements test)
 gs_venv build/venv "$GS_NUMPY" "${requirements[@]}"
 
 gs_say "Configuring and building the library and the tests (build/dev, $GS_JOBS jobs)"
-cmake --preset dev >"$logs/configure.log" 2>&1 </dev/null || {
+# shellcheck disable=SC2086
+cmake --preset dev ${GPUSCHED_CMAKE_ARGS:-} >"$logs/configure.log" 2>&1 </dev/null || {
   cat "$logs/configure.log"
   gs_fail "cmake could not configure the project"
 }

@@ -6,6 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 root="$(pwd)"
 jobs="${GPUSCHED_JOBS:-$(nproc)}"
 work="$root/build/consume"
+export CCACHE_BASEDIR="$root"
 rm -rf "$work"
 mkdir -p "$work"
 
