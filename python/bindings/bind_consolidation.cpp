@@ -90,8 +90,7 @@ Options<Arguments> consolidate_options() {
         .field("bound_method", &Arguments::bound_method)
         .field("clear", &Arguments::clear_names)
         .field("exempt", &Arguments::exempt_names)
-        .field("progress", &Arguments::progress,
-               "True for a progress bar, or a callable (phase, done, total), called about every 50 ms.");
+        .field("progress", &Arguments::progress, progress_text);
 }
 
 std::map<std::string, double> to_map(const c::Statistics& s) {
@@ -219,13 +218,19 @@ void bind_consolidation(py::module_& parent) {
         py::arg("cluster"),
         options.documented("consolidate(cluster", doc("consolidation::consolidate")).c_str());
 
-    const auto scope = scope_options();
+    const auto scope = scope_options()
+                           .field("time_limit", &Arguments::time_limit,
+                                  "Seconds, >= 0, after which \"lp\" falls back to counting.")
+                           .field("progress", &Arguments::progress, progress_text);
     m.def(
         "bound",
         [scope](const ClusterPtr& cluster, const py::object& method, const py::kwargs& keywords) {
             const auto which = OptionType<c::BoundMethod>::read("method", method);
-            const auto o = resolved(*cluster, scope.read("bound", keywords));
-            return bound_dict(unlocked([&] { return c::bound(*cluster, which, o); }));
+            const auto arguments = scope.read("bound", keywords);
+            const auto o = resolved(*cluster, arguments);
+            return bound_dict(Call(arguments.progress).run([&](const Context& context) {
+                return c::bound(*cluster, which, o, context);
+            }));
         },
         py::arg("cluster"), py::arg("method") = "counting",
         scope.documented("bound(cluster, method='counting'", doc("consolidation::bound")).c_str());

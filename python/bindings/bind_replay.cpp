@@ -119,8 +119,7 @@ void bind_replay(py::module_& m) {
             .field("resample_to", &Arguments::resample_to)
             .field("shuffle", &Arguments::shuffle)
             .field("seed", &Arguments::seed, "Where random choices start.")
-            .field("progress", &Arguments::progress,
-                   "True for a progress bar, or a callable (phase, done, total), called about every 50 ms.");
+            .field("progress", &Arguments::progress, progress_text);
     m.def(
         "replay",
         [options](const TracePtr& trace, const py::kwargs& keywords) {

@@ -1,4 +1,5 @@
 // gpusched.sim: generated clusters.
+#include "call.hpp"
 #include "cluster_views.hpp"
 #include "options.hpp"
 
@@ -13,11 +14,17 @@ struct EnumNames<sim::Layout> {
                                        std::pair{"packed", sim::Layout::packed}};
 };
 
+namespace {
+struct Arguments : sim::GeneratorOptions {
+    py::object progress = py::none();
+};
+}  // namespace
+
 void bind_sim(py::module_& parent) {
     auto m = submodule(parent, "sim");
     bind_trace(m);
     bind_replay(m);
-    using G = sim::GeneratorOptions;
+    using G = Arguments;
     const auto options =
         Options<G>("sim::GeneratorOptions")
             .field("preset", &G::preset)
@@ -27,13 +34,16 @@ void bind_sim(py::module_& parent) {
             .field("load", &G::load)
             .field("cpu_tight", &G::cpu_tight)
             .field("locked_fraction", &G::locked_fraction)
-            .field("aligned_gpus", &G::aligned_gpus);
+            .field("aligned_gpus", &G::aligned_gpus)
+            .field("progress", &G::progress, progress_text);
     m.def(
         "generate_cluster",
         [options](const py::kwargs& keywords) {
-            const auto o = options.read("generate_cluster", keywords);
-            return unlocked(
-                [&] { return std::make_shared<Cluster>(Cluster::build(sim::generate_cluster(o))); });
+            const auto arguments = options.read("generate_cluster", keywords);
+            const sim::GeneratorOptions& o = arguments;
+            return Call(arguments.progress).run([&](const Context& context) {
+                return std::make_shared<Cluster>(Cluster::build(sim::generate_cluster(o, context)));
+            });
         },
         options.documented("generate_cluster(", doc("sim::generate_cluster")).c_str());
 }

@@ -11,6 +11,10 @@
 
 namespace gpusched::python {
 
+/// What every `progress` keyword says.
+inline constexpr const char* progress_text =
+    "True for a progress bar, or a callable (phase, done, total), called about every 50 ms.";
+
 /// Runs an algorithm with the interpreter lock released. Its progress hook, called on this thread about every 50 ms,
 /// lets Python look at signals: when a handler raises (Ctrl-C raises KeyboardInterrupt), the algorithm is asked to
 /// stop, and the exception is raised here. So is one that the caller's progress function raises.

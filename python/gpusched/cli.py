@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 a plan does not verify, 2 bad input or a file that cannot 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -172,7 +173,7 @@ def print_plan(plan: Plan) -> None:
     say(f"{len(plan.vacated_nodes):,} nodes with {gpus:,} GPUs vacated by {len(plan.moves):,} moves in {plan.waves} waves")
     if bound["method"] and bound["vacated_gpus_at_most"]:
         say(
-            f"{100 * gpus / bound['vacated_gpus_at_most']:.1f} % of the proven bound of "
+            f"{math.floor(1000 * gpus / bound['vacated_gpus_at_most']) / 10} % of the proven bound of "
             f"{bound['vacated_gpus_at_most']:,} GPUs ({bound['vacated_nodes_at_most']:,} nodes; {bound['method']})"
         )
     if plan.stop_reason != "completed":

@@ -15,6 +15,7 @@ __all__ = [
     "value_report",
 ]
 
+_Progress = bool | Callable[[str, int, int], object] | None
 _Plan = Plan | Mapping[str, Any] | str | PathLike[str]
 
 class Blocker:
@@ -108,7 +109,7 @@ def consolidate(
     bound_method: Literal["none", "counting", "lp"] = "counting",
     clear: Sequence[str] = [],
     exempt: Sequence[str] = [],
-    progress: bool | Callable[[str, int, int], object] | None = None,
+    progress: _Progress = None,
 ) -> Plan: ...
 def bound(
     cluster: Cluster,
@@ -117,6 +118,8 @@ def bound(
     protect_core_members: bool = False,
     clear: Sequence[str] = [],
     exempt: Sequence[str] = [],
+    time_limit: float | None = None,
+    progress: _Progress = None,
 ) -> _Bound: ...
 def explain(
     cluster: Cluster,

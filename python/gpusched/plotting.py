@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ STATES = {
     "locked": ("#4d4d4d", "held by a locked task"),
     "held": ("#56B4E9", "held"),
     "idle": ("#F0E442", "idle on an occupied node"),
-    "free": ("#FFFFFF", "on an empty node"),
+    "free": ("#E4E4E4", "idle on an empty node"),
     "failed": ("#D55E00", "failed"),
 }
 
@@ -60,23 +61,27 @@ def plot_fragmentation(report: Report, ax: Axes | None = None) -> Axes:
         bottom += height
     idle = np.array([float(v) for v in report.column("total_idle")])
     ax.plot(at, idle, ls="none", marker="_", ms=18, mew=1.6, color="black", label="all idle GPUs")
-    for x, (used, total) in enumerate(zip(bottom, idle)):
-        if total > 0:
-            ax.annotate(f"{100 * used / total:.0f} %", (x, used), (0, 3), textcoords="offset points",
-                        ha="center", fontsize=8)
+    top = max(1.0, 1.1 * idle.max())
     many = len(labels) > 10
+    for x, (used, total) in enumerate(zip(bottom, idle)):
+        inside = total - used < 0.07 * top < used  # between bar and mark there is no room
+        if total > 0 and not many:
+            ax.annotate(
+                f"{100 * used / total:.0f} %", (x, used), (0, -3 if inside else 3), textcoords="offset points",
+                ha="center", va="top" if inside else "bottom", color="white" if inside else "black", fontsize=8,
+            )
     ax.set_xticks(at, labels, rotation=90 if many else 0, fontsize=8 if many else 9)
     ax.set_xlabel("request (GPUs, cores)")
     ax.set_ylabel("GPUs that it cannot use")
-    ax.set_ylim(0, max(1.0, 1.18 * idle.max()))
+    ax.set_ylim(0, top)
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     ax.legend(frameon=False, fontsize=8, ncols=2, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
     _quiet(ax)
     return ax
 
 
-def _cells(cluster: Cluster) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """State of every GPU, by node and card (-1 = no such card), with the nodes' GPU counts and free GPUs."""
+def _cells(cluster: Cluster) -> tuple[np.ndarray, np.ndarray]:
+    """State of every GPU, by node and card (-1 = no such card), with the nodes' GPU counts."""
     nodes, tasks = cluster.nodes, cluster.tasks
     names = list(STATES)
     count = nodes.gpu_count.astype(int)
@@ -96,8 +101,7 @@ def _cells(cluster: Cluster) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         np.bitwise_or.at(held, place[wanted], tasks.gpus[wanted].astype(int))
         state[there & bits(held)] = names.index(name)
     state[bits(nodes.failed_gpus) & there] = names.index("failed")
-    idle = ((state == names.index("idle")) | (state == names.index("free"))).sum(axis=1)
-    return state, count, idle
+    return state, count
 
 
 def plot_occupancy(
@@ -115,31 +119,36 @@ def plot_occupancy(
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.patches import Patch
 
-    state, count, idle = _cells(cluster)
+    state, count = _cells(cluster)
     if gpus is None:
         sizes = Counter({int(k): int(k) * int((count == k).sum()) for k in np.unique(count) if k >= 2})
         gpus = sizes.most_common(1)[0][0] if sizes else int(count.max(initial=1))
     chosen = np.flatnonzero(count == gpus)
     if len(chosen) == 0:
         raise ValueError(f"no node has {gpus} GPUs")
-    chosen = chosen[np.argsort(idle[chosen], kind="stable")]
+    totals = [(state[chosen, :gpus] == n).sum(axis=1) for n in range(len(STATES))]
+    locked, _, idle, free, failed = totals
+    chosen = chosen[np.lexsort((-locked, -failed, idle, free))]
     shown = chosen if len(chosen) <= max_nodes else chosen[np.linspace(0, len(chosen) - 1, max_nodes).astype(int)]
-    cells = np.sort(np.where(state[shown, :gpus] < 0, 0, state[shown, :gpus]), axis=1).T
+    cells = np.sort(state[shown, :gpus], axis=1).T
     ax = _axes(ax, figsize=(7.2, 2.2))
     colors = ListedColormap([color for color, _ in STATES.values()])
     ax.pcolormesh(
         np.arange(len(shown) + 1), np.arange(gpus + 1), cells, cmap=colors,
-        norm=BoundaryNorm(np.arange(len(STATES) + 1) - 0.5, len(STATES)), edgecolors="#d0d0d0",
-        linewidth=0.2 if len(shown) <= 400 else 0, rasterized=len(shown) > 400,
+        norm=BoundaryNorm(np.arange(len(STATES) + 1) - 0.5, len(STATES)), edgecolors="white",
+        linewidth=0.3 if len(shown) <= 400 else 0, rasterized=True,
     )
+    for side in ax.spines.values():
+        side.set_visible(False)
+    ax.tick_params(length=0)
     ax.set_yticks([0, gpus])
     ax.set_ylabel("GPUs of a node")
-    sampled = "" if len(shown) == len(chosen) else f", every {len(chosen) / len(shown):.0f}th shown"
+    sampled = "" if len(shown) == len(chosen) else f"; {len(shown)} of them shown"
     ax.set_xlabel(f"{len(chosen):,} nodes with {gpus} GPUs, fullest first{sampled}")
     ax.set_xticks([])
     present = set(np.unique(cells))
     handles = [
-        Patch(facecolor=color, edgecolor="#a0a0a0", linewidth=0.5, label=text)
+        Patch(facecolor=color, label=text)
         for n, (color, text) in enumerate(STATES.values())
         if n in present
     ]
@@ -159,7 +168,8 @@ def plot_waves(plan: Plan, ax: Axes | None = None) -> Axes:
     ax.bar(at, moves, 0.72, color="#0072B2")
     done = 100 * np.cumsum(moves) / max(1, moves.sum())
     for x, (height, share) in enumerate(zip(moves, done)):
-        ax.annotate(f"{height:,}\n{share:.0f} %", (x, height), (0, 3), textcoords="offset points", ha="center", fontsize=8)
+        ax.annotate(f"{height:,}\n{math.floor(share)} %", (x, height), (0, 3), textcoords="offset points",
+                    ha="center", fontsize=8)
     ax.set_xticks(at)
     ax.set_xlabel("wave")
     ax.set_ylabel("moves (and share done by then)")

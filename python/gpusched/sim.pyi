@@ -62,6 +62,7 @@ def generate_cluster(
     cpu_tight: bool = False,
     locked_fraction: float | None = None,
     aligned_gpus: bool = True,
+    progress: _Progress = None,
 ) -> Cluster: ...
 def replay(
     trace: Trace,

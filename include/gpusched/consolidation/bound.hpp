@@ -24,9 +24,11 @@ namespace gpusched::consolidation {
 ///   column generation; its Lagrangian value, rounded safely, is never worse than `counting`.
 ///
 /// @param options `clear` and `exempt` narrow what may be vacated, `protect_core_members` what may move
+/// @param context stop token, clock and progress hook; where the time is up, `lp` falls back to `counting`
 /// @throws InvalidInput for options out of range; BackendError for `lp` where no LP solver was compiled in
 /// @note deterministic; `lp` returns the stricter of both methods' values
-[[nodiscard]] Bound bound(const Cluster& cluster, BoundMethod method, const Options& options = {});
+[[nodiscard]] Bound bound(const Cluster& cluster, BoundMethod method, const Options& options = {},
+                          const Context& context = {});
 
 namespace detail {
 /// The same for a scope at hand; `lp` falls back to `counting` where the budget is exhausted, and says so in `method`.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/context.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <cstdint>
@@ -49,11 +50,12 @@ struct GeneratorOptions {
 /// `Cluster::build` accepts the result. A target that cannot be reached, because 100 jobs in a row found no room,
 /// is left where it is.
 ///
+/// @param context stop token, clock and progress hook; a cancelled call returns what it has so far
 /// @throws InvalidInput for options out of range
 ///
 /// Complexity: about O(tasks) with small constants; the default takes about a second. The same options give the
 /// same bits on every platform.
-[[nodiscard]] ClusterSpec generate_cluster(const GeneratorOptions& options = {});
+[[nodiscard]] ClusterSpec generate_cluster(const GeneratorOptions& options = {}, const Context& context = {});
 
 }  // namespace gpusched::sim
 

@@ -38,10 +38,10 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMet
 
 }  // namespace detail
 
-GPUSCHED_INLINE Bound bound(const Cluster& cluster, BoundMethod method, const Options& options) {
+GPUSCHED_INLINE Bound bound(const Cluster& cluster, BoundMethod method, const Options& options,
+                            const Context& context) {
     validate(options, cluster);
     if (method == BoundMethod::lp) require_lp();
-    const Context context;
     Budget budget(context, options.time_limit);
     return detail::bound(cluster, detail::make_scope(cluster, options), method, budget);
 }

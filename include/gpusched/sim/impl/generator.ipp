@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/sim/detail/generator_pool.hpp>
@@ -20,8 +21,8 @@ inline constexpr std::int64_t generated_now = 14 * 24 * 3600;  // older than any
 /// Makes one cluster: nodes first, then the tasks of one pool after another.
 class Generator {
   public:
-    Generator(const GeneratorOptions& options, double locked_fraction)
-        : options_(options), locked_fraction_(locked_fraction), attributes_rng_(Rng(options.seed).split(0)) {
+    Generator(const GeneratorOptions& options, double locked_fraction, const Context& context)
+        : options_(options), locked_fraction_(locked_fraction), budget_(context), attributes_rng_(Rng(options.seed).split(0)) {
         out_.now = generated_now;
     }
 
@@ -51,6 +52,10 @@ class Generator {
                 out_.nodes.push_back(std::move(node));
             }
         }
+    }
+
+    void report(std::size_t pool, std::size_t pools) noexcept {
+        budget_.report("fill", static_cast<std::int64_t>(pool), static_cast<std::int64_t>(pools));
     }
 
     /// Fills the nodes of some kinds (`members`, which index the recipe's kinds) with tasks and churns them.
@@ -85,7 +90,7 @@ class Generator {
             return share > 0 && 100'000 * (running[static_cast<std::size_t>(c)] - 10) > 103 * share * total;
         };
         const auto refill = [&] {
-            for (int failures = 0; allocated_milli < target_milli && failures < 100;) {
+            for (int failures = 0; allocated_milli < target_milli && failures < 100 && !budget_.exhausted();) {
                 if (stream.replicas_left == 0) {
                     const auto& kind = kinds[kind_by_gpu[static_cast<std::size_t>(rng.below(kind_by_gpu.size()))]];
                     do stream.shape = recipe.draw(rng, kind, options_.cpu_tight);
@@ -114,7 +119,7 @@ class Generator {
         };
         refill();
         const auto enough = 3 * tasks.size();
-        for (std::size_t removed = 0; removed < enough && !tasks.empty();) {
+        for (std::size_t removed = 0; removed < enough && !tasks.empty() && !budget_.exhausted();) {
             for (auto n = rng.between(1, 4); n > 0 && !tasks.empty(); --n, ++removed) {
                 std::swap(rng.pick(std::span(tasks)), tasks.back());
                 const auto& task = tasks.back();
@@ -264,6 +269,7 @@ class Generator {
 
     const GeneratorOptions& options_;
     double locked_fraction_;
+    Budget budget_;
     Rng attributes_rng_;
     ClusterSpec out_;
     std::int64_t jobs_ = 0;
@@ -290,12 +296,12 @@ inline void validate(const GeneratorOptions& options) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE ClusterSpec generate_cluster(const GeneratorOptions& options) {
+GPUSCHED_INLINE ClusterSpec generate_cluster(const GeneratorOptions& options, const Context& context) {
     using namespace detail;
     validate(options);
     const Rng rng(options.seed);
     if (options.preset == "flextopo-4090") {
-        Generator generator(options, options.locked_fraction.value_or(0.0));
+        Generator generator(options, options.locked_fraction.value_or(0.0), context);
         const auto nodes = options.nodes.value_or(flextopo_kind.count);
         generator.add_nodes(std::span(&flextopo_kind, 1), std::span(&nodes, 1), "rtx4090x8");
         generator.fill_flextopo(nodes);
@@ -303,7 +309,7 @@ GPUSCHED_INLINE ClusterSpec generate_cluster(const GeneratorOptions& options) {
     }
     const auto& recipe = options.preset == "asi" ? asi_recipe : openb_recipe;
     const auto counts = scale_counts(recipe.kinds, options.nodes.value_or(original_size(recipe.kinds)));
-    Generator generator(options, options.locked_fraction.value_or(0.4));
+    Generator generator(options, options.locked_fraction.value_or(0.4), context);
     generator.add_nodes(recipe.kinds, counts, nullptr);
     std::vector<std::vector<std::size_t>> pools;  // kinds whose nodes compete for the same tasks
     for (std::size_t k = 0; k < recipe.kinds.size(); ++k) {
@@ -312,7 +318,10 @@ GPUSCHED_INLINE ClusterSpec generate_cluster(const GeneratorOptions& options) {
         if (!joins) pools.emplace_back();
         pools.back().push_back(k);
     }
-    for (std::size_t p = 0; p < pools.size(); ++p) generator.fill(recipe, counts, pools[p], rng.split(100 + p));
+    for (std::size_t p = 0; p < pools.size(); ++p) {
+        generator.report(p, pools.size());
+        generator.fill(recipe, counts, pools[p], rng.split(100 + p));
+    }
     return generator.take();
 }
 
