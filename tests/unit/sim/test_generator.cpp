@@ -277,6 +277,22 @@ TEST_CASE("tiny clusters and no load are fine") {
     CHECK(generate_cluster({.nodes = 100, .load = 0}).tasks.empty());
 }
 
+TEST_CASE("a cancelled generator returns a valid part of the cluster") {
+    std::stop_source source;
+    ManualClock clock(1'000'000);  // a millisecond per reading
+    std::int64_t reports = 0;
+    const Context context{.stop = source.get_token(), .clock = &clock, .executor = {}, .progress = [&](const Progress&) {
+                              if (++reports == 3) source.request_stop();
+                          }};
+    const GeneratorOptions options{.nodes = 2000};
+    const auto part = generate_cluster(options, context);
+    CHECK(reports == 3);
+    CHECK(part.nodes.size() == 2000);
+    CHECK(!part.tasks.empty());
+    CHECK(part.tasks.size() < generate_cluster(options).tasks.size());
+    CHECK_NOTHROW(Cluster::build(part));
+}
+
 TEST_CASE("generator options out of range are named, all at once") {
     REQUIRE_THROWS_MESSAGE(generate_cluster({.preset = "helios"}), InvalidInput, "preset is 'helios'; expected asi, openb");
     REQUIRE_THROWS_MESSAGE(generate_cluster({.nodes = 0}), InvalidInput, "nodes is 0; expected 1 to 1000000");
