@@ -58,6 +58,7 @@ concept EjectionRule = requires(const P& policy, const Cluster& cluster, TaskId 
 struct ChainSet {
     NodeId node = none<NodeId>;
     std::int64_t gain = 0;   ///< weight of the node
+    std::int64_t pods = 0;   ///< tasks on the node, which move in any case
     std::int64_t moves = 0;
     std::int64_t cost = 0;   ///< sum of the moved tasks' `move_cost`
 };

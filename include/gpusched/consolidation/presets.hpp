@@ -15,6 +15,6 @@ using Fast = Policies<ByGpuModel, LeastDemand, TightestFit, EasierVictims, Accep
 
 /// Ours: the same, comparing all ways to make room.
 template <NodeWeight W = GpuWeight>
-using Best = Policies<ByGpuModel, LeastDemand, TightestFit, CheapestVictims, AtMostMoves, W>;
+using Best = Policies<ByGpuModel, LeastDemand, TightestFit, CheapestVictims, AcceptAll, W>;
 
 }  // namespace gpusched::consolidation

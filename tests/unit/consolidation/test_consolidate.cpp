@@ -159,7 +159,7 @@ TEST_CASE("time limits and cancellation end the search with a valid plan") {
     SECTION("some time") {
         ManualClock clock(1000);  // every look at the clock takes a microsecond
         const auto full = run(spec, {.preset = Preset::fast, .threads = 1});
-        const auto result = run(spec, {.preset = Preset::fast, .threads = 1, .time_limit = 40e-6}, {.clock = &clock});
+        const auto result = run(spec, {.preset = Preset::fast, .threads = 1, .time_limit = 300e-6}, {.clock = &clock});
         CHECK(result.stop_reason == StopReason::time_limit);
         CHECK(result.stats.vacated_nodes < full.stats.vacated_nodes);
         CHECK(result.stats.vacated_nodes > 0);
@@ -200,7 +200,8 @@ TEST_CASE("a migration budget buys the cheapest gains and is never exceeded") {
     auto dear = spec;
     for (auto& t : dear.tasks) t.move_cost = 10;
     CHECK(run(dear, {.max_move_cost = 55}).stats.moves <= 5);
-    CHECK(run(spec, {.max_moves = 1'000'000}).plan == full.plan);
+    CHECK(run(spec, {.preset = Preset::fast, .max_moves = 1'000'000}).plan.vacated_nodes ==
+          run(spec, {.preset = Preset::fast}).plan.vacated_nodes);
 }
 
 TEST_CASE("limits per wave, per node and per job hold") {
@@ -255,7 +256,7 @@ TEST_CASE("policies of the caller's own run in the same frame") {
     const auto cluster = Cluster::build(spec);
     con::Policies policies{.partitioner = con::BySwitch{}, .node_order = con::LowestUtilisation{},
                            .destinations = con::TightestFit{}, .ejection = con::EasierVictims{},
-                           .acceptance = con::AtMostMoves{3}, .weight = con::ModelWeight{{2, 3}}};
+                           .acceptance = con::AtMostOthers{3}, .weight = con::ModelWeight{{2, 3}}};
     const auto result = con::consolidate(cluster, policies, {.partition_size = 64});
     CHECK(result.stats.vacated_nodes > 0);
     CHECK(check(spec, cluster, result.plan).ok);

@@ -75,7 +75,7 @@ class ChainSearch {
         work_.index.close(node);
         work_.on_stack[index(node)] = 1;
         const bool all = std::all_of(tasks.begin(), tasks.end(), [&](TaskId task) {
-            return find_place(task) && policies_.acceptance(describe(node));
+            return find_place(task) && policies_.acceptance(describe(node, tasks.size()));
         });
         work_.on_stack[index(node)] = 0;
         if (all) return true;
@@ -269,8 +269,9 @@ class ChainSearch {
         }
     }
 
-    ChainSet describe(NodeId node) const {
-        ChainSet set{node, node != none<NodeId> ? static_cast<std::int64_t>(policies_.weight(cluster_, node)) : 0, 0, 0};
+    ChainSet describe(NodeId node, std::size_t pods) const {
+        ChainSet set{.node = node, .gain = node != none<NodeId> ? static_cast<std::int64_t>(policies_.weight(cluster_, node)) : 0,
+                     .pods = static_cast<std::int64_t>(pods)};
         for (const auto& step : steps_) {
             if (work_.snapshot.node_of(step.task) != step.from) continue;  // it moves in any case
             ++set.moves;
@@ -278,8 +279,8 @@ class ChainSearch {
         }
         return set;
     }
-    Vacated take(NodeId node) {
-        Vacated vacated{describe(node), std::move(steps_)};
+    Vacated take(NodeId node, std::size_t pods = 0) {
+        Vacated vacated{describe(node, pods), std::move(steps_)};
         steps_.clear();
         return vacated;
     }

@@ -123,7 +123,7 @@ class ExactSearch {
         auto copy = snapshot_;
         const auto waves = order_into_waves(copy, steps, closed_, options_);
         if (waves.dropped_chains > 0) return false;
-        for (const auto s : goal_) found_.push_back({{group_[s], weights_[s], 0, 0}, {}});
+        for (const auto s : goal_) found_.push_back({{.node = group_[s], .gain = weights_[s]}, {}});
         // All steps go with the first node: they are only possible together.
         auto& first = found_.front();
         for (const auto& move : waves.moves) {
