@@ -25,8 +25,6 @@ struct Policies {
     W weight{};
     /// Try all chains of one nesting depth before deeper ones.
     bool shortest_chains_first = true;
-    /// A task that several chains move goes straight to its last place.
-    bool join_chains = true;
     /// In each round, gather fractions on fewer GPUs first, and fill nodes that are nearly full with tasks of others
     /// that are not in the end.
     bool fill_gaps = false;

@@ -30,7 +30,7 @@ struct WaveOrder {
     std::int64_t dropped_chains = 0;  ///< chains of which a move found no turn
 };
 
-/// Orders steps into waves, by default joined to one move per task.
+/// Joins the steps of every task to one move and orders the moves into waves.
 ///
 /// In a wave, every moving task holds its old and its new place; all moves of a wave fit at once, with every source
 /// of that wave still held, within the limits of `options` on moves per wave, per node and per job. A wave takes every
@@ -39,12 +39,10 @@ struct WaveOrder {
 /// stay where they are.
 ///
 /// @param cluster the snapshot; left as the moves make it, without history
-/// @param closed by NodeId: nodes that receive nothing, not even for a while; steps to them are joined in any case
-/// @param join whether a task goes straight to the last of its places, or through all of them
+/// @param closed by NodeId: nodes that receive nothing, not even for a while
 /// @return moves that `apply` accepts. O(steps x waves)
 [[nodiscard]] WaveOrder order_into_waves(Cluster& cluster, std::span<const Step> steps,
-                                         std::span<const std::uint8_t> closed, const Options& options = {},
-                                         bool join = true);
+                                         std::span<const std::uint8_t> closed, const Options& options = {});
 
 }  // namespace gpusched::consolidation
 

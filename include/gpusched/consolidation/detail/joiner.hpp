@@ -35,7 +35,7 @@ class Joiner {
     bool join(std::vector<std::vector<Vacated>>& found, std::span<const Statistics> counters);
 
     /// Orders the moves and fills in plan and statistics.
-    [[nodiscard]] Result finish(bool join_chains, const Budget& budget);
+    [[nodiscard]] Result finish(const Budget& budget);
 
   private:
     bool try_take(const Vacated& vacated);

@@ -93,7 +93,7 @@ Result search(const Cluster& cluster, const Policies& policies, const Options& o
         for (std::size_t g = 0; g < partition.size(); ++g) gained[g] = !found[g].empty();
         if (!joined.join(found, counters)) break;
     }
-    return joined.finish(policies.join_chains, budget);
+    return joined.finish(budget);
 }
 
 /// A node order with noise: keys grow by up to a half.
@@ -131,7 +131,7 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W>& pol
             const Policies<P, detail::NoisyOrder<O>, D, E, A, W> noisy{
                 policies.partitioner, {policies.node_order, seed}, policies.destinations, policies.ejection,
                 policies.acceptance, policies.weight, policies.shortest_chains_first,
-                policies.join_chains, policies.fill_gaps, policies.exact_when_tiny};
+                policies.fill_gaps, policies.exact_when_tiny};
             auto again = options;
             again.seed = seed;
             auto other = detail::search(cluster, noisy, again, executor, polish);

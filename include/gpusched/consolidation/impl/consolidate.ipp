@@ -11,7 +11,7 @@ namespace detail {
 
 template <NodeWeight W>
 Result consolidate_with(const Cluster& cluster, const Options& options, const Context& context) {
-    if (options.preset == Preset::ipc) return consolidate(cluster, Ipc<W>{.shortest_chains_first = false, .join_chains = false}, options, context);
+    if (options.preset == Preset::ipc) return consolidate(cluster, Ipc<W>{.shortest_chains_first = false}, options, context);
     if (options.preset == Preset::fast) {
         auto shallow = options;
         shallow.depth = std::min(options.depth, 2);

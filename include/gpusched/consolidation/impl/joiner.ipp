@@ -85,7 +85,7 @@ GPUSCHED_INLINE bool Joiner::join(std::vector<std::vector<Vacated>>& found, std:
     return round.vacated_nodes > 0 && !out_of_budget_;
 }
 
-GPUSCHED_INLINE Result Joiner::finish(bool join_chains, const Budget& budget) {
+GPUSCHED_INLINE Result Joiner::finish(const Budget& budget) {
     Result result;
     result.stop_reason = budget.reason();
     if (result.stop_reason == StopReason::completed && out_of_budget_) result.stop_reason = StopReason::move_budget;
@@ -93,7 +93,7 @@ GPUSCHED_INLINE Result Joiner::finish(bool join_chains, const Budget& budget) {
     cluster_.rollback(0);
     std::vector<std::uint8_t> closed(cluster_.node_count());
     for (const auto node : cluster_.nodes()) closed[index(node)] = vacated_[index(node)] || !scope_.may_receive[index(node)];
-    auto order = order_into_waves(cluster_, steps_, closed, options_, join_chains);
+    auto order = order_into_waves(cluster_, steps_, closed, options_);
 
     auto& stats = result.stats = std::move(stats_);
     auto& plan = result.plan;

@@ -14,10 +14,10 @@ class WaveBuilder {
   public:
     WaveBuilder(Cluster& cluster, std::span<const std::uint8_t> closed, const Options& options)
         : cluster_(cluster), closed_(closed), options_(options), touched_(cluster.node_count()),
-          disrupted_(cluster.inventory().job_names.size()), done_(cluster.task_count()) {}
+          disrupted_(cluster.inventory().job_names.size()) {}
 
-    WaveOrder run(std::span<const Step> steps, bool join) {
-        collect(steps, join);
+    WaveOrder run(std::span<const Step> steps) {
+        join(steps);
         while (!waiting_.empty()) {
             if (take_all(false) || take_all(true) || hop()) {
                 end_wave();
@@ -34,26 +34,16 @@ class WaveBuilder {
         NodeId to;
         GpuMask gpus;
         std::uint32_t chain;
-        std::uint32_t turn;  // how many moves of the same task come before
         bool hopped;
     };
 
-    // The last step of a task is where it ends up; those before are not needed, unless moves wait in a circle.
-    void collect(std::span<const Step> steps, bool join) {
-        std::vector<NodeId> next(cluster_.task_count(), none<NodeId>);  // where the following step leads
-        for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-            auto& following = next[index(step->task)];
-            if (following == none<NodeId> || (!join && !closed_[index(step->to)] && step->to != following)) {
-                waiting_.push_back({step->task, step->to, step->gpus, step->chain, 0, false});
-                following = step->to;
-            }
-        }
+    // The last step of a task is where it ends up; steps in between are not needed, unless moves wait in a circle.
+    void join(std::span<const Step> steps) {
+        std::vector<std::uint8_t> seen(cluster_.task_count());
+        for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+            if (!std::exchange(seen[index(step->task)], std::uint8_t{1}) && step->to != cluster_.node_of(step->task))
+                waiting_.push_back({step->task, step->to, step->gpus, step->chain, false});
         std::reverse(waiting_.begin(), waiting_.end());
-        std::vector<NodeId> at(cluster_.task_count());
-        for (const auto task : cluster_.tasks()) at[index(task)] = cluster_.node_of(task);
-        std::erase_if(waiting_, [&](const Waiting& w) { return w.to == std::exchange(at[index(w.task)], w.to); });
-        std::vector<std::uint32_t> count(cluster_.task_count());
-        for (auto& w : waiting_) w.turn = count[index(w.task)]++;
     }
 
     [[nodiscard]] bool within_limits(TaskId task, NodeId to) const {
@@ -112,7 +102,7 @@ class WaveBuilder {
     }
 
     bool take_all(bool other_gpus) {
-        std::erase_if(waiting_, [&](const Waiting& w) { return w.turn == done_[index(w.task)] && take(w.task, w.to, w.gpus, other_gpus); });
+        std::erase_if(waiting_, [&](const Waiting& w) { return take(w.task, w.to, w.gpus, other_gpus); });
         return !wave_.empty();
     }
 
@@ -128,7 +118,7 @@ class WaveBuilder {
             for (const auto& w : waiting_) cost += cluster_.inventory().tasks.move_cost[index(w.task)];
         }
         for (auto& w : waiting_) {
-            if (w.hopped || w.turn != done_[index(w.task)] || !wanted[index(cluster_.node_of(w.task))]) continue;
+            if (w.hopped || !wanted[index(cluster_.node_of(w.task))]) continue;
             if (options_.max_move_cost &&
                 cost + cluster_.inventory().tasks.move_cost[index(w.task)] > *options_.max_move_cost)
                 continue;
@@ -137,7 +127,6 @@ class WaveBuilder {
                 if (closed_[index(node)] || wanted[index(node)] || node == cluster_.node_of(w.task)) continue;
                 if (!take(w.task, node, 0, true)) continue;
                 w.hopped = true;
-                hopping_ = w.task;
                 ++order_.hops;
                 return true;
             }
@@ -147,10 +136,7 @@ class WaveBuilder {
 
     void drop() {
         const auto chain = waiting_.front().chain;
-        std::vector<std::uint8_t> given_up(cluster_.task_count());
-        for (const auto& w : waiting_)
-            if (w.chain == chain) given_up[index(w.task)] = 1;
-        std::erase_if(waiting_, [&](const Waiting& w) { return given_up[index(w.task)] != 0; });
+        std::erase_if(waiting_, [&](const Waiting& w) { return w.chain == chain; });
         ++order_.dropped_chains;
     }
 
@@ -158,14 +144,12 @@ class WaveBuilder {
         for (const auto& move : wave_) cluster_.unreserve(move.task, move.to, move.gpus);
         for (const auto& move : wave_) {
             cluster_.assign(move.task, move.to, move.gpus);
-            if (move.task != hopping_) ++done_[index(move.task)];
             touched_[index(move.from)] = touched_[index(move.to)] = 0;
             if (const auto job = cluster_.inventory().tasks.job[index(move.task)]; job != none<JobId>) disrupted_[index(job)] = 0;
         }
         cluster_.forget_history();
         order_.moves.insert(order_.moves.end(), wave_.begin(), wave_.end());
         wave_.clear();
-        hopping_ = none<TaskId>;
         ++order_.waves;
     }
 
@@ -173,19 +157,16 @@ class WaveBuilder {
     std::span<const std::uint8_t> closed_;
     const Options& options_;
     std::vector<std::int64_t> touched_, disrupted_;
-    std::vector<std::uint32_t> done_;  // moves of a task that are over
     std::vector<Waiting> waiting_;
     std::vector<Move> wave_;
-    TaskId hopping_ = none<TaskId>;
     WaveOrder order_;
 };
 
 }  // namespace detail
 
 GPUSCHED_INLINE WaveOrder order_into_waves(Cluster& cluster, std::span<const Step> steps,
-                                           std::span<const std::uint8_t> closed, const Options& options,
-                                           bool join) {
-    return detail::WaveBuilder(cluster, closed, options).run(steps, join);
+                                           std::span<const std::uint8_t> closed, const Options& options) {
+    return detail::WaveBuilder(cluster, closed, options).run(steps);
 }
 
 }  // namespace gpusched::consolidation
