@@ -17,6 +17,7 @@ for kind in static shared; do
   [ "$kind" = shared ] && shared=ON
   echo "-- installing ($kind)"
   quiet cmake -S . -B "$work/build-$kind" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=$shared \
+    -DGPUSCHED_UNITY=ON \
     -DGPUSCHED_BUILD_TESTS=OFF -DGPUSCHED_BUILD_EXAMPLES=OFF -DGPUSCHED_BUILD_BENCHMARKS=OFF
   quiet cmake --build "$work/build-$kind" --parallel "$jobs"
   quiet cmake --install "$work/build-$kind" --prefix "$work/first-$kind"
@@ -55,7 +56,7 @@ fi
 grep -q 'requested version "99"' "$work/log"
 
 echo "-- add_subdirectory"
-quiet cmake -S tests/consume/add_subdirectory -B "$work/subdirectory" -G Ninja
+quiet cmake -S tests/consume/add_subdirectory -B "$work/subdirectory" -G Ninja -DGPUSCHED_UNITY=ON
 quiet cmake --build "$work/subdirectory" --parallel "$jobs"
 quiet ctest --test-dir "$work/subdirectory" --output-on-failure --no-tests=error
 echo "all outside projects built and ran"
