@@ -25,7 +25,7 @@ struct Policies {
     W weight{};
     /// Try all chains of one nesting depth before deeper ones.
     bool shortest_chains_first = true;
-    /// In each round, gather fractions on fewer GPUs first, and fill nodes that are nearly full with tasks of others
+    /// In each round that vacates a node of the group, gather fractions on fewer GPUs first, and fill nodes that are nearly full with tasks of others
     /// that are not in the end.
     bool fill_gaps = false;
     /// Where a group is tiny and `depth` is at least 3, look for the best plan by trying everything.

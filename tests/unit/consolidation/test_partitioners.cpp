@@ -44,12 +44,17 @@ TEST_CASE("partitions are disjoint and complete") {
 }
 
 TEST_CASE("fractions gather on few GPUs and gaps are filled") {
-    ClusterSpec spec{.nodes = {node("a", 2), node("b", 2), node("c", 2)},
+    // Only when f has joined g on b is there a GPU for z on a.
+    ClusterSpec spec{.nodes = {node("a", 2), node("b", 2), node("d", 2)},
                      .tasks = {fraction("f", "a", 0, 300), task("l", "a", {1}, true), fraction("g", "b", 0, 500, true),
-                               task("m", "b", {1}, true), task("n", "c", {0}, true), task("o", "c", {1})}};
+                               task("m", "b", {1}, true), task("z", "d", {0})}};
     const auto cluster = Cluster::build(spec);
     const auto result = con::consolidate(cluster);
     CHECK(check(spec, cluster, result.plan).ok);
     const auto after = apply(cluster, result.plan);
     CHECK(after.node_of(cluster.find_task("f")) == cluster.find_node("b"));
+    CHECK(result.plan.vacated_nodes == std::vector{cluster.find_node("d")});
+    // By itself, tidying is not worth a move.
+    spec.tasks.pop_back();
+    CHECK(con::consolidate(Cluster::build(spec)).plan.moves.empty());
 }

@@ -36,7 +36,9 @@ TEST_CASE("moves that wait for each other take a hop") {
     CHECK(order.waves == 3);
     CHECK(after.node_of(before.find_task("x")) == before.find_node("b"));
     CHECK(after.node_of(before.find_task("y")) == before.find_node("a"));
-    Plan plan{.waves = order.waves, .moves = order.moves};
+    Plan plan;
+    plan.waves = order.waves;
+    plan.moves = order.moves;
     CHECK(check(spec, before, plan).ok);
     // No hop beyond the migration budget, and none to a node that is closed.
     auto same = before;

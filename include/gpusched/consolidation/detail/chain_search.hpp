@@ -57,6 +57,8 @@ class ChainSearch {
             if (budget_.exhausted()) break;
             if (vacate(node)) found.push_back(take(node));
         }
+        // Tidying rides along with moves that vacate a node; by itself it is not worth disturbing anyone.
+        if (std::all_of(found.begin(), found.end(), [](const Vacated& v) { return v.chains.node == none<NodeId>; })) return {};
         if (policies_.fill_gaps) fill_gaps(found);
         return found;
     }
