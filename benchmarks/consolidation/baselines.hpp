@@ -23,11 +23,12 @@ inline con::Options direct(con::Options options) {
 }
 
 /// Node by node, fewest pods first, each pod to the first node of its pool that has room.
-using FirstFit = con::Policies<con::ByGpuModel, con::FewestPods, con::GroupOrder, con::EasierVictims, con::AcceptAll, con::GpuWeight>;
+using FirstFit = con::Policies<con::ByGpuModel, con::FewestPods, con::GroupOrder, con::EasierVictims,
+                               con::AcceptAll, con::GpuWeight>;
 
 /// Descheduling by utilisation: least used nodes first, pods to the fullest node that has room.
-using HighestUtilisation =
-    con::Policies<con::ByGpuModel, con::LowestUtilisation, con::TightestFit, con::EasierVictims, con::AcceptAll, con::GpuWeight>;
+using HighestUtilisation = con::Policies<con::ByGpuModel, con::LowestUtilisation, con::TightestFit,
+                                         con::EasierVictims, con::AcceptAll, con::GpuWeight>;
 
 /// Eviction as in Kubernetes: pods of sparsely used nodes are evicted in random order and placed again on a random node
 /// with room, their own excepted; nodes are not cleared as a whole. As many pods are moved as half the nodes in use.
@@ -37,14 +38,17 @@ inline con::Result random_eviction(const Cluster& snapshot, std::uint64_t seed) 
     Cluster cluster = snapshot;
     std::vector<TaskId> tasks;
     for (const auto task : snapshot.tasks())
-        if (scope.movable[index(task)] && snapshot.occupants(snapshot.node_of(task)) <= 2) tasks.push_back(task);
+        if (scope.movable[index(task)] && snapshot.occupants(snapshot.node_of(task)) <= 2)
+            tasks.push_back(task);
     rng.shuffle(std::span(tasks));
     std::vector<con::Step> steps;
     for (const auto task : tasks)
         for (int attempt = 0; attempt < 200; ++attempt) {
             const auto node = make_id<NodeId>(static_cast<std::size_t>(rng.below(snapshot.node_count())));
             const auto from = cluster.node_of(task);
-            if (node == from || cluster.occupants(node) == 0 || find_obstacle(cluster, task, node) != Obstacle::none) continue;
+            if (node == from || cluster.occupants(node) == 0 ||
+                find_obstacle(cluster, task, node) != Obstacle::none)
+                continue;
             const auto gpus = con::detail::pick_gpus(cluster, task, node);
             if (!gpus) continue;
             cluster.assign(task, node, *gpus);

@@ -38,7 +38,7 @@ struct Scenario {
     bool cpu_tight;
 };
 constexpr Scenario scenarios[] = {
-    {"random.80", sim::Layout::random, 1.0, false}, {"spread.80", sim::Layout::spread, 1.0, false},
+    {"random.80", sim::Layout::random, 1.0, false},  {"spread.80", sim::Layout::spread, 1.0, false},
     {"spread.68", sim::Layout::spread, 0.85, false}, {"packed.80", sim::Layout::packed, 1.0, false},
     {"random.90", sim::Layout::random, 1.15, false}, {"cpu-tight", sim::Layout::random, 0.95, true}};
 
@@ -57,8 +57,8 @@ double peak_memory_mib() {
 
 struct Arguments {
     std::int64_t nodes = 37'707;
-    std::vector<std::string> seeds{"1", "2", "3", "4", "5"}, scenarios, algorithms{"first_fit", "random_eviction",
-                                                                                    "highest_utilisation", "ipc", "fast", "best"};
+    std::vector<std::string> seeds{"1", "2", "3", "4", "5"}, scenarios,
+        algorithms{"first_fit", "random_eviction", "highest_utilisation", "ipc", "fast", "best"};
     std::size_t threads = 2;
     bool lp = true, deadlines = false;
     std::string summary;
@@ -74,14 +74,22 @@ Arguments parse(int argc, char** argv) {
             std::cerr << name << " needs a value\n";
             std::exit(2);
         };
-        if (name == "--nodes") arguments.nodes = std::atoll(value().c_str());
-        else if (name == "--seeds") arguments.seeds = split(value());
-        else if (name == "--scenarios") arguments.scenarios = split(value());
-        else if (name == "--algorithms") arguments.algorithms = split(value());
-        else if (name == "--threads") arguments.threads = static_cast<std::size_t>(std::atoll(value().c_str()));
-        else if (name == "--no-lp") arguments.lp = false;
-        else if (name == "--deadlines") arguments.deadlines = true;
-        else if (name == "--summary") arguments.summary = value();
+        if (name == "--nodes")
+            arguments.nodes = std::atoll(value().c_str());
+        else if (name == "--seeds")
+            arguments.seeds = split(value());
+        else if (name == "--scenarios")
+            arguments.scenarios = split(value());
+        else if (name == "--algorithms")
+            arguments.algorithms = split(value());
+        else if (name == "--threads")
+            arguments.threads = static_cast<std::size_t>(std::atoll(value().c_str()));
+        else if (name == "--no-lp")
+            arguments.lp = false;
+        else if (name == "--deadlines")
+            arguments.deadlines = true;
+        else if (name == "--summary")
+            arguments.summary = value();
         else {
             std::cerr << "unknown argument " << name << '\n';
             std::exit(2);
@@ -92,52 +100,70 @@ Arguments parse(int argc, char** argv) {
 
 con::Result run(const std::string& algorithm, const Cluster& cluster, std::uint64_t seed, std::size_t threads,
                 std::optional<double> time_limit) {
-    con::Options options{.seed = seed, .threads = threads, .time_limit = time_limit, .bound_method = con::BoundMethod::none};
-    if (algorithm == "first_fit") return con::consolidate(cluster, baselines::FirstFit{}, baselines::direct(options));
+    con::Options options{
+        .seed = seed, .threads = threads, .time_limit = time_limit, .bound_method = con::BoundMethod::none};
+    if (algorithm == "first_fit")
+        return con::consolidate(cluster, baselines::FirstFit{}, baselines::direct(options));
     if (algorithm == "highest_utilisation")
         return con::consolidate(cluster, baselines::HighestUtilisation{}, baselines::direct(options));
     if (algorithm == "random_eviction") return baselines::random_eviction(cluster, seed);
-    options.preset = algorithm == "ipc" ? con::Preset::ipc : algorithm == "fast" ? con::Preset::fast : con::Preset::best;
+    options.preset = algorithm == "ipc"    ? con::Preset::ipc
+                     : algorithm == "fast" ? con::Preset::fast
+                                           : con::Preset::best;
     return con::consolidate(cluster, options);
 }
 
-void print_row(const Scenario& scenario, const std::string& seed, const std::string& algorithm, const con::Result& result,
-               const Bound& bound, double ms, std::size_t threads, std::optional<double> time_limit, bool valid) {
+void print_row(const Scenario& scenario, const std::string& seed, const std::string& algorithm,
+               const con::Result& result, const Bound& bound, double ms, std::size_t threads,
+               std::optional<double> time_limit, bool valid) {
     const auto percent = [](std::int64_t part, std::int64_t whole) {
         return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 100.0;
     };
     const auto& s = result.stats;
-    std::printf("{\"scenario\": \"%s\", \"seed\": %s, \"algorithm\": \"%s\", \"threads\": %zu, \"valid\": %s, "
-                "\"stop_reason\": \"%s\", \"vacated_nodes\": %lld, \"vacated_gpus\": %lld, \"bound_method\": \"%s\", "
-                "\"nodes_percent\": %.3f, \"gpus_percent\": %.3f, \"moves_per_node\": %.4f, \"not_full_fall_percent\": %.3f, "
-                "\"waves\": %lld, \"first_wave_share\": %.4f, \"hops\": %lld, \"dropped_chains\": %lld, \"ms\": %.2f, "
-                "\"time_limit_ms\": %.1f, \"peak_mib\": %.1f}\n",
-                scenario.name, seed.c_str(), algorithm.c_str(), threads, valid ? "true" : "false", to_string(result.stop_reason),
-                static_cast<long long>(s.vacated_nodes), static_cast<long long>(s.vacated_gpus), bound.method.c_str(),
-                percent(s.vacated_nodes, bound.vacated_nodes_at_most), percent(s.vacated_gpus, bound.vacated_gpus_at_most),
-                s.moves_per_vacated_node(), percent(s.not_fully_occupied_before - s.not_fully_occupied_after, s.not_fully_occupied_before),
-                static_cast<long long>(s.waves), s.first_wave_share(), static_cast<long long>(s.hops),
-                static_cast<long long>(s.dropped_chains), ms, time_limit.value_or(0) * 1e3, peak_memory_mib());
+    std::printf(
+        "{\"scenario\": \"%s\", \"seed\": %s, \"algorithm\": \"%s\", \"threads\": %zu, \"valid\": %s, "
+        "\"stop_reason\": \"%s\", \"vacated_nodes\": %lld, \"vacated_gpus\": %lld, \"bound_method\": \"%s\", "
+        "\"nodes_percent\": %.3f, \"gpus_percent\": %.3f, \"moves_per_node\": %.4f, "
+        "\"not_full_fall_percent\": %.3f, "
+        "\"waves\": %lld, \"first_wave_share\": %.4f, \"hops\": %lld, \"dropped_chains\": %lld, \"ms\": "
+        "%.2f, "
+        "\"time_limit_ms\": %.1f, \"peak_mib\": %.1f}\n",
+        scenario.name, seed.c_str(), algorithm.c_str(), threads, valid ? "true" : "false",
+        to_string(result.stop_reason), static_cast<long long>(s.vacated_nodes),
+        static_cast<long long>(s.vacated_gpus), bound.method.c_str(),
+        percent(s.vacated_nodes, bound.vacated_nodes_at_most),
+        percent(s.vacated_gpus, bound.vacated_gpus_at_most), s.moves_per_vacated_node(),
+        percent(s.not_fully_occupied_before - s.not_fully_occupied_after, s.not_fully_occupied_before),
+        static_cast<long long>(s.waves), s.first_wave_share(), static_cast<long long>(s.hops),
+        static_cast<long long>(s.dropped_chains), ms, time_limit.value_or(0) * 1e3, peak_memory_mib());
     std::fflush(stdout);
 }
 
 int measure(const Arguments& arguments) {
     bool all_valid = true;
     for (const auto& scenario : scenarios) {
-        if (std::find(arguments.scenarios.begin(), arguments.scenarios.end(), scenario.name) == arguments.scenarios.end()) continue;
+        if (std::find(arguments.scenarios.begin(), arguments.scenarios.end(), scenario.name) ==
+            arguments.scenarios.end())
+            continue;
         for (const auto& seed : arguments.seeds) {
-            const auto spec = sim::generate_cluster({.nodes = arguments.nodes, .seed = std::strtoull(seed.c_str(), nullptr, 10),
-                                                     .layout = scenario.layout, .load = scenario.load,
+            const auto spec = sim::generate_cluster({.nodes = arguments.nodes,
+                                                     .seed = std::strtoull(seed.c_str(), nullptr, 10),
+                                                     .layout = scenario.layout,
+                                                     .load = scenario.load,
                                                      .cpu_tight = scenario.cpu_tight});
             const auto cluster = Cluster::build(spec);
-            const auto bound = con::bound(cluster, arguments.lp ? con::BoundMethod::lp : con::BoundMethod::counting);
+            const auto bound =
+                con::bound(cluster, arguments.lp ? con::BoundMethod::lp : con::BoundMethod::counting);
             for (const auto& algorithm : arguments.algorithms) {
                 std::vector<std::optional<double>> limits{std::nullopt};
                 if (arguments.deadlines) limits = {0.02, 0.2, 2.0};
                 for (const auto limit : limits) {
                     const auto start = std::chrono::steady_clock::now();
-                    const auto result = run(algorithm, cluster, std::strtoull(seed.c_str(), nullptr, 10), arguments.threads, limit);
-                    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+                    const auto result = run(algorithm, cluster, std::strtoull(seed.c_str(), nullptr, 10),
+                                            arguments.threads, limit);
+                    const double ms =
+                        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+                            .count();
                     const bool valid = verify::plan(spec, to_spec(result.plan, cluster)).ok;
                     all_valid = all_valid && valid;
                     print_row(scenario, seed, algorithm, result, bound, ms, arguments.threads, limit, valid);
@@ -170,15 +196,19 @@ int summarise(const std::string& path) {
         std::map<std::string, std::vector<double>> columns;
         int invalid = 0;
     };
-    const std::vector<std::string> columns{"nodes_percent", "gpus_percent", "moves_per_node", "not_full_fall_percent", "ms", "peak_mib"};
+    const std::vector<std::string> columns{"nodes_percent",         "gpus_percent", "moves_per_node",
+                                           "not_full_fall_percent", "ms",           "peak_mib"};
     std::map<std::tuple<std::string, std::string, std::string>, Cells> table;
     for (std::string line; std::getline(file, line);) {
         if (field(line, "scenario").empty()) continue;
-        auto& cells = table[{field(line, "scenario"), field(line, "algorithm"), field(line, "time_limit_ms")}];
-        for (const auto& column : columns) cells.columns[column].push_back(std::atof(field(line, column).c_str()));
+        auto& cells =
+            table[{field(line, "scenario"), field(line, "algorithm"), field(line, "time_limit_ms")}];
+        for (const auto& column : columns)
+            cells.columns[column].push_back(std::atof(field(line, column).c_str()));
         cells.invalid += field(line, "valid") != "true";
     }
-    std::printf("| scenario | algorithm | limit ms | runs | nodes %% of bound | GPUs %% of bound | moves per node | not-full fall %% | ms (min..max) | MiB | invalid |\n"
+    std::printf("| scenario | algorithm | limit ms | runs | nodes %% of bound | GPUs %% of bound | moves per "
+                "node | not-full fall %% | ms (min..max) | MiB | invalid |\n"
                 "|---|---|---|---|---|---|---|---|---|---|---|\n");
     for (const auto& [key, cells] : table) {
         const auto spread = [&](const std::string& column) {
@@ -189,16 +219,19 @@ int summarise(const std::string& path) {
             for (const double v : values) squares += (v - mean) * (v - mean);
             char text[64];
             std::snprintf(text, sizeof text, "%.2f ± %.2f", mean,
-                          values.size() > 1 ? std::sqrt(squares / static_cast<double>(values.size() - 1)) : 0.0);
+                          values.size() > 1 ? std::sqrt(squares / static_cast<double>(values.size() - 1))
+                                            : 0.0);
             return std::string(text);
         };
         auto ms = cells.columns.at("ms");
         std::sort(ms.begin(), ms.end());
         const auto& memory = cells.columns.at("peak_mib");
-        std::printf("| %s | %s | %s | %zu | %s | %s | %s | %s | %.0f (%.0f..%.0f) | %.0f | %d |\n", std::get<0>(key).c_str(),
-                    std::get<1>(key).c_str(), std::get<2>(key).c_str(), ms.size(), spread("nodes_percent").c_str(),
-                    spread("gpus_percent").c_str(), spread("moves_per_node").c_str(), spread("not_full_fall_percent").c_str(),
-                    ms[ms.size() / 2], ms.front(), ms.back(), *std::max_element(memory.begin(), memory.end()), cells.invalid);
+        std::printf("| %s | %s | %s | %zu | %s | %s | %s | %s | %.0f (%.0f..%.0f) | %.0f | %d |\n",
+                    std::get<0>(key).c_str(), std::get<1>(key).c_str(), std::get<2>(key).c_str(), ms.size(),
+                    spread("nodes_percent").c_str(), spread("gpus_percent").c_str(),
+                    spread("moves_per_node").c_str(), spread("not_full_fall_percent").c_str(),
+                    ms[ms.size() / 2], ms.front(), ms.back(), *std::max_element(memory.begin(), memory.end()),
+                    cells.invalid);
     }
     return 0;
 }

@@ -18,9 +18,10 @@ using Partition = std::vector<std::vector<NodeId>>;
 
 /// Cuts the cluster into disjoint groups; called once per round.
 template <class P>
-concept Partitioner = requires(const P& policy, const Cluster& cluster, std::size_t partition_size, Rng& rng) {
-    { policy(cluster, partition_size, rng) } -> std::same_as<Partition>;
-};
+concept Partitioner =
+    requires(const P& policy, const Cluster& cluster, std::size_t partition_size, Rng& rng) {
+        { policy(cluster, partition_size, rng) } -> std::same_as<Partition>;
+    };
 
 /// Which node of a group is tried first: ascending by the returned key, then by id.
 template <class P>
@@ -34,8 +35,12 @@ concept NodeOrder = requires(const P& policy, const Cluster& cluster, NodeId nod
 template <class P>
 concept DestinationRanking =
     requires(const P& policy, const Cluster& cluster, const detail::FreeIndex& index, TaskId task) {
-        { policy.visit(cluster, index, task, [](NodeId) { return true; }) } -> std::same_as<bool>;
-        { policy.visit_full(cluster, index, task, [](NodeId) { return true; }) } -> std::same_as<bool>;
+        {
+            policy.visit(cluster, index, task, [](NodeId) { return true; })
+        } -> std::same_as<bool>;
+        {
+            policy.visit_full(cluster, index, task, [](NodeId) { return true; })
+        } -> std::same_as<bool>;
     };
 
 /// A task that may leave a node to make room.
@@ -57,10 +62,10 @@ concept EjectionRule = requires(const P& policy, const Cluster& cluster, TaskId 
 /// What vacating one node would take.
 struct ChainSet {
     NodeId node = none<NodeId>;
-    std::int64_t gain = 0;   ///< weight of the node
-    std::int64_t pods = 0;   ///< tasks on the node, which move in any case
+    std::int64_t gain = 0;  ///< weight of the node
+    std::int64_t pods = 0;  ///< tasks on the node, which move in any case
     std::int64_t moves = 0;
-    std::int64_t cost = 0;   ///< sum of the moved tasks' `move_cost`
+    std::int64_t cost = 0;  ///< sum of the moved tasks' `move_cost`
 };
 
 /// Whether the chains found for a node are worth it. Asked after each task of the node that has found a place, with

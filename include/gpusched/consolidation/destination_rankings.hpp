@@ -14,7 +14,8 @@ struct GroupOrder {
         return false;
     }
     template <class Offer>
-    bool visit_full(const Cluster& cluster, const detail::FreeIndex& index, TaskId task, Offer&& offer) const {
+    bool visit_full(const Cluster& cluster, const detail::FreeIndex& index, TaskId task,
+                    Offer&& offer) const {
         return visit(cluster, index, task, offer);
     }
 };
@@ -35,7 +36,8 @@ struct TightestFit {
     }
     /// Nodes that lack the fewest GPUs first.
     template <class Offer>
-    bool visit_full(const Cluster& cluster, const detail::FreeIndex& index, TaskId task, Offer&& offer) const {
+    bool visit_full(const Cluster& cluster, const detail::FreeIndex& index, TaskId task,
+                    Offer&& offer) const {
         const int wanted = cluster.inventory().tasks.gpu_count[gpusched::index(task)];
         for (int tier = 0; tier < detail::FreeIndex::tiers; ++tier) {
             for (int idle = wanted; idle >= 0; --idle)

@@ -16,7 +16,9 @@ class RoomAfter {
   public:
     RoomAfter(const Cluster& cluster, TaskId task, NodeId node) noexcept;
     void leave(TaskId victim) noexcept;
-    [[nodiscard]] bool fits() const noexcept { return gpu_count(gpus_) >= wanted_ && cpu_short_ <= 0 && memory_short_ <= 0; }
+    [[nodiscard]] bool fits() const noexcept {
+        return gpu_count(gpus_) >= wanted_ && cpu_short_ <= 0 && memory_short_ <= 0;
+    }
 
   private:
     const Cluster& cluster_;

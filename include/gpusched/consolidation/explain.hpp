@@ -14,11 +14,11 @@ namespace gpusched::consolidation {
 
 /// What became of a node.
 enum class NodeFate : std::uint8_t {
-    vacated,        ///< the plan vacates it
-    empty,          ///< it holds no task but daemons to begin with
-    has_fixed,      ///< a task on it must not be moved
-    has_stuck,      ///< a task on it fits on no other node once the plan is done
-    not_worthwhile, ///< every task on it fits elsewhere one by one, but not all together within the search's limits
+    vacated,    ///< the plan vacates it
+    empty,      ///< it holds no task but daemons to begin with
+    has_fixed,  ///< a task on it must not be moved
+    has_stuck,  ///< a task on it fits on no other node once the plan is done
+    not_worthwhile,  ///< every task on it fits elsewhere one by one, but not all together within the search's limits
 };
 
 /// One task that keeps a node occupied.
@@ -46,7 +46,8 @@ struct Explanation {
 /// Destinations are judged as the plan leaves them: empty and vacated nodes receive nothing.
 /// @throws InvalidInput for a node that does not exist or a plan that does not fit the snapshot
 /// O(nodes) per task on the node, plus one copy of the cluster.
-[[nodiscard]] Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node, const Options& options = {});
+[[nodiscard]] Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node,
+                                  const Options& options = {});
 
 [[nodiscard]] const char* to_string(NodeFate fate) noexcept;
 

@@ -7,7 +7,9 @@ namespace gpusched::consolidation {
 
 /// Fewest pods first, the paper's order: such nodes are the easiest to vacate.
 struct FewestPods {
-    std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept { return cluster.occupants(node); }
+    std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
+        return cluster.occupants(node);
+    }
 };
 
 /// Least GPU demand first, then fewest cores in use: what has to be placed again is what counts, not how many pods
@@ -15,8 +17,10 @@ struct FewestPods {
 struct LeastDemand {
     std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
         const auto& n = cluster.inventory().nodes;
-        const auto gpus = std::int64_t{cluster.gpu_count(node)} * whole_gpu_milli - cluster.gpu_free_milli(node);
-        return gpus * 1'000'000'000 + std::min<std::int64_t>(n.cpu_milli[index(node)] - cluster.cpu_free(node), 999'999'999);
+        const auto gpus =
+            std::int64_t{cluster.gpu_count(node)} * whole_gpu_milli - cluster.gpu_free_milli(node);
+        return gpus * 1'000'000'000 +
+               std::min<std::int64_t>(n.cpu_milli[index(node)] - cluster.cpu_free(node), 999'999'999);
     }
 };
 

@@ -20,7 +20,7 @@ enum class Preset : std::uint8_t {
 
 /// What a vacated node is worth.
 enum class Objective : std::uint8_t {
-    gpus,   ///< its GPUs (a node without GPUs counts as nothing gained, but is still vacated when nothing is lost)
+    gpus,  ///< its GPUs (a node without GPUs counts as nothing gained, but is still vacated when nothing is lost)
     nodes,  ///< one
 };
 

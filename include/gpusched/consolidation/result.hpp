@@ -20,17 +20,17 @@ struct RoundStatistics {
 /// Numbers about a plan and about the search for it. The search counters do not depend on the machine.
 struct Statistics {
     // The plan
-    std::int64_t moves = 0;             ///< all moves, hops included
-    std::int64_t hops = 0;              ///< moves to a temporary place
-    std::int64_t move_cost = 0;         ///< sum of the moved tasks' `move_cost`
-    std::int64_t disturbed_jobs = 0;    ///< jobs with a moved member; a task without a job counts as one
+    std::int64_t moves = 0;           ///< all moves, hops included
+    std::int64_t hops = 0;            ///< moves to a temporary place
+    std::int64_t move_cost = 0;       ///< sum of the moved tasks' `move_cost`
+    std::int64_t disturbed_jobs = 0;  ///< jobs with a moved member; a task without a job counts as one
     std::int64_t vacated_nodes = 0;
-    std::int64_t vacated_gpus = 0;      ///< healthy GPUs of the vacated nodes
+    std::int64_t vacated_gpus = 0;               ///< healthy GPUs of the vacated nodes
     std::int64_t not_fully_occupied_before = 0;  ///< occupied nodes with an idle or partly idle GPU
     std::int64_t not_fully_occupied_after = 0;
     std::int64_t waves = 0;
     std::int64_t first_wave_moves = 0;
-    std::int64_t dropped_chains = 0;    ///< nodes that the search vacated, but whose moves could not be ordered
+    std::int64_t dropped_chains = 0;  ///< nodes that the search vacated, but whose moves could not be ordered
     std::vector<RoundStatistics> rounds;
 
     // The search

@@ -17,7 +17,10 @@ using namespace gpusched;
 namespace con = gpusched::consolidation;
 
 inline NodeSpec node(std::string name, std::int64_t gpus = 8, std::string model = "H20") {
-    return {.name = std::move(name), .gpu_model = std::move(model), .gpu_count = gpus, .cpu_milli = gpus * 16'000,
+    return {.name = std::move(name),
+            .gpu_model = std::move(model),
+            .gpu_count = gpus,
+            .cpu_milli = gpus * 16'000,
             .memory_mib = gpus * 100'000};
 }
 
@@ -44,8 +47,9 @@ inline TaskSpec fraction(std::string name, std::string on, int gpu, int share, b
 inline ClusterSpec figure_15() {
     ClusterSpec spec;
     for (const auto* name : {"node-0", "node-1", "node-2", "node-3"}) spec.nodes.push_back(node(name, 4));
-    spec.tasks = {task("job-1", "node-0", {0, 1, 2}),      task("job-2", "node-1", {0}, true), task("job-3", "node-1", {1, 2}),
-                  task("job-5", "node-2", {0, 1}, true),   task("job-7", "node-2", {2}),       task("job-8", "node-3", {0, 1, 2}, true)};
+    spec.tasks = {task("job-1", "node-0", {0, 1, 2}), task("job-2", "node-1", {0}, true),
+                  task("job-3", "node-1", {1, 2}),    task("job-5", "node-2", {0, 1}, true),
+                  task("job-7", "node-2", {2}),       task("job-8", "node-3", {0, 1, 2}, true)};
     return spec;
 }
 

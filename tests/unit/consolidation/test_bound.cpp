@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/catch.hpp"
 #include "example_clusters.hpp"
+#include "support/catch.hpp"
 
 #include <gpusched/core/lp.hpp>
 
@@ -26,8 +26,9 @@ TEST_CASE("counting finds that large tasks cannot share a node") {
 }
 
 TEST_CASE("what fixed tasks leave free counts as room") {
-    ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
-                     .tasks = {task("x", "a", {0, 1}), task("y", "b", {0, 1, 2}), task("l", "c", {0, 1, 2, 3}, true)}};
+    ClusterSpec spec{
+        .nodes = {node("a"), node("b"), node("c")},
+        .tasks = {task("x", "a", {0, 1}), task("y", "b", {0, 1, 2}), task("l", "c", {0, 1, 2, 3}, true)}};
     // Four GPUs free on c: x and y need five, so one of a and b stays.
     auto bound = con::bound(Cluster::build(spec), BoundMethod::counting);
     CHECK(bound.vacated_nodes_at_most == 1);
@@ -45,7 +46,8 @@ TEST_CASE("what fixed tasks leave free counts as room") {
 
 TEST_CASE("nodes of different size are worth their GPUs") {
     // One task of 1 GPU on each; the task of 1 GPU on the large node fits on a small one.
-    ClusterSpec spec{.nodes = {node("big", 8), node("small", 2)}, .tasks = {task("x", "big", {0}), task("y", "small", {0})}};
+    ClusterSpec spec{.nodes = {node("big", 8), node("small", 2)},
+                     .tasks = {task("x", "big", {0}), task("y", "small", {0})}};
     const auto cluster = Cluster::build(spec);
     for (const auto method : {BoundMethod::counting, BoundMethod::lp}) {
         if (method == BoundMethod::lp && !lp_available()) continue;
@@ -56,7 +58,8 @@ TEST_CASE("nodes of different size are worth their GPUs") {
 }
 
 TEST_CASE("tasks that accept several models join their nodes to one component") {
-    ClusterSpec spec{.nodes = {node("a", 8, "A"), node("b", 8, "B")}, .tasks = {task("x", "a", {0}), task("l", "b", {0}, true)}};
+    ClusterSpec spec{.nodes = {node("a", 8, "A"), node("b", 8, "B")},
+                     .tasks = {task("x", "a", {0}), task("l", "b", {0}, true)}};
     spec.tasks[0].gpu_models = {"A"};
     CHECK(con::bound(Cluster::build(spec), BoundMethod::counting).vacated_nodes_at_most == 0);
     spec.tasks[0].gpu_models = {"A", "B"};
@@ -66,7 +69,8 @@ TEST_CASE("tasks that accept several models join their nodes to one component") 
 TEST_CASE("the LP bound is at least as strict as counting, and no plan beats it") {
     if (!lp_available()) return;
     const auto cluster = Cluster::build(generated(400, 11));
-    const auto counting = con::bound(cluster, BoundMethod::counting), lp = con::bound(cluster, BoundMethod::lp);
+    const auto counting = con::bound(cluster, BoundMethod::counting),
+               lp = con::bound(cluster, BoundMethod::lp);
     CHECK(lp.vacated_nodes_at_most <= counting.vacated_nodes_at_most);
     CHECK(lp.vacated_gpus_at_most <= counting.vacated_gpus_at_most);
     const auto plan = con::consolidate(cluster, {.bound_method = BoundMethod::lp});

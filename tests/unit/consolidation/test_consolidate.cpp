@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/catch.hpp"
 #include "example_clusters.hpp"
+#include "support/catch.hpp"
 
 #include <map>
 
@@ -60,7 +60,8 @@ TEST_CASE("snapshots with nothing to gain give empty plans") {
         CHECK(result.stats.not_fully_occupied_before == 0);
     }
     SECTION("all locked") {
-        ClusterSpec spec{.nodes = {node("a"), node("b")}, .tasks = {task("x", "a", {0}, true), task("y", "b", {0}, true)}};
+        ClusterSpec spec{.nodes = {node("a"), node("b")},
+                         .tasks = {task("x", "a", {0}, true), task("y", "b", {0}, true)}};
         const auto result = run(spec, options);
         CHECK(result.plan.moves.empty());
         CHECK(result.plan.bound.occupied_nodes_at_least == 2);
@@ -82,7 +83,8 @@ TEST_CASE("snapshots with nothing to gain give empty plans") {
 }
 
 TEST_CASE("a task moves off an otherwise unused node") {
-    ClusterSpec spec{.nodes = {node("a"), node("b")}, .tasks = {task("x", "a", {5}), task("y", "b", {0}, true)}};
+    ClusterSpec spec{.nodes = {node("a"), node("b")},
+                     .tasks = {task("x", "a", {5}), task("y", "b", {0}, true)}};
     const auto preset = GENERATE(Preset::ipc, Preset::fast, Preset::best);
     const auto result = run(spec, {.preset = preset});
     REQUIRE(result.plan.moves.size() == 1);
@@ -106,7 +108,8 @@ TEST_CASE("the objective decides which nodes are worth more") {
 }
 
 TEST_CASE("daemons neither move nor keep a node occupied") {
-    ClusterSpec spec{.nodes = {node("a"), node("b")}, .tasks = {task("x", "a", {0}), task("y", "b", {0}, true)}};
+    ClusterSpec spec{.nodes = {node("a"), node("b")},
+                     .tasks = {task("x", "a", {0}), task("y", "b", {0}, true)}};
     TaskSpec daemon{.name = "agent", .cpu_milli = 500, .daemon = true, .node = "a"};
     spec.tasks.push_back(daemon);
     CHECK(run(spec).stats.vacated_nodes == 1);
@@ -142,7 +145,8 @@ TEST_CASE("our presets vacate more than the paper's, with fewer moves each") {
     CHECK(fast.stats.moves_per_vacated_node() < ipc.stats.moves_per_vacated_node());
     CHECK(best.stats.vacated_nodes <= best.plan.bound.vacated_nodes_at_most);
     CHECK(best.stats.vacated_gpus <= best.plan.bound.vacated_gpus_at_most);
-    CHECK(static_cast<double>(best.stats.vacated_gpus) > 0.95 * static_cast<double>(best.plan.bound.vacated_gpus_at_most));
+    CHECK(static_cast<double>(best.stats.vacated_gpus) >
+          0.95 * static_cast<double>(best.plan.bound.vacated_gpus_at_most));
     // Counters stay far from (nodes x requests).
     CHECK(fast.stats.nodes_tried <= 2 * 3000);
     CHECK(fast.stats.destinations_scanned < 1'000'000);
@@ -159,7 +163,8 @@ TEST_CASE("time limits and cancellation end the search with a valid plan") {
     SECTION("some time") {
         ManualClock clock(1000);  // every look at the clock takes a microsecond
         const auto full = run(spec, {.preset = Preset::fast, .threads = 1});
-        const auto result = run(spec, {.preset = Preset::fast, .threads = 1, .time_limit = 300e-6}, {.clock = &clock});
+        const auto result =
+            run(spec, {.preset = Preset::fast, .threads = 1, .time_limit = 300e-6}, {.clock = &clock});
         CHECK(result.stop_reason == StopReason::time_limit);
         CHECK(result.stats.vacated_nodes < full.stats.vacated_nodes);
         CHECK(result.stats.vacated_nodes > 0);
@@ -239,9 +244,11 @@ TEST_CASE("only surplus members move when core members are protected") {
 
 TEST_CASE("clear vacates the named nodes only, and exempt nodes are left alone") {
     ClusterSpec spec{.nodes = {node("a"), node("b"), node("c"), node("d")},
-                     .tasks = {task("x", "a", {0}), task("y", "b", {0}), task("z", "c", {0}), task("l", "d", {0, 1, 2, 3, 4, 5}, true)}};
+                     .tasks = {task("x", "a", {0}), task("y", "b", {0}), task("z", "c", {0}),
+                               task("l", "d", {0, 1, 2, 3, 4, 5}, true)}};
     const auto cluster = Cluster::build(spec);
-    const auto a = cluster.find_node("a"), b = cluster.find_node("b"), c = cluster.find_node("c"), d = cluster.find_node("d");
+    const auto a = cluster.find_node("a"), b = cluster.find_node("b"), c = cluster.find_node("c"),
+               d = cluster.find_node("d");
     CHECK(run(spec, {.clear = {b}}).plan.vacated_nodes == std::vector{b});
     const auto cleared = run(spec, {.clear = {a, b, c}});
     CHECK(cleared.stats.vacated_nodes == 2);  // two idle GPUs on d, and cleared nodes do not receive
@@ -254,9 +261,12 @@ TEST_CASE("clear vacates the named nodes only, and exempt nodes are left alone")
 TEST_CASE("policies of the caller's own run in the same frame") {
     const auto spec = generated();
     const auto cluster = Cluster::build(spec);
-    con::Policies policies{.partitioner = con::BySwitch{}, .node_order = con::LowestUtilisation{},
-                           .destinations = con::TightestFit{}, .ejection = con::EasierVictims{},
-                           .acceptance = con::AtMostOthers{3}, .weight = con::ModelWeight{{2, 3}}};
+    con::Policies policies{.partitioner = con::BySwitch{},
+                           .node_order = con::LowestUtilisation{},
+                           .destinations = con::TightestFit{},
+                           .ejection = con::EasierVictims{},
+                           .acceptance = con::AtMostOthers{3},
+                           .weight = con::ModelWeight{{2, 3}}};
     const auto result = con::consolidate(cluster, policies, {.partition_size = 64});
     CHECK(result.stats.vacated_nodes > 0);
     CHECK(check(spec, cluster, result.plan).ok);

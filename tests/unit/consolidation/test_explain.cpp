@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/catch.hpp"
 #include "example_clusters.hpp"
+#include "support/catch.hpp"
 
 using namespace testing_support;
 using con::NodeFate;
 
 TEST_CASE("explain names the task and the constraint") {
     ClusterSpec spec{.nodes = {node("a"), node("b"), node("c", 2), node("d"), node("e", 8, "other")},
-                     .tasks = {task("x", "a", {0}), task("l", "b", {0, 1}, true), task("wide", "d", {0, 1, 2, 3, 4, 5, 6}),
-                               task("alien", "e", {0})}};
+                     .tasks = {task("x", "a", {0}), task("l", "b", {0, 1}, true),
+                               task("wide", "d", {0, 1, 2, 3, 4, 5, 6}), task("alien", "e", {0})}};
     spec.tasks[0].gpu_models = spec.tasks[2].gpu_models = {"H20"};
     spec.tasks[3].gpu_models = {"other"};
     const auto cluster = Cluster::build(spec);
@@ -30,11 +30,13 @@ TEST_CASE("explain names the task and the constraint") {
     const auto e = about("e");
     CHECK(e.fate == NodeFate::has_stuck);
     CHECK(e.blockers.at(0).obstacle == Obstacle::gpu_model);
-    REQUIRE_THROWS_MESSAGE(con::explain(cluster, plan, make_id<NodeId>(5)), InvalidInput, "there is no node 5");
+    REQUIRE_THROWS_MESSAGE(con::explain(cluster, plan, make_id<NodeId>(5)), InvalidInput,
+                           "there is no node 5");
 }
 
 TEST_CASE("explain knows the options") {
-    ClusterSpec spec{.nodes = {node("a"), node("b")}, .tasks = {task("x", "a", {0}), task("l", "b", {0}, true)}};
+    ClusterSpec spec{.nodes = {node("a"), node("b")},
+                     .tasks = {task("x", "a", {0}), task("l", "b", {0}, true)}};
     const auto cluster = Cluster::build(spec);
     const auto a = cluster.find_node("a");
     const con::Options options{.exempt = {a}};

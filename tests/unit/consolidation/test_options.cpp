@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/catch.hpp"
 #include "example_clusters.hpp"
+#include "support/catch.hpp"
 
 #include <limits>
 
@@ -11,7 +11,8 @@ TEST_CASE("options out of range are rejected by name, value and expectation") {
     const auto rejects = [&](const con::Options& options, const std::string& message) {
         INFO(message);
         REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, options), InvalidInput, message);
-        REQUIRE_THROWS_MESSAGE(con::bound(cluster, con::BoundMethod::counting, options), InvalidInput, message);
+        REQUIRE_THROWS_MESSAGE(con::bound(cluster, con::BoundMethod::counting, options), InvalidInput,
+                               message);
     };
     rejects({.partition_size = 0}, "partition_size: 0; expected at least 1");
     rejects({.depth = 0}, "depth: 0; expected 1 to 16");

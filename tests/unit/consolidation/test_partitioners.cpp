@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/catch.hpp"
 #include "example_clusters.hpp"
+#include "support/catch.hpp"
 
 #include <algorithm>
 #include <set>
@@ -33,7 +33,8 @@ TEST_CASE("partitions are disjoint and complete") {
     const auto model = [&](NodeId node) { return cluster.inventory().nodes.gpu_model[index(node)]; };
     for (const auto& pool : pools)
         for (const auto node : pool) CHECK(model(node) == model(pool.front()));
-    CHECK(std::is_sorted(pools.begin(), pools.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); }));
+    CHECK(std::is_sorted(pools.begin(), pools.end(),
+                         [](const auto& a, const auto& b) { return a.size() > b.size(); }));
     const auto level = cluster.inventory().network_levels() - 1;
     std::set<DomainId> seen;
     for (const auto& group : partition(cluster, con::BySwitch{}, 100)) {
@@ -46,8 +47,9 @@ TEST_CASE("partitions are disjoint and complete") {
 TEST_CASE("fractions gather on few GPUs and gaps are filled") {
     // Only when f has joined g on b is there a GPU for z on a.
     ClusterSpec spec{.nodes = {node("a", 2), node("b", 2), node("d", 2)},
-                     .tasks = {fraction("f", "a", 0, 300), task("l", "a", {1}, true), fraction("g", "b", 0, 500, true),
-                               task("m", "b", {1}, true), task("z", "d", {0})}};
+                     .tasks = {fraction("f", "a", 0, 300), task("l", "a", {1}, true),
+                               fraction("g", "b", 0, 500, true), task("m", "b", {1}, true),
+                               task("z", "d", {0})}};
     const auto cluster = Cluster::build(spec);
     const auto result = con::consolidate(cluster);
     CHECK(check(spec, cluster, result.plan).ok);

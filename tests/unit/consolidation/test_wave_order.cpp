@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/catch.hpp"
 #include "example_clusters.hpp"
+#include "support/catch.hpp"
 
 using namespace testing_support;
 
@@ -9,7 +9,8 @@ namespace {
 // Two full nodes of one GPU pair each that are to swap tasks, and perhaps a third with room.
 ClusterSpec swap(bool spare) {
     ClusterSpec spec{.nodes = {node("a", 2), node("b", 2)},
-                     .tasks = {task("x", "a", {0}), task("p", "a", {1}, true), task("y", "b", {0}), task("q", "b", {1}, true)}};
+                     .tasks = {task("x", "a", {0}), task("p", "a", {1}, true), task("y", "b", {0}),
+                               task("q", "b", {1}, true)}};
     if (spare) {
         spec.nodes.push_back(node("c", 2));
         spec.tasks.push_back(task("r", "c", {0}, true));
@@ -63,12 +64,15 @@ TEST_CASE("steps of one task are joined") {
     const auto a = before.find_node("a"), b = before.find_node("b"), c = before.find_node("c");
     const auto x = before.find_task("x");
     auto after = before;
-    const auto order = con::order_into_waves(after, std::vector<con::Step>{{x, a, b, gpu_bit(1), 0}, {x, b, c, gpu_bit(1), 1}},
-                                             std::vector<std::uint8_t>(3));
+    const auto order = con::order_into_waves(
+        after, std::vector<con::Step>{{x, a, b, gpu_bit(1), 0}, {x, b, c, gpu_bit(1), 1}},
+        std::vector<std::uint8_t>(3));
     REQUIRE(order.moves.size() == 1);
     CHECK(order.moves[0] == Move{x, a, c, gpu_bit(1), 0});
     // There and back again is no move at all.
     after = before;
-    CHECK(con::order_into_waves(after, std::vector<con::Step>{{x, a, b, gpu_bit(1), 0}, {x, b, a, gpu_bit(0), 1}},
-                                std::vector<std::uint8_t>(3)).moves.empty());
+    CHECK(con::order_into_waves(after,
+                                std::vector<con::Step>{{x, a, b, gpu_bit(1), 0}, {x, b, a, gpu_bit(0), 1}},
+                                std::vector<std::uint8_t>(3))
+              .moves.empty());
 }

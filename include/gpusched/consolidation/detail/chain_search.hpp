@@ -38,7 +38,8 @@ template <class Policies>
 class ChainSearch {
   public:
     ChainSearch(Workspace& work, const Policies& policies, int depth, Budget& budget, Statistics& stats)
-        : work_(work), cluster_(work.cluster), policies_(policies), depth_(depth), budget_(budget), stats_(stats) {}
+        : work_(work), cluster_(work.cluster), policies_(policies), depth_(depth), budget_(budget),
+          stats_(stats) {}
 
     /// Tries every node of `group` once; leaves the workspace's cluster with all successful moves made.
     std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated) {
@@ -46,7 +47,8 @@ class ChainSearch {
         work_.failed.clear();
         std::vector<std::pair<std::int64_t, NodeId>> order;
         for (const auto node : group) {
-            if (vacated[index(node)]) work_.index.close(node);
+            if (vacated[index(node)])
+                work_.index.close(node);
             else if (work_.scope.may_vacate[index(node)])
                 order.emplace_back(static_cast<std::int64_t>(policies_.node_order(cluster_, node)), node);
         }
@@ -58,7 +60,9 @@ class ChainSearch {
             if (vacate(node)) found.push_back(take(node));
         }
         // Tidying rides along with moves that vacate a node; by itself it is not worth disturbing anyone.
-        if (std::all_of(found.begin(), found.end(), [](const Vacated& v) { return v.chains.node == none<NodeId>; })) return {};
+        if (std::all_of(found.begin(), found.end(),
+                        [](const Vacated& v) { return v.chains.node == none<NodeId>; }))
+            return {};
         if (policies_.fill_gaps) fill_gaps(found);
         return found;
     }
@@ -70,10 +74,11 @@ class ChainSearch {
         std::vector<TaskId> tasks;
         for (const auto task : cluster_.tasks_on(node))
             if (!t.daemon[index(task)]) tasks.push_back(task);
-        std::sort(tasks.begin(), tasks.end(), [&](TaskId a, TaskId b) {  // hardest first: most attempts fail early
-            return std::tuple(-cluster_.gpu_milli(a), -t.cpu_milli[index(a)], a) <
-                   std::tuple(-cluster_.gpu_milli(b), -t.cpu_milli[index(b)], b);
-        });
+        std::sort(tasks.begin(), tasks.end(),
+                  [&](TaskId a, TaskId b) {  // hardest first: most attempts fail early
+                      return std::tuple(-cluster_.gpu_milli(a), -t.cpu_milli[index(a)], a) <
+                             std::tuple(-cluster_.gpu_milli(b), -t.cpu_milli[index(b)], b);
+                  });
         work_.index.close(node);
         work_.on_stack[index(node)] = 1;
         const bool all = std::all_of(tasks.begin(), tasks.end(), [&](TaskId task) {
@@ -100,7 +105,8 @@ class ChainSearch {
             ++stats_.requests_dominated;
             return false;
         }
-        if (policies_.destinations.visit(cluster_, work_.index, task, [&](NodeId node) { return place(task, node); }))
+        if (policies_.destinations.visit(cluster_, work_.index, task,
+                                         [&](NodeId node) { return place(task, node); }))
             return true;
         if (depth > 1 && eject_others(task, depth)) return true;
         if (!budget_.exhausted()) work_.failed.add(cluster_, task, depth);
@@ -109,7 +115,8 @@ class ChainSearch {
 
     bool place(TaskId task, NodeId node) {
         ++stats_.destinations_scanned;
-        if (work_.on_stack[index(node)] || find_obstacle(cluster_, task, node) != Obstacle::none) return false;
+        if (work_.on_stack[index(node)] || find_obstacle(cluster_, task, node) != Obstacle::none)
+            return false;
         const auto gpus = pick_gpus(cluster_, task, node);
         if (!gpus) return false;
         const auto from = cluster_.node_of(task);
@@ -160,14 +167,16 @@ class ChainSearch {
         ++stats_.destinations_scanned;
         const auto& inv = cluster_.inventory();
         if (work_.on_stack[index(node)]) return false;
-        if (!inv.eligible(inv.tasks.requirement[index(task)], inv.nodes.node_class[index(node)])) return false;
+        if (!inv.eligible(inv.tasks.requirement[index(task)], inv.nodes.node_class[index(node)]))
+            return false;
         if (find_group_obstacle(cluster_, task, node) != Obstacle::none) return false;
         auto& level = levels_[static_cast<std::size_t>(depth)];
         level.movable.clear();
         for (const auto other : cluster_.tasks_on(node))
             if (work_.scope.movable[index(other)] && !work_.failed.dominates(cluster_, other, depth - 1))
                 level.movable.push_back({other, work_.snapshot.node_of(other) != node});
-        return !level.movable.empty() && policies_.ejection(cluster_, task, node, level.movable, level.victims);
+        return !level.movable.empty() &&
+               policies_.ejection(cluster_, task, node, level.movable, level.victims);
     }
 
     // Further moves, then victims.
@@ -219,16 +228,20 @@ class ChainSearch {
                     tasks.push_back(task);
                     movable = movable && work_.scope.movable[index(task)];
                 }
-            if (!movable || tasks.empty() || cluster_.occupants(card.node) <= static_cast<int>(tasks.size())) continue;
+            if (!movable || tasks.empty() || cluster_.occupants(card.node) <= static_cast<int>(tasks.size()))
+                continue;
             const bool all = std::all_of(tasks.begin(), tasks.end(), [&](TaskId task) {
                 const auto share = cluster_.inventory().tasks.gpu_share_milli[index(task)];
                 for (int tier = 0; tier < FreeIndex::tiers; ++tier)
-                    if (work_.index.visit_partial(tier, share, [&](NodeId node) { return node != card.node && place(task, node); }))
+                    if (work_.index.visit_partial(
+                            tier, share, [&](NodeId node) { return node != card.node && place(task, node); }))
                         return true;
                 return false;
             });
-            if (all) found.push_back(take(none<NodeId>));
-            else undo_to(0);
+            if (all)
+                found.push_back(take(none<NodeId>));
+            else
+                undo_to(0);
         }
     }
 
@@ -245,10 +258,15 @@ class ChainSearch {
                 const auto idle = gpu_count(cluster_.idle_gpus(node));
                 const auto from = giver->second;
                 if (idle == 0) return;
-                if (from == node || cluster_.occupants(from) < 2 || gpu_count(cluster_.idle_gpus(from)) < idle) continue;
+                if (from == node || cluster_.occupants(from) < 2 ||
+                    gpu_count(cluster_.idle_gpus(from)) < idle)
+                    continue;
                 for (const auto task : cluster_.tasks_on(from)) {
-                    if (!work_.scope.movable[index(task)] || (work_.snapshot.node_of(task) != from) != moved) continue;
-                    if (cluster_.gpu_milli(task) != std::int64_t{idle} * whole_gpu_milli || !place(task, node)) continue;
+                    if (!work_.scope.movable[index(task)] || (work_.snapshot.node_of(task) != from) != moved)
+                        continue;
+                    if (cluster_.gpu_milli(task) != std::int64_t{idle} * whole_gpu_milli ||
+                        !place(task, node))
+                        continue;
                     found.push_back(take(none<NodeId>));
                     return;
                 }
@@ -272,8 +290,10 @@ class ChainSearch {
     }
 
     ChainSet describe(NodeId node, std::size_t pods) const {
-        ChainSet set{.node = node, .gain = node != none<NodeId> ? static_cast<std::int64_t>(policies_.weight(cluster_, node)) : 0,
-                     .pods = static_cast<std::int64_t>(pods)};
+        ChainSet set{
+            .node = node,
+            .gain = node != none<NodeId> ? static_cast<std::int64_t>(policies_.weight(cluster_, node)) : 0,
+            .pods = static_cast<std::int64_t>(pods)};
         for (const auto& step : steps_) {
             if (work_.snapshot.node_of(step.task) != step.from) continue;  // it moves in any case
             ++set.moves;

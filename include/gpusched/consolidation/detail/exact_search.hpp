@@ -20,7 +20,8 @@ namespace gpusched::consolidation::detail {
 /// @param cluster the snapshot
 /// @param weights by position in `group`: what vacating that node is worth
 /// @return chains whose steps, one after the other, are possible; empty when nothing better was found
-[[nodiscard]] std::vector<Vacated> exact_search(const Cluster& cluster, const Scope& scope, std::span<const NodeId> group,
+[[nodiscard]] std::vector<Vacated> exact_search(const Cluster& cluster, const Scope& scope,
+                                                std::span<const NodeId> group,
                                                 std::span<const std::int64_t> weights, std::int64_t known,
                                                 const Options& options, Budget& budget);
 

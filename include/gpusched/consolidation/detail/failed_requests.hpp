@@ -20,7 +20,8 @@ class FailedRequests {
         const auto* entries = find(class_of(cluster, task));
         if (entries == nullptr) return false;
         const auto r = request(cluster, task, depth);
-        return std::any_of(entries->begin(), entries->end(), [&](const Request& e) { return e.no_harder(r); });
+        return std::any_of(entries->begin(), entries->end(),
+                           [&](const Request& e) { return e.no_harder(r); });
     }
     void add(const Cluster& cluster, TaskId task, int depth) {
         // What fails for its groups, GPU memory or locality says nothing about others.
@@ -40,8 +41,8 @@ class FailedRequests {
         std::int64_t gpu_milli, cpu_milli, memory_mib;
         int depth;
         [[nodiscard]] bool no_harder(const Request& other) const noexcept {
-            return gpu_milli <= other.gpu_milli && cpu_milli <= other.cpu_milli && memory_mib <= other.memory_mib &&
-                   depth >= other.depth;
+            return gpu_milli <= other.gpu_milli && cpu_milli <= other.cpu_milli &&
+                   memory_mib <= other.memory_mib && depth >= other.depth;
         }
     };
     struct Class {

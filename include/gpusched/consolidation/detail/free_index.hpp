@@ -93,13 +93,14 @@ class FreeIndex {
     static constexpr int tiers = 2;
 
     explicit FreeIndex(const Cluster& cluster)
-        : cluster_(&cluster),
-          whole_(cluster.node_count(), tiers * gpu_steps * cpu_steps),
+        : cluster_(&cluster), whole_(cluster.node_count(), tiers * gpu_steps * cpu_steps),
           partial_(cluster.node_count(), tiers * share_steps) {
         std::int64_t most_cpu = 0;
-        for (const auto node : cluster.nodes()) most_cpu = std::max(most_cpu, cluster.inventory().nodes.cpu_milli[index(node)]);
+        for (const auto node : cluster.nodes())
+            most_cpu = std::max(most_cpu, cluster.inventory().nodes.cpu_milli[index(node)]);
         cpu_step_ = most_cpu / (cpu_steps - 1) + 1;
-        if (cpu_step_ < 1000 && most_cpu < 1000 * (cpu_steps - 1)) cpu_step_ = 1000;  // whole cores where they fit
+        if (cpu_step_ < 1000 && most_cpu < 1000 * (cpu_steps - 1))
+            cpu_step_ = 1000;  // whole cores where they fit
     }
 
     /// Indexes a new group; the former group's nodes are forgotten.
@@ -160,13 +161,16 @@ class FreeIndex {
     template <class Offer>
     bool visit_partial(int tier, int share_milli, Offer&& offer) const {
         const auto t = static_cast<std::uint32_t>(tier);
-        return partial_.visit(t * share_steps + static_cast<std::uint32_t>(share_milli), (t + 1) * share_steps, offer);
+        return partial_.visit(t * share_steps + static_cast<std::uint32_t>(share_milli),
+                              (t + 1) * share_steps, offer);
     }
     /// False only if no open node has the GPUs and the cores at once.
     [[nodiscard]] bool may_fit(int idle, std::int64_t cpu_milli) const noexcept {
         for (std::uint32_t t = 0; t < tiers; ++t)
             for (int g = idle; g <= max_gpus_per_node; ++g)
-                if (const auto end = whole_key(t, g + 1, 0); whole_.next(whole_key(t, g, cpu_milli), end) < end) return true;
+                if (const auto end = whole_key(t, g + 1, 0);
+                    whole_.next(whole_key(t, g, cpu_milli), end) < end)
+                    return true;
         return false;
     }
     [[nodiscard]] bool may_fit_partial(int share_milli) const noexcept {
@@ -178,10 +182,13 @@ class FreeIndex {
     }
 
   private:
-    static constexpr std::uint32_t cpu_steps = 256, gpu_steps = max_gpus_per_node + 1, share_steps = whole_gpu_milli;
-    [[nodiscard]] std::uint32_t whole_key(std::uint32_t tier, int idle, std::int64_t cpu_milli) const noexcept {
+    static constexpr std::uint32_t cpu_steps = 256, gpu_steps = max_gpus_per_node + 1,
+                                   share_steps = whole_gpu_milli;
+    [[nodiscard]] std::uint32_t whole_key(std::uint32_t tier, int idle,
+                                          std::int64_t cpu_milli) const noexcept {
         const auto step = std::clamp<std::int64_t>(cpu_milli / cpu_step_, 0, cpu_steps - 1);
-        return (tier * gpu_steps + static_cast<std::uint32_t>(idle)) * cpu_steps + static_cast<std::uint32_t>(step);
+        return (tier * gpu_steps + static_cast<std::uint32_t>(idle)) * cpu_steps +
+               static_cast<std::uint32_t>(step);
     }
     const Cluster* cluster_;
     const Scope* scope_ = nullptr;

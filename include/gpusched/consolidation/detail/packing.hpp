@@ -39,7 +39,8 @@ struct Packing {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> misplaced;
 };
 
-[[nodiscard]] Packing make_packing(const Cluster& cluster, const Scope& scope, std::span<const NodeId> component);
+[[nodiscard]] Packing make_packing(const Cluster& cluster, const Scope& scope,
+                                   std::span<const NodeId> component);
 
 /// The least that must stay occupied of the nodes that may be vacated.
 struct MustStay {

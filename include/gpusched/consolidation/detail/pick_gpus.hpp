@@ -9,7 +9,8 @@ namespace gpusched::consolidation::detail {
 
 /// GPUs of `node` that `task` can take now, or nothing: for a fraction the GPU with the least left, for whole GPUs
 /// the lowest ones inside the locality with the fewest candidates that a guarantee allows. Empty for tasks without GPUs.
-[[nodiscard]] inline std::optional<GpuMask> pick_gpus(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+[[nodiscard]] inline std::optional<GpuMask> pick_gpus(const Cluster& cluster, TaskId task,
+                                                      NodeId node) noexcept {
     const int wanted = cluster.inventory().tasks.gpu_count[index(task)];
     if (wanted == 0) return GpuMask{0};
     auto candidates = candidate_gpus(cluster, task, node);

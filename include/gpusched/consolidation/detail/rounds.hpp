@@ -52,11 +52,13 @@ class WorkspacePool {
 
 /// Replaces what the search found by something better where the group is tiny and there is anything better.
 template <class Policies>
-void improve_exactly(const Cluster& cluster, const Scope& scope, std::span<const NodeId> group, const Policies& policies,
-                     const Options& options, Budget& budget, std::vector<Vacated>& found) {
+void improve_exactly(const Cluster& cluster, const Scope& scope, std::span<const NodeId> group,
+                     const Policies& policies, const Options& options, Budget& budget,
+                     std::vector<Vacated>& found) {
     if (group.size() > 64 || options.max_moves || options.max_move_cost) return;
     std::vector<std::int64_t> weights;
-    for (const auto node : group) weights.push_back(static_cast<std::int64_t>(policies.weight(cluster, node)));
+    for (const auto node : group)
+        weights.push_back(static_cast<std::int64_t>(policies.weight(cluster, node)));
     std::int64_t known = 0;
     for (const auto& vacated : found) known += vacated.chains.gain;
     auto better = exact_search(cluster, scope, group, weights, known, options, budget);
@@ -65,7 +67,8 @@ void improve_exactly(const Cluster& cluster, const Scope& scope, std::span<const
 
 /// All rounds of one search.
 template <class Policies>
-Result search(const Cluster& cluster, const Policies& policies, const Options& options, ExecutorRef executor, Budget& budget) {
+Result search(const Cluster& cluster, const Policies& policies, const Options& options, ExecutorRef executor,
+              Budget& budget) {
     Joiner joined(cluster, options);
     WorkspacePool workspaces(cluster, joined.scope());
     const Rng rng(options.seed);
@@ -123,23 +126,31 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W>& pol
     if (options.polish_time) {
         const auto worth = [&](const Result& result) {
             std::int64_t sum = 0;
-            for (const auto node : result.plan.vacated_nodes) sum += static_cast<std::int64_t>(policies.weight(cluster, node));
+            for (const auto node : result.plan.vacated_nodes)
+                sum += static_cast<std::int64_t>(policies.weight(cluster, node));
             return std::pair(sum, -result.stats.moves);
         };
         Budget polish(context, *options.polish_time);
         for (std::uint64_t seed = options.seed + 1; !polish.exhausted() && !budget.exhausted(); ++seed) {
-            const Policies<P, detail::NoisyOrder<O>, D, E, A, W> noisy{
-                policies.partitioner, {policies.node_order, seed}, policies.destinations, policies.ejection,
-                policies.acceptance, policies.weight, policies.shortest_chains_first,
-                policies.fill_gaps, policies.exact_when_tiny};
+            const Policies<P, detail::NoisyOrder<O>, D, E, A, W> noisy{policies.partitioner,
+                                                                       {policies.node_order, seed},
+                                                                       policies.destinations,
+                                                                       policies.ejection,
+                                                                       policies.acceptance,
+                                                                       policies.weight,
+                                                                       policies.shortest_chains_first,
+                                                                       policies.fill_gaps,
+                                                                       policies.exact_when_tiny};
             auto again = options;
             again.seed = seed;
             auto other = detail::search(cluster, noisy, again, executor, polish);
             if (worth(other) > worth(best)) best = std::move(other);
         }
-        best.stop_reason = polish.reason() == StopReason::cancelled ? StopReason::cancelled : StopReason::time_limit;
+        best.stop_reason =
+            polish.reason() == StopReason::cancelled ? StopReason::cancelled : StopReason::time_limit;
     }
-    best.plan.bound = detail::bound(cluster, detail::make_scope(cluster, options), options.bound_method, budget);
+    best.plan.bound =
+        detail::bound(cluster, detail::make_scope(cluster, options), options.bound_method, budget);
     return best;
 }
 

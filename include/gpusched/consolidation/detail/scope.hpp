@@ -12,9 +12,10 @@ namespace gpusched::consolidation::detail {
 
 /// The same for every algorithm here: derived once from the snapshot and the options.
 struct Scope {
-    std::vector<std::uint8_t> movable;      ///< by TaskId: may be moved
-    std::vector<std::uint8_t> may_vacate;   ///< by NodeId: occupied, with nothing on it that must stay
-    std::vector<std::uint8_t> may_receive;  ///< by NodeId: occupied, schedulable, not exempt, not to be cleared
+    std::vector<std::uint8_t> movable;     ///< by TaskId: may be moved
+    std::vector<std::uint8_t> may_vacate;  ///< by NodeId: occupied, with nothing on it that must stay
+    std::vector<std::uint8_t>
+        may_receive;  ///< by NodeId: occupied, schedulable, not exempt, not to be cleared
 };
 
 [[nodiscard]] Scope make_scope(const Cluster& cluster, const Options& options);

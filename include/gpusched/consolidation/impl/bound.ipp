@@ -25,7 +25,8 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMet
         const auto packing = make_packing(cluster, scope, component);
         const bool price = method == BoundMethod::lp && !budget.exhausted();
         whole = whole && (price || method == BoundMethod::counting);
-        const auto part = price ? pattern_bound(packing, cluster.inventory(), budget) : counting_bound(packing);
+        const auto part =
+            price ? pattern_bound(packing, cluster.inventory(), budget) : counting_bound(packing);
         must_stay.nodes += part.nodes;
         must_stay.gpus += part.gpus;
     }

@@ -11,7 +11,8 @@ namespace detail {
 
 template <NodeWeight W>
 Result consolidate_with(const Cluster& cluster, const Options& options, const Context& context) {
-    if (options.preset == Preset::ipc) return consolidate(cluster, Ipc<W>{.shortest_chains_first = false}, options, context);
+    if (options.preset == Preset::ipc)
+        return consolidate(cluster, Ipc<W>{.shortest_chains_first = false}, options, context);
     if (options.preset == Preset::fast) {
         auto shallow = options;
         shallow.depth = std::min(options.depth, 2);
@@ -23,8 +24,9 @@ Result consolidate_with(const Cluster& cluster, const Options& options, const Co
 }  // namespace detail
 
 GPUSCHED_INLINE Result consolidate(const Cluster& cluster, const Options& options, const Context& context) {
-    return options.objective == Objective::gpus ? detail::consolidate_with<GpuWeight>(cluster, options, context)
-                                                : detail::consolidate_with<UnitWeight>(cluster, options, context);
+    return options.objective == Objective::gpus
+               ? detail::consolidate_with<GpuWeight>(cluster, options, context)
+               : detail::consolidate_with<UnitWeight>(cluster, options, context);
 }
 
 }  // namespace gpusched::consolidation

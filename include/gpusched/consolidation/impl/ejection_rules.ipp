@@ -10,12 +10,9 @@ namespace gpusched::consolidation {
 namespace detail {
 
 GPUSCHED_INLINE RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, NodeId node) noexcept
-    : cluster_(cluster),
-      node_(node),
-      gpus_(candidate_gpus(cluster, task, node)),
+    : cluster_(cluster), node_(node), gpus_(candidate_gpus(cluster, task, node)),
       wanted_(cluster.inventory().tasks.gpu_count[index(task)]),
-      share_(cluster.inventory().tasks.gpu_share_milli[index(task)]),
-      borrow_(cluster.may_borrow(task)),
+      share_(cluster.inventory().tasks.gpu_share_milli[index(task)]), borrow_(cluster.may_borrow(task)),
       cpu_short_(cluster.inventory().tasks.cpu_milli[index(task)] - cluster.cpu_free(node, borrow_)),
       memory_short_(cluster.inventory().tasks.memory_mib[index(task)] - cluster.memory_free(node)) {}
 
@@ -44,7 +41,8 @@ GPUSCHED_INLINE bool easier(const Cluster& cluster, TaskId victim, TaskId task) 
 }  // namespace detail
 
 GPUSCHED_INLINE bool FirstVictims::operator()(const Cluster& cluster, TaskId task, NodeId node,
-                                              std::span<const Victim> movable, std::vector<Victim>& victims) const {
+                                              std::span<const Victim> movable,
+                                              std::vector<Victim>& victims) const {
     detail::RoomAfter room(cluster, task, node);
     victims.assign(movable.begin(), movable.end());
     for (const auto& victim : movable) room.leave(victim.task);
@@ -52,7 +50,8 @@ GPUSCHED_INLINE bool FirstVictims::operator()(const Cluster& cluster, TaskId tas
 }
 
 GPUSCHED_INLINE bool EasierVictims::operator()(const Cluster& cluster, TaskId task, NodeId node,
-                                               std::span<const Victim> movable, std::vector<Victim>& victims) const {
+                                               std::span<const Victim> movable,
+                                               std::vector<Victim>& victims) const {
     const auto& cpu = cluster.inventory().tasks.cpu_milli;
     const detail::RoomAfter before(cluster, task, node);
     auto all = before;
@@ -67,7 +66,8 @@ GPUSCHED_INLINE bool EasierVictims::operator()(const Cluster& cluster, TaskId ta
     const auto size = [&](const Victim& v) {
         return std::tuple(!v.moved, cluster.gpu_milli(v.task), cpu[index(v.task)], v.task);
     };
-    std::sort(victims.begin(), victims.end(), [&](const Victim& a, const Victim& b) { return size(a) < size(b); });
+    std::sort(victims.begin(), victims.end(),
+              [&](const Victim& a, const Victim& b) { return size(a) < size(b); });
     for (const auto& victim : victims) {
         auto room = before;
         room.leave(victim.task);
@@ -83,7 +83,8 @@ GPUSCHED_INLINE bool EasierVictims::operator()(const Cluster& cluster, TaskId ta
         for (std::size_t i = 0; i < considered; ++i)
             for (std::size_t j = i + 1; j < considered; ++j) {
                 const auto &a = victims[i], &b = victims[j];
-                const std::tuple sum{!a.moved + !b.moved, cluster.gpu_milli(a.task) + cluster.gpu_milli(b.task),
+                const std::tuple sum{!a.moved + !b.moved,
+                                     cluster.gpu_milli(a.task) + cluster.gpu_milli(b.task),
                                      cpu[index(a.task)] + cpu[index(b.task)]};
                 if (sum >= least) continue;
                 auto room = before;

@@ -14,7 +14,8 @@ class ExactSearch {
   public:
     ExactSearch(const Cluster& cluster, const Scope& scope, std::span<const NodeId> group,
                 std::span<const std::int64_t> weights, const Options& options, Budget& budget)
-        : snapshot_(cluster), scope_(scope), group_(group), weights_(weights), options_(options), budget_(budget) {}
+        : snapshot_(cluster), scope_(scope), group_(group), weights_(weights), options_(options),
+          budget_(budget) {}
 
     std::vector<Vacated> run(std::int64_t known) {
         if (snapshot_.node_count() > 1000) return {};
@@ -43,7 +44,8 @@ class ExactSearch {
             if (worth > known) goals.push_back({worth, nodes});
         }
         std::sort(goals.begin(), goals.end(), [](const Goal& a, const Goal& b) {
-            return std::tuple(-a.worth, std::popcount(a.nodes), a.nodes) < std::tuple(-b.worth, std::popcount(b.nodes), b.nodes);
+            return std::tuple(-a.worth, std::popcount(a.nodes), a.nodes) <
+                   std::tuple(-b.worth, std::popcount(b.nodes), b.nodes);
         });
         cluster_ = snapshot_;
         cluster_.forget_history();
@@ -65,8 +67,9 @@ class ExactSearch {
         std::vector<TaskId> others;
         lifted_.clear();
         for (const auto task : tasks_) {
-            const auto leaves = std::any_of(goal_.begin(), goal_.end(),
-                                            [&](std::size_t s) { return group_[s] == snapshot_.node_of(task); });
+            const auto leaves = std::any_of(goal_.begin(), goal_.end(), [&](std::size_t s) {
+                return group_[s] == snapshot_.node_of(task);
+            });
             (leaves ? lifted_ : others).push_back(task);
         }
         for (std::size_t extra = 0; extra <= std::min<std::size_t>(3, others.size()); ++extra)
@@ -80,7 +83,8 @@ class ExactSearch {
             const auto mark = cluster_.checkpoint();
             auto order = lifted_;
             std::sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
-                return std::find(tasks_.begin(), tasks_.end(), a) < std::find(tasks_.begin(), tasks_.end(), b);
+                return std::find(tasks_.begin(), tasks_.end(), a) <
+                       std::find(tasks_.begin(), tasks_.end(), b);
             });
             for (const auto task : order) cluster_.remove(task);
             const bool done = put_back(order, 0);
@@ -119,7 +123,8 @@ class ExactSearch {
         trials_ += 100;
         std::vector<Step> steps;
         for (const auto task : order)
-            steps.push_back({task, snapshot_.node_of(task), cluster_.node_of(task), cluster_.gpus_of(task), 0});
+            steps.push_back(
+                {task, snapshot_.node_of(task), cluster_.node_of(task), cluster_.gpus_of(task), 0});
         auto copy = snapshot_;
         const auto waves = order_into_waves(copy, steps, closed_, options_);
         if (waves.dropped_chains > 0) return false;
@@ -150,7 +155,8 @@ class ExactSearch {
     std::int64_t trials_ = 0;
 };
 
-GPUSCHED_INLINE std::vector<Vacated> exact_search(const Cluster& cluster, const Scope& scope, std::span<const NodeId> group,
+GPUSCHED_INLINE std::vector<Vacated> exact_search(const Cluster& cluster, const Scope& scope,
+                                                  std::span<const NodeId> group,
                                                   std::span<const std::int64_t> weights, std::int64_t known,
                                                   const Options& options, Budget& budget) {
     return ExactSearch(cluster, scope, group, weights, options, budget).run(known);

@@ -11,11 +11,16 @@ namespace gpusched::consolidation {
 
 GPUSCHED_INLINE const char* to_string(NodeFate fate) noexcept {
     switch (fate) {
-        case NodeFate::vacated: return "vacated";
-        case NodeFate::empty: return "empty";
-        case NodeFate::has_fixed: return "has_fixed";
-        case NodeFate::has_stuck: return "has_stuck";
-        case NodeFate::not_worthwhile: return "not_worthwhile";
+    case NodeFate::vacated:
+        return "vacated";
+    case NodeFate::empty:
+        return "empty";
+    case NodeFate::has_fixed:
+        return "has_fixed";
+    case NodeFate::has_stuck:
+        return "has_stuck";
+    case NodeFate::not_worthwhile:
+        return "not_worthwhile";
     }
     return "unknown";
 }
@@ -29,19 +34,23 @@ inline std::string why_fixed(const Cluster& cluster, TaskId task, const Options&
     if (t.standby[i]) return "standby";
     if (cluster.inventory().task_affinities[t.affinities[i]].cpu_local) return "cpu_local";
     const auto node = cluster.node_of(task);
-    if (std::find(options.exempt.begin(), options.exempt.end(), node) != options.exempt.end()) return "exempt node";
+    if (std::find(options.exempt.begin(), options.exempt.end(), node) != options.exempt.end())
+        return "exempt node";
     const auto job = t.job[i];
-    if (options.max_disrupted == 0 || (job != none<JobId> && cluster.inventory().job_max_disrupted[index(job)] == 0))
+    if (options.max_disrupted == 0 ||
+        (job != none<JobId> && cluster.inventory().job_max_disrupted[index(job)] == 0))
         return "max_disrupted is 0";
     return "core member";
 }
 
 // Over all nodes that may receive the task: how often each obstacle comes first.
-inline Blocker look_for_place(const Cluster& after, const Scope& scope, const std::vector<std::uint8_t>& closed, TaskId task) {
+inline Blocker look_for_place(const Cluster& after, const Scope& scope,
+                              const std::vector<std::uint8_t>& closed, TaskId task) {
     std::array<std::size_t, 16> seen{};
     Blocker blocker{.task = task, .reason = {}};
     for (const auto node : after.nodes()) {
-        if (node == after.node_of(task) || closed[index(node)] || !scope.may_receive[index(node)] || after.occupants(node) == 0)
+        if (node == after.node_of(task) || closed[index(node)] || !scope.may_receive[index(node)] ||
+            after.occupants(node) == 0)
             continue;
         auto obstacle = find_obstacle(after, task, node);
         if (obstacle == Obstacle::not_eligible) obstacle = find_eligibility_obstacle(after, task, node);
@@ -51,8 +60,8 @@ inline Blocker look_for_place(const Cluster& after, const Scope& scope, const st
     // Nodes of another kind say nothing new, so the obstacle on nodes of the right kind is named where there is any.
     const auto unsuitable = [](std::size_t o) {
         const auto obstacle = static_cast<Obstacle>(o);
-        return obstacle == Obstacle::gpu_model || obstacle == Obstacle::node_selector || obstacle == Obstacle::taint ||
-               obstacle == Obstacle::cordoned;
+        return obstacle == Obstacle::gpu_model || obstacle == Obstacle::node_selector ||
+               obstacle == Obstacle::taint || obstacle == Obstacle::cordoned;
     };
     if (seen[0] > 0) {  // it fits somewhere
         blocker.nodes_with_obstacle = 0;
@@ -61,7 +70,8 @@ inline Blocker look_for_place(const Cluster& after, const Scope& scope, const st
     for (const bool kind : {false, true})
         for (std::size_t o = 1; o < seen.size(); ++o)
             if (unsuitable(o) == kind && seen[o] > blocker.nodes_with_obstacle &&
-                (!kind || blocker.obstacle == Obstacle::none || unsuitable(static_cast<std::size_t>(blocker.obstacle)))) {
+                (!kind || blocker.obstacle == Obstacle::none ||
+                 unsuitable(static_cast<std::size_t>(blocker.obstacle)))) {
                 blocker.obstacle = static_cast<Obstacle>(o);
                 blocker.nodes_with_obstacle = seen[o];
             }
@@ -70,7 +80,8 @@ inline Blocker look_for_place(const Cluster& after, const Scope& scope, const st
 
 }  // namespace detail
 
-GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node, const Options& options) {
+GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node,
+                                    const Options& options) {
     validate(options, cluster);
     if (index(node) >= cluster.node_count())
         throw InvalidInput("node: there is no node " + std::to_string(index(node)) + "; expected less than " +
@@ -80,7 +91,10 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, No
     std::vector<std::uint8_t> closed(cluster.node_count());
     for (const auto vacated : plan.vacated_nodes) closed[index(vacated)] = 1;
 
-    Explanation result{.node = node, .fate = NodeFate::empty, .blockers = {}, .text = "node " + gpusched::detail::quoted(cluster.name(node))};
+    Explanation result{.node = node,
+                       .fate = NodeFate::empty,
+                       .blockers = {},
+                       .text = "node " + gpusched::detail::quoted(cluster.name(node))};
     if (cluster.occupants(node) == 0) {
         result.text += " holds no task but daemons to begin with";
         return result;
@@ -108,14 +122,16 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, No
         result.text += ": each of its tasks fits elsewhere, but the search found no way to move them all";
     const char* separator = ": ";
     for (const auto& blocker : result.blockers) {
-        result.text += separator + std::string("task ") + gpusched::detail::quoted(cluster.name(blocker.task));
+        result.text +=
+            separator + std::string("task ") + gpusched::detail::quoted(cluster.name(blocker.task));
         if (!blocker.reason.empty())
             result.text += " must stay (" + blocker.reason + ")";
         else if (blocker.nodes_looked_at == 0)
             result.text += " has no other occupied node to go to";
         else
-            result.text += " fits nowhere else (" + std::string(gpusched::to_string(blocker.obstacle)) + " on " +
-                           std::to_string(blocker.nodes_with_obstacle) + " of " + std::to_string(blocker.nodes_looked_at) + " nodes)";
+            result.text += " fits nowhere else (" + std::string(gpusched::to_string(blocker.obstacle)) +
+                           " on " + std::to_string(blocker.nodes_with_obstacle) + " of " +
+                           std::to_string(blocker.nodes_looked_at) + " nodes)";
         separator = "; ";
     }
     return result;

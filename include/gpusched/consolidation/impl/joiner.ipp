@@ -19,7 +19,8 @@ GPUSCHED_INLINE bool Joiner::try_take(const Vacated& vacated) {
     const auto& inv = cluster_.inventory();
     for (const auto& step : vacated.steps) {
         // Groups of nodes share nothing but group constraints that reach beyond one node.
-        if (!inv.spread_memberships(step.task).empty() && find_group_obstacle(cluster_, step.task, step.to) != Obstacle::none) {
+        if (!inv.spread_memberships(step.task).empty() &&
+            find_group_obstacle(cluster_, step.task, step.to) != Obstacle::none) {
             cluster_.rollback(mark);
             return false;
         }
@@ -36,7 +37,8 @@ GPUSCHED_INLINE bool Joiner::try_take(const Vacated& vacated) {
     return true;
 }
 
-GPUSCHED_INLINE bool Joiner::join(std::vector<std::vector<Vacated>>& found, std::span<const Statistics> counters) {
+GPUSCHED_INLINE bool Joiner::join(std::vector<std::vector<Vacated>>& found,
+                                  std::span<const Statistics> counters) {
     RoundStatistics round;
     for (const auto& c : counters) {
         stats_.nodes_tried += c.nodes_tried;
@@ -77,8 +79,10 @@ GPUSCHED_INLINE bool Joiner::join(std::vector<std::vector<Vacated>>& found, std:
                 if (c.gain * price(b) > b.gain * price(c)) best = g;
             }
             if (best == found.size()) break;
-            if (take(found[best][next[best]])) ++next[best];
-            else next[best] = found[best].size();
+            if (take(found[best][next[best]]))
+                ++next[best];
+            else
+                next[best] = found[best].size();
         }
     }
     stats_.rounds.push_back(round);
@@ -88,11 +92,13 @@ GPUSCHED_INLINE bool Joiner::join(std::vector<std::vector<Vacated>>& found, std:
 GPUSCHED_INLINE Result Joiner::finish(const Budget& budget) {
     Result result;
     result.stop_reason = budget.reason();
-    if (result.stop_reason == StopReason::completed && out_of_budget_) result.stop_reason = StopReason::move_budget;
+    if (result.stop_reason == StopReason::completed && out_of_budget_)
+        result.stop_reason = StopReason::move_budget;
 
     cluster_.rollback(0);
     std::vector<std::uint8_t> closed(cluster_.node_count());
-    for (const auto node : cluster_.nodes()) closed[index(node)] = vacated_[index(node)] || !scope_.may_receive[index(node)];
+    for (const auto node : cluster_.nodes())
+        closed[index(node)] = vacated_[index(node)] || !scope_.may_receive[index(node)];
     auto order = order_into_waves(cluster_, steps_, closed, options_);
 
     auto& stats = result.stats = std::move(stats_);
@@ -103,7 +109,8 @@ GPUSCHED_INLINE Result Joiner::finish(const Budget& budget) {
     stats.waves = plan.waves;
     stats.hops = order.hops;
     stats.dropped_chains = order.dropped_chains;
-    std::vector<std::uint8_t> job_moved(cluster_.inventory().job_names.size()), task_moved(cluster_.task_count());
+    std::vector<std::uint8_t> job_moved(cluster_.inventory().job_names.size()),
+        task_moved(cluster_.task_count());
     for (const auto& move : plan.moves) {
         stats.move_cost += cluster_.inventory().tasks.move_cost[index(move.task)];
         stats.first_wave_moves += move.wave == 0;

@@ -8,9 +8,12 @@ namespace gpusched::consolidation {
 
 GPUSCHED_INLINE const char* to_string(Preset preset) noexcept {
     switch (preset) {
-        case Preset::ipc: return "ipc";
-        case Preset::fast: return "fast";
-        case Preset::best: return "best";
+    case Preset::ipc:
+        return "ipc";
+    case Preset::fast:
+        return "fast";
+    case Preset::best:
+        return "best";
     }
     return "unknown";
 }
@@ -21,9 +24,12 @@ GPUSCHED_INLINE const char* to_string(Objective objective) noexcept {
 
 GPUSCHED_INLINE const char* to_string(BoundMethod method) noexcept {
     switch (method) {
-        case BoundMethod::none: return "none";
-        case BoundMethod::counting: return "counting";
-        case BoundMethod::lp: return "lp";
+    case BoundMethod::none:
+        return "none";
+    case BoundMethod::counting:
+        return "counting";
+    case BoundMethod::lp:
+        return "lp";
     }
     return "unknown";
 }
@@ -32,7 +38,8 @@ GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
     Problems problems;
     const auto at_least = [&](const char* field, auto value, auto least) {
         if (!(value >= least))
-            problems.add(std::string(field) + ": " + std::to_string(value) + "; expected at least " + std::to_string(least));
+            problems.add(std::string(field) + ": " + std::to_string(value) + "; expected at least " +
+                         std::to_string(least));
     };
     const auto optional_at_least = [&](const char* field, const auto& value, auto least) {
         if (value) at_least(field, *value, least);
@@ -51,8 +58,8 @@ GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
     const auto known = [&](const char* field, const std::vector<NodeId>& nodes) {
         for (const auto node : nodes)
             if (index(node) >= cluster.node_count())
-                problems.add(std::string(field) + ": there is no node " + std::to_string(index(node)) + "; expected less than " +
-                             std::to_string(cluster.node_count()));
+                problems.add(std::string(field) + ": there is no node " + std::to_string(index(node)) +
+                             "; expected less than " + std::to_string(cluster.node_count()));
     };
     known("clear", options.clear);
     known("exempt", options.exempt);

@@ -11,23 +11,32 @@
 
 namespace gpusched::consolidation::detail {
 
-GPUSCHED_INLINE Packing make_packing(const Cluster& cluster, const Scope& scope, std::span<const NodeId> component) {
+GPUSCHED_INLINE Packing make_packing(const Cluster& cluster, const Scope& scope,
+                                     std::span<const NodeId> component) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto item_key = [](const Item& i) {
         return std::tuple(i.requirement, i.gpu_milli, i.fraction, i.cpu_milli, i.memory_mib);
     };
     const auto bin_key = [](const Bin& b) {
-        return std::tuple(b.node_class, b.may_vacate, b.weight, b.gpu_milli, b.whole_gpus, b.cpu_milli, b.memory_mib);
+        return std::tuple(b.node_class, b.may_vacate, b.weight, b.gpu_milli, b.whole_gpus, b.cpu_milli,
+                          b.memory_mib);
     };
     Packing packing;
     for (const auto node : component) {
         const auto n = index(node);
         if (cluster.occupants(node) == 0) continue;  // an empty node stays empty
-        Bin bin{inv.nodes.node_class[n], scope.may_vacate[n] != 0, gpu_count(cluster.healthy_gpus(node)), 0, 0,
-                inv.nodes.cpu_milli[n], inv.nodes.memory_mib[n], 1};
+        Bin bin{inv.nodes.node_class[n],
+                scope.may_vacate[n] != 0,
+                gpu_count(cluster.healthy_gpus(node)),
+                0,
+                0,
+                inv.nodes.cpu_milli[n],
+                inv.nodes.memory_mib[n],
+                1};
         std::array<std::int64_t, max_gpus_per_node> free{};
-        for_each_gpu(cluster.healthy_gpus(node), [&](int g) { free[static_cast<std::size_t>(g)] = whole_gpu_milli; });
+        for_each_gpu(cluster.healthy_gpus(node),
+                     [&](int g) { free[static_cast<std::size_t>(g)] = whole_gpu_milli; });
         for (const auto task : cluster.tasks_on(node)) {
             const auto i = index(task);
             if (scope.movable[i]) {
@@ -89,7 +98,8 @@ GPUSCHED_INLINE MustStay counting_bound(const Packing& packing) {
         memory_per_gpu = std::max(memory_per_gpu, static_cast<double>(item.memory_mib) / gpus);
     }
     const auto usable = [](std::int64_t free, double per_gpu, std::int64_t gpu_milli) {
-        const auto most = per_gpu * static_cast<double>(gpu_milli) * (1 + 1e-12);  // NaN for 0 x infinity: no limit
+        const auto most =
+            per_gpu * static_cast<double>(gpu_milli) * (1 + 1e-12);  // NaN for 0 x infinity: no limit
         return most < static_cast<double>(free) ? most : static_cast<double>(free);
     };
     struct Class {
@@ -100,28 +110,34 @@ GPUSCHED_INLINE MustStay counting_bound(const Packing& packing) {
         const auto steps = [&](std::int64_t milli, std::int64_t whole) {
             return alpha == 0 ? static_cast<double>(milli) : static_cast<double>(whole / alpha);
         };
-        const auto gpu_scale = steps(std::max<std::int64_t>(most_gpus, 1), std::max<std::int64_t>(most_gpus / whole_gpu_milli, 1));
+        const auto gpu_scale = steps(std::max<std::int64_t>(most_gpus, 1),
+                                     std::max<std::int64_t>(most_gpus / whole_gpu_milli, 1));
         if (gpu_scale <= 0) continue;
         for (int part = 0; part <= 8; ++part)
             for (const bool memory : {false, true}) {
                 if (part == 8 && memory) continue;
                 const double gpu_part = part / 8.0, other_part = 1 - gpu_part;
                 const auto weigh = [&](double gpus, double cpu, double mib) {
-                    return gpu_part * gpus / gpu_scale + other_part * (memory ? mib / static_cast<double>(most_memory)
-                                                                              : cpu / static_cast<double>(most_cpu));
+                    return gpu_part * gpus / gpu_scale +
+                           other_part * (memory ? mib / static_cast<double>(most_memory)
+                                                : cpu / static_cast<double>(most_cpu));
                 };
                 double shortage = 0, total = 0;
                 for (const auto& item : packing.items)
-                    total += static_cast<double>(item.count) *
-                             weigh(steps(item.gpu_milli, item.fraction ? 0 : item.gpu_milli / whole_gpu_milli),
-                                   static_cast<double>(item.cpu_milli), static_cast<double>(item.memory_mib));
+                    total +=
+                        static_cast<double>(item.count) *
+                        weigh(steps(item.gpu_milli, item.fraction ? 0 : item.gpu_milli / whole_gpu_milli),
+                              static_cast<double>(item.cpu_milli), static_cast<double>(item.memory_mib));
                 shortage = total * (1 - 1e-12);
                 std::vector<Class> open;
                 for (const auto& bin : packing.bins) {
-                    const auto capacity = weigh(steps(bin.gpu_milli, bin.whole_gpus), usable(bin.cpu_milli, cpu_per_gpu, bin.gpu_milli),
+                    const auto capacity = weigh(steps(bin.gpu_milli, bin.whole_gpus),
+                                                usable(bin.cpu_milli, cpu_per_gpu, bin.gpu_milli),
                                                 usable(bin.memory_mib, memory_per_gpu, bin.gpu_milli));
-                    if (bin.may_vacate) open.push_back({capacity, bin.count, bin.weight});
-                    else shortage -= capacity * static_cast<double>(bin.count);
+                    if (bin.may_vacate)
+                        open.push_back({capacity, bin.count, bin.weight});
+                    else
+                        shortage -= capacity * static_cast<double>(bin.count);
                 }
                 shortage -= 1e-9 * (1 + total);
                 // Fewest nodes: the largest first. Fewest GPUs: the largest per GPU first, the last one in part.
@@ -137,16 +153,19 @@ GPUSCHED_INLINE MustStay counting_bound(const Packing& packing) {
                     }
                     return paid;
                 };
-                const auto nodes = cover([](const Class& a, const Class& b) { return a.capacity > b.capacity; },
-                                         [](const Class&) { return std::int64_t{1}; });
+                const auto nodes =
+                    cover([](const Class& a, const Class& b) { return a.capacity > b.capacity; },
+                          [](const Class&) { return std::int64_t{1}; });
                 best.nodes = std::max(best.nodes, static_cast<std::int64_t>(std::ceil(nodes - 1e-6)));
                 if (unit == 0) continue;
                 const auto gpus = cover(
                     [](const Class& a, const Class& b) {
-                        return a.capacity * static_cast<double>(b.weight) > b.capacity * static_cast<double>(a.weight);
+                        return a.capacity * static_cast<double>(b.weight) >
+                               b.capacity * static_cast<double>(a.weight);
                     },
                     [](const Class& c) { return c.weight; });
-                best.gpus = std::max(best.gpus, unit * static_cast<std::int64_t>(std::ceil(gpus / static_cast<double>(unit) - 1e-6)));
+                best.gpus = std::max(best.gpus, unit * static_cast<std::int64_t>(std::ceil(
+                                                           gpus / static_cast<double>(unit) - 1e-6)));
             }
     }
     return best;

@@ -34,13 +34,15 @@ inline void sort_by_position(const Cluster& cluster, std::vector<NodeId>& nodes,
 
 }  // namespace detail
 
-GPUSCHED_INLINE Partition RandomGroups::operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const {
+GPUSCHED_INLINE Partition RandomGroups::operator()(const Cluster& cluster, std::size_t partition_size,
+                                                   Rng& rng) const {
     std::vector<NodeId> nodes(cluster.nodes().begin(), cluster.nodes().end());
     rng.shuffle(std::span(nodes));
     Partition groups;
     for (std::size_t i = 0; i < nodes.size(); i += partition_size)
         groups.emplace_back(nodes.begin() + static_cast<std::ptrdiff_t>(i),
-                            nodes.begin() + static_cast<std::ptrdiff_t>(std::min(nodes.size(), i + partition_size)));
+                            nodes.begin() +
+                                static_cast<std::ptrdiff_t>(std::min(nodes.size(), i + partition_size)));
     return groups;
 }
 
@@ -48,7 +50,8 @@ GPUSCHED_INLINE Partition ByGpuModel::operator()(const Cluster& cluster, std::si
     return detail::components(cluster);
 }
 
-GPUSCHED_INLINE Partition BySwitch::operator()(const Cluster& cluster, std::size_t partition_size, Rng&) const {
+GPUSCHED_INLINE Partition BySwitch::operator()(const Cluster& cluster, std::size_t partition_size,
+                                               Rng&) const {
     const auto& inv = cluster.inventory();
     Partition groups;
     for (auto& pool : detail::components(cluster)) {
@@ -69,14 +72,16 @@ GPUSCHED_INLINE Partition BySwitch::operator()(const Cluster& cluster, std::size
                 if (end > i && next - i > partition_size) break;
                 end = next;
             }
-            groups.emplace_back(pool.begin() + static_cast<std::ptrdiff_t>(i), pool.begin() + static_cast<std::ptrdiff_t>(end));
+            groups.emplace_back(pool.begin() + static_cast<std::ptrdiff_t>(i),
+                                pool.begin() + static_cast<std::ptrdiff_t>(end));
             i = end;
         }
     }
     return groups;
 }
 
-GPUSCHED_INLINE Partition ByLocality::operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const {
+GPUSCHED_INLINE Partition ByLocality::operator()(const Cluster& cluster, std::size_t partition_size,
+                                                 Rng& rng) const {
     const auto& inv = cluster.inventory();
     // A random walk over the tree's leaves: every level's domains in random order.
     std::vector<std::vector<std::uint64_t>> rank(static_cast<std::size_t>(inv.network_levels()));

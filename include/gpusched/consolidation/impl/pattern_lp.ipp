@@ -15,28 +15,32 @@ namespace gpusched::consolidation::detail {
 class PatternLp {
   public:
     /// @param weighted cost of a bin that stays: its GPUs, or 1
-    PatternLp(const Packing& packing, const Inventory& inventory, bool weighted) : inventory_(inventory), misplaced_(packing.misplaced) {
+    PatternLp(const Packing& packing, const Inventory& inventory, bool weighted)
+        : inventory_(inventory), misplaced_(packing.misplaced) {
         choose_grid(packing);
         for (const auto& item : packing.items) {
             Item on_grid = item;
             on_grid.gpu_milli = item.gpu_milli / gpu_unit_;
             on_grid.cpu_milli = item.cpu_milli / cpu_unit_;
             on_grid.memory_mib = 0;
-            if (on_grid.gpu_milli > 0 || on_grid.cpu_milli > 0) add(items_, on_grid, [](const Item& i) {
-                return std::tuple(i.requirement, i.gpu_milli, i.cpu_milli);
-            });
+            if (on_grid.gpu_milli > 0 || on_grid.cpu_milli > 0)
+                add(items_, on_grid,
+                    [](const Item& i) { return std::tuple(i.requirement, i.gpu_milli, i.cpu_milli); });
         }
         for (const auto& bin : packing.bins) {
             Bin on_grid = bin;
-            on_grid.gpu_milli = std::max<std::int64_t>(0, gpu_unit_ == whole_gpu_milli ? bin.whole_gpus : bin.gpu_milli / gpu_unit_);
+            on_grid.gpu_milli = std::max<std::int64_t>(
+                0, gpu_unit_ == whole_gpu_milli ? bin.whole_gpus : bin.gpu_milli / gpu_unit_);
             const auto usable = cpu_per_gpu_ * static_cast<double>(on_grid.gpu_milli);
             on_grid.cpu_milli = std::max<std::int64_t>(0, bin.cpu_milli) / cpu_unit_;
-            if (usable < static_cast<double>(on_grid.cpu_milli)) on_grid.cpu_milli = static_cast<std::int64_t>(usable + 1e-6);
+            if (usable < static_cast<double>(on_grid.cpu_milli))
+                on_grid.cpu_milli = static_cast<std::int64_t>(usable + 1e-6);
             on_grid.weight = !bin.may_vacate ? 0 : weighted ? bin.weight : 1;
             on_grid.memory_mib = on_grid.whole_gpus = 0;
-            if (on_grid.gpu_milli > 0 || on_grid.cpu_milli > 0) add(bins_, on_grid, [](const Bin& b) {
-                return std::tuple(b.node_class, b.may_vacate, b.weight, b.gpu_milli, b.cpu_milli);
-            });
+            if (on_grid.gpu_milli > 0 || on_grid.cpu_milli > 0)
+                add(bins_, on_grid, [](const Bin& b) {
+                    return std::tuple(b.node_class, b.may_vacate, b.weight, b.gpu_milli, b.cpu_milli);
+                });
             if (bin.may_vacate) unit_ = std::gcd(unit_, on_grid.weight);
         }
     }
@@ -63,9 +67,12 @@ class PatternLp {
   private:
     template <class T, class Key>
     static void add(std::vector<T>& all, const T& value, Key key) {
-        const auto at = std::find_if(all.begin(), all.end(), [&](const T& other) { return key(other) == key(value); });
-        if (at != all.end()) at->count += value.count;
-        else all.push_back(value);
+        const auto at =
+            std::find_if(all.begin(), all.end(), [&](const T& other) { return key(other) == key(value); });
+        if (at != all.end())
+            at->count += value.count;
+        else
+            all.push_back(value);
     }
 
     void choose_grid(const Packing& packing) {
@@ -79,13 +86,16 @@ class PatternLp {
         cpu_unit_ = std::max(std::max<std::int64_t>(cores, 1), (most_cpu + 199) / 200);
         for (const auto& item : packing.items) {
             const auto gpus = item.gpu_milli / gpu_unit_;
-            cpu_per_gpu_ = gpus == 0 ? std::numeric_limits<double>::infinity()
-                                     : std::max(cpu_per_gpu_, static_cast<double>(item.cpu_milli / cpu_unit_) / static_cast<double>(gpus));
+            cpu_per_gpu_ = gpus == 0
+                               ? std::numeric_limits<double>::infinity()
+                               : std::max(cpu_per_gpu_, static_cast<double>(item.cpu_milli / cpu_unit_) /
+                                                            static_cast<double>(gpus));
         }
     }
 
     [[nodiscard]] std::int64_t whole_units(double value) const {
-        return std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(value / static_cast<double>(unit_) - 1e-6)));
+        return std::max<std::int64_t>(
+            0, static_cast<std::int64_t>(std::ceil(value / static_cast<double>(unit_) - 1e-6)));
     }
 
     // Rows: one per item (at least its count), one per bin (at most its count). First columns: every item on a bin of
@@ -141,7 +151,8 @@ class PatternLp {
             knapsack(gpus, cores, allowed, price);
             for (const auto b : members) {
                 const auto& bin = bins_[b];
-                value_[b] = best_[static_cast<std::size_t>(bin.gpu_milli) * (cores + 1) + static_cast<std::size_t>(bin.cpu_milli)];
+                value_[b] = best_[static_cast<std::size_t>(bin.gpu_milli) * (cores + 1) +
+                                  static_cast<std::size_t>(bin.cpu_milli)];
                 const auto bin_price = std::min(0.0, dual[items_.size() + b]);
                 if (static_cast<double>(bin.weight) - value_[b] - bin_price > -1e-7) continue;
                 add_pattern(b, cores);
@@ -152,10 +163,12 @@ class PatternLp {
     }
     [[nodiscard]] bool accepts(std::uint32_t node_class, const Item& item) const {
         return inventory_.eligible(item.requirement, node_class) ||
-               std::binary_search(misplaced_.begin(), misplaced_.end(), std::pair(item.requirement, node_class));
+               std::binary_search(misplaced_.begin(), misplaced_.end(),
+                                  std::pair(item.requirement, node_class));
     }
 
-    void knapsack(std::size_t gpus, std::size_t cores, const std::vector<std::size_t>& allowed, const std::vector<double>& price) {
+    void knapsack(std::size_t gpus, std::size_t cores, const std::vector<std::size_t>& allowed,
+                  const std::vector<double>& price) {
         const auto width = cores + 1;
         best_.assign((gpus + 1) * width, 0.0);
         choice_.assign((gpus + 1) * width, nothing);
@@ -167,7 +180,8 @@ class PatternLp {
                 if (g > 0) most = best_[at - width], which = less_gpu;
                 if (c > 0 && best_[at - 1] > most) most = best_[at - 1], which = less_cpu;
                 for (const auto k : allowed) {
-                    const auto dg = static_cast<std::size_t>(items_[k].gpu_milli), dc = static_cast<std::size_t>(items_[k].cpu_milli);
+                    const auto dg = static_cast<std::size_t>(items_[k].gpu_milli),
+                               dc = static_cast<std::size_t>(items_[k].cpu_milli);
                     if (dg > g || dc > c) continue;
                     const auto value = best_[at - dg * width - dc] + price[k];
                     if (value > most + 1e-12) most = value, which = static_cast<std::uint32_t>(k);
@@ -179,14 +193,18 @@ class PatternLp {
     void add_pattern(std::size_t b, std::size_t cores) {
         std::map<std::uint32_t, int> copies;
         const auto width = cores + 1;
-        auto at = static_cast<std::size_t>(bins_[b].gpu_milli) * width + static_cast<std::size_t>(bins_[b].cpu_milli);
+        auto at = static_cast<std::size_t>(bins_[b].gpu_milli) * width +
+                  static_cast<std::size_t>(bins_[b].cpu_milli);
         while (choice_[at] != nothing) {
-            if (choice_[at] == less_gpu) at -= width;
-            else if (choice_[at] == less_cpu) at -= 1;
+            if (choice_[at] == less_gpu)
+                at -= width;
+            else if (choice_[at] == less_cpu)
+                at -= 1;
             else {
                 const auto k = choice_[at];
                 ++copies[k];
-                at -= static_cast<std::size_t>(items_[k].gpu_milli) * width + static_cast<std::size_t>(items_[k].cpu_milli);
+                at -= static_cast<std::size_t>(items_[k].gpu_milli) * width +
+                      static_cast<std::size_t>(items_[k].cpu_milli);
             }
         }
         for (const auto& [k, n] : copies) {
@@ -235,7 +253,8 @@ GPUSCHED_INLINE MustStay pattern_bound(const Packing& packing, const Inventory& 
             weight = bin.weight;
         }
     bound.nodes = std::max(bound.nodes, PatternLp(packing, inventory, false).run(budget));
-    bound.gpus = std::max(bound.gpus, alike && weight >= 0 ? bound.nodes * weight : PatternLp(packing, inventory, true).run(budget));
+    bound.gpus = std::max(bound.gpus, alike && weight >= 0 ? bound.nodes * weight
+                                                           : PatternLp(packing, inventory, true).run(budget));
     return bound;
 }
 

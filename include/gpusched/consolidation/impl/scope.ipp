@@ -29,7 +29,8 @@ GPUSCHED_INLINE Scope make_scope(const Cluster& cluster, const Options& options)
     for (const auto task : cluster.tasks()) {
         if (!cluster.is_movable(task)) continue;
         const auto job = inv.tasks.job[index(task)];
-        if (options.max_disrupted == 0 || (job != none<JobId> && inv.job_max_disrupted[index(job)] == 0)) continue;
+        if (options.max_disrupted == 0 || (job != none<JobId> && inv.job_max_disrupted[index(job)] == 0))
+            continue;
         if (options.protect_core_members && job != none<JobId> && core_left[index(job)]-- > 0) continue;
         scope.movable[index(task)] = !exempt[index(cluster.node_of(task))];
     }

@@ -42,14 +42,16 @@ GPUSCHED_INLINE ValueReport value_report(const Cluster& cluster, const Plan& pla
         model_of(node).vacated_gpus += gpus;
     }
     if (const Level deepest = inv.network_levels() - 1; deepest >= 0) {
-        std::vector<std::uint8_t> used_before(inv.domain_count(deepest)), used_after(inv.domain_count(deepest));
+        std::vector<std::uint8_t> used_before(inv.domain_count(deepest)),
+            used_after(inv.domain_count(deepest));
         for (const auto node : cluster.nodes()) {
             if (!inv.position_known(deepest, node)) continue;
             const auto domain = index(inv.domain(deepest, node));
             used_before[domain] |= cluster.occupants(node) > 0;
             used_after[domain] |= after.occupants(node) > 0;
         }
-        for (std::size_t d = 0; d < used_before.size(); ++d) report.domains_freed += used_before[d] && !used_after[d];
+        for (std::size_t d = 0; d < used_before.size(); ++d)
+            report.domains_freed += used_before[d] && !used_after[d];
     }
     if (report.moves > 0) {
         report.gpus_per_move = static_cast<double>(report.gpus_freed) / static_cast<double>(report.moves);
@@ -67,14 +69,16 @@ GPUSCHED_INLINE std::string to_text(const ValueReport& report) {
         return std::string(text);
     };
     const auto n = [](std::int64_t value) { return std::to_string(value); };
-    std::string text = "frees " + n(report.nodes_freed) + " nodes, " + n(report.gpus_freed) + " GPUs, " +
-                       n(report.domains_freed) + " network domains\n" + "moves " + n(report.pods_moved) + " pods of " +
-                       n(report.jobs_disturbed) + " jobs in " + n(report.moves) + " moves (cost " + n(report.move_cost) +
-                       ") and " + n(report.waves) + " waves, at most " + n(report.most_moved_at_once) + " at once\n" +
-                       "per move: " + number(report.gpus_per_move) + " GPUs, " + number(report.nodes_per_move) + " nodes\n";
+    std::string text =
+        "frees " + n(report.nodes_freed) + " nodes, " + n(report.gpus_freed) + " GPUs, " +
+        n(report.domains_freed) + " network domains\n" + "moves " + n(report.pods_moved) + " pods of " +
+        n(report.jobs_disturbed) + " jobs in " + n(report.moves) + " moves (cost " + n(report.move_cost) +
+        ") and " + n(report.waves) + " waves, at most " + n(report.most_moved_at_once) + " at once\n" +
+        "per move: " + number(report.gpus_per_move) + " GPUs, " + number(report.nodes_per_move) + " nodes\n";
     for (const auto& model : report.models)
-        text += "  " + (model.gpu_model.empty() ? std::string("(no GPU model)") : model.gpu_model) + ": frees " +
-                n(model.vacated_nodes) + " nodes, " + n(model.vacated_gpus) + " GPUs; moves " + n(model.pods_moved) + " pods\n";
+        text += "  " + (model.gpu_model.empty() ? std::string("(no GPU model)") : model.gpu_model) +
+                ": frees " + n(model.vacated_nodes) + " nodes, " + n(model.vacated_gpus) + " GPUs; moves " +
+                n(model.pods_moved) + " pods\n";
     return text;
 }
 

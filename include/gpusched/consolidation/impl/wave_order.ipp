@@ -41,16 +41,20 @@ class WaveBuilder {
     void join(std::span<const Step> steps) {
         std::vector<std::uint8_t> seen(cluster_.task_count());
         for (auto step = steps.rbegin(); step != steps.rend(); ++step)
-            if (!std::exchange(seen[index(step->task)], std::uint8_t{1}) && step->to != cluster_.node_of(step->task))
+            if (!std::exchange(seen[index(step->task)], std::uint8_t{1}) &&
+                step->to != cluster_.node_of(step->task))
                 waiting_.push_back({step->task, step->to, step->gpus, step->chain, false});
         std::reverse(waiting_.begin(), waiting_.end());
     }
 
     [[nodiscard]] bool within_limits(TaskId task, NodeId to) const {
-        if (options_.max_moves_per_wave && static_cast<std::int64_t>(wave_.size()) >= *options_.max_moves_per_wave) return false;
+        if (options_.max_moves_per_wave &&
+            static_cast<std::int64_t>(wave_.size()) >= *options_.max_moves_per_wave)
+            return false;
         if (options_.max_moves_per_node) {
             const auto limit = *options_.max_moves_per_node;
-            if (touched_[index(to)] >= limit || touched_[index(cluster_.node_of(task))] >= limit) return false;
+            if (touched_[index(to)] >= limit || touched_[index(cluster_.node_of(task))] >= limit)
+                return false;
         }
         const auto job = cluster_.inventory().tasks.job[index(task)];
         if (job == none<JobId>) return true;
@@ -97,7 +101,8 @@ class WaveBuilder {
         wave_.push_back({task, from, to, gpus, order_.waves});
         ++touched_[index(from)];
         ++touched_[index(to)];
-        if (const auto job = cluster_.inventory().tasks.job[index(task)]; job != none<JobId>) ++disrupted_[index(job)];
+        if (const auto job = cluster_.inventory().tasks.job[index(task)]; job != none<JobId>)
+            ++disrupted_[index(job)];
         return true;
     }
 
@@ -114,7 +119,8 @@ class WaveBuilder {
         if (options_.max_moves && moved >= *options_.max_moves) return false;
         std::int64_t cost = 0;
         if (options_.max_move_cost) {
-            for (const auto& move : order_.moves) cost += cluster_.inventory().tasks.move_cost[index(move.task)];
+            for (const auto& move : order_.moves)
+                cost += cluster_.inventory().tasks.move_cost[index(move.task)];
             for (const auto& w : waiting_) cost += cluster_.inventory().tasks.move_cost[index(w.task)];
         }
         for (auto& w : waiting_) {
@@ -145,7 +151,8 @@ class WaveBuilder {
         for (const auto& move : wave_) {
             cluster_.assign(move.task, move.to, move.gpus);
             touched_[index(move.from)] = touched_[index(move.to)] = 0;
-            if (const auto job = cluster_.inventory().tasks.job[index(move.task)]; job != none<JobId>) disrupted_[index(job)] = 0;
+            if (const auto job = cluster_.inventory().tasks.job[index(move.task)]; job != none<JobId>)
+                disrupted_[index(job)] = 0;
         }
         cluster_.forget_history();
         order_.moves.insert(order_.moves.end(), wave_.begin(), wave_.end());

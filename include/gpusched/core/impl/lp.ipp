@@ -22,16 +22,18 @@ GPUSCHED_INLINE bool lp_available() noexcept {
 
 GPUSCHED_INLINE void require_lp() {
     if (!lp_available())
-        throw BackendError(
-            "no LP solver was compiled in; install Clp (Debian, Ubuntu: apt-get install coinor-libclp-dev) and configure "
-            "with -DGPUSCHED_WITH_CLP=ON");
+        throw BackendError("no LP solver was compiled in; install Clp (Debian, Ubuntu: apt-get install "
+                           "coinor-libclp-dev) and configure "
+                           "with -DGPUSCHED_WITH_CLP=ON");
 }
 
-GPUSCHED_INLINE LpSolution solve_lp(const LpProblem& problem, const LpBasis& start, std::optional<double> time_limit) {
+GPUSCHED_INLINE LpSolution solve_lp(const LpProblem& problem, const LpBasis& start,
+                                    std::optional<double> time_limit) {
     const auto rows = problem.row_lower.size(), columns = problem.objective.size();
     const auto size = [](const char* field, std::size_t is, std::size_t expected) {
         if (is != expected)
-            throw InvalidInput(std::string(field) + ": has " + std::to_string(is) + " entries; expected " + std::to_string(expected));
+            throw InvalidInput(std::string(field) + ": has " + std::to_string(is) + " entries; expected " +
+                               std::to_string(expected));
     };
     size("row_upper", problem.row_upper.size(), rows);
     size("column_lower", problem.column_lower.size(), columns);
@@ -41,21 +43,23 @@ GPUSCHED_INLINE LpSolution solve_lp(const LpProblem& problem, const LpBasis& sta
     size("row_index", problem.row_index.size(), static_cast<std::size_t>(problem.column_start.back()));
     for (const auto row : problem.row_index)
         if (row < 0 || static_cast<std::size_t>(row) >= rows)
-            throw InvalidInput("row_index: " + std::to_string(row) + "; expected 0 to " + std::to_string(rows) + " - 1");
+            throw InvalidInput("row_index: " + std::to_string(row) + "; expected 0 to " +
+                               std::to_string(rows) + " - 1");
 #ifdef GPUSCHED_HAS_CLP
     ClpSimplex clp;
     clp.setLogLevel(0);
     std::vector<CoinBigIndex> column_start(problem.column_start.begin(), problem.column_start.end());
-    clp.loadProblem(problem.columns(), problem.rows(), column_start.data(), problem.row_index.data(), problem.value.data(),
-                    problem.column_lower.data(), problem.column_upper.data(), problem.objective.data(),
-                    problem.row_lower.data(), problem.row_upper.data());
+    clp.loadProblem(problem.columns(), problem.rows(), column_start.data(), problem.row_index.data(),
+                    problem.value.data(), problem.column_lower.data(), problem.column_upper.data(),
+                    problem.objective.data(), problem.row_lower.data(), problem.row_upper.data());
     if (time_limit) clp.setMaximumSeconds(std::max(0.0, *time_limit));
     static_assert(ClpSimplex::atLowerBound == lp_at_lower_bound);
     const bool warm = start.size() >= rows && start.size() <= rows + columns;
     if (warm) {
         const auto known = start.size() - rows;
         for (std::size_t j = 0; j < columns; ++j)
-            clp.setColumnStatus(static_cast<int>(j), j < known ? static_cast<ClpSimplex::Status>(start[j]) : ClpSimplex::atLowerBound);
+            clp.setColumnStatus(static_cast<int>(j), j < known ? static_cast<ClpSimplex::Status>(start[j])
+                                                               : ClpSimplex::atLowerBound);
         for (std::size_t i = 0; i < rows; ++i)
             clp.setRowStatus(static_cast<int>(i), static_cast<ClpSimplex::Status>(start[known + i]));
         clp.primal(1);
@@ -64,11 +68,20 @@ GPUSCHED_INLINE LpSolution solve_lp(const LpProblem& problem, const LpBasis& sta
     }
     LpSolution solution;
     switch (clp.status()) {
-        case 0: solution.status = LpStatus::optimal; break;
-        case 1: solution.status = LpStatus::infeasible; break;
-        case 2: solution.status = LpStatus::unbounded; break;
-        case 3: solution.status = LpStatus::time_limit; break;
-        default: solution.status = LpStatus::failed;
+    case 0:
+        solution.status = LpStatus::optimal;
+        break;
+    case 1:
+        solution.status = LpStatus::infeasible;
+        break;
+    case 2:
+        solution.status = LpStatus::unbounded;
+        break;
+    case 3:
+        solution.status = LpStatus::time_limit;
+        break;
+    default:
+        solution.status = LpStatus::failed;
     }
     solution.objective = clp.objectiveValue();
     solution.x.assign(clp.primalColumnSolution(), clp.primalColumnSolution() + columns);
