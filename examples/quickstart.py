@@ -1,4 +1,4 @@
-"""The main job, from a cluster to a checked plan: which GPUs are lost to fragmentation, and how many nodes can be freed.
+"""The main job: which GPUs are lost to fragmentation, and a checked plan that frees whole nodes.
 
 Runs on a generated cluster of 37,707 nodes with 155,410 GPUs; on your own with
     python examples/quickstart.py CLUSTER.json
@@ -16,14 +16,20 @@ import gpusched as gs
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("cluster", nargs="?", help="a gpusched.cluster file (default: a generated cluster)")
-    parser.add_argument("--output", default="build/quickstart", type=Path, help="folder for the plan and the figures")
+    parser.add_argument(
+        "--output", default="build/quickstart", type=Path, help="folder for the plan and the figures"
+    )
     arguments = parser.parse_args()
     start = time.perf_counter()
 
     # 1. A snapshot: who runs where.
-    cluster = gs.Cluster.from_json(arguments.cluster) if arguments.cluster else gs.sim.generate_cluster(seed=0)
+    cluster = (
+        gs.Cluster.from_json(arguments.cluster) if arguments.cluster else gs.sim.generate_cluster(seed=0)
+    )
     ratio = gs.fragmentation.allocation_ratio(cluster)
     print(f"{cluster}: {100 * ratio.total:.1f} % of the GPUs allocated")
 
@@ -35,7 +41,7 @@ def main() -> None:
     plan = gs.consolidate(cluster)
     print("\n" + str(gs.consolidation.value_report(cluster, plan)).rstrip())
 
-    # 4. Check the plan with code that shares nothing with the search, then look at the cluster that it leads to.
+    # 4. Check the plan with code that shares nothing with the search, then look at where it leads.
     checked = gs.verify.plan(cluster, plan)
     after = gs.apply(cluster, plan)
     print("\nThe same report after the plan\n" + str(gs.fragmentation.report(after, max_gpus_per_node=8)))
@@ -49,7 +55,10 @@ def main() -> None:
     print(f"\n{time.perf_counter() - start:.1f} s in all; plan and figures in {arguments.output}")
     if not checked.ok:
         raise SystemExit("plan NOT verified:\n" + "\n".join(checked.violations))
-    print(f"vacated {len(plan.vacated_nodes):,} nodes / {gpus:,} GPUs, at least {percent} % of the proven bound, plan verified")
+    print(
+        f"vacated {len(plan.vacated_nodes):,} nodes / {gpus:,} GPUs, "
+        f"at least {percent} % of the proven bound, plan verified"
+    )
 
 
 def save_figures(before: gs.Cluster, after: gs.Cluster, plan: gs.Plan, folder: Path) -> None:
@@ -61,7 +70,6 @@ def save_figures(before: gs.Cluster, after: gs.Cluster, plan: gs.Plan, folder: P
         return
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-
     from gpusched.plotting import plot_fragmentation, plot_occupancy, plot_waves
 
     figure, axes = plt.subplots(1, 2, figsize=(11, 3.8), sharey=True, layout="constrained")

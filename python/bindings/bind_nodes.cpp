@@ -121,7 +121,7 @@ void bind_nodes(py::module_& m) {
         .def(
             "__eq__", [](const NodeView& a, const NodeView& b) { return a == b; }, py::is_operator())
         .def("__hash__",
-             [](const NodeView& n) { return py::hash(py::make_tuple(n.cluster.get() != nullptr, n.at())); })
+             [](const NodeView& n) { return std::hash<std::size_t>{}(n.at()); })
         .def("__repr__", [](const NodeView& n) {
             const auto model = gpu_model(n);
             return "<gpusched.Node '" + n.cluster->name(n.id) +

@@ -41,8 +41,10 @@ void bind_sim(py::module_& parent) {
         [options](const py::kwargs& keywords) {
             const auto arguments = options.read("generate_cluster", keywords);
             const sim::GeneratorOptions& o = arguments;
-            return Call(arguments.progress).run([&](const Context& context) {
-                return std::make_shared<Cluster>(Cluster::build(sim::generate_cluster(o, context)));
+            return Call(arguments.progress).run([&](const Context& context) -> ClusterPtr {
+                const auto spec = sim::generate_cluster(o, context);
+                if (context.stop.stop_requested()) return nullptr;  // an exception is on its way
+                return std::make_shared<Cluster>(Cluster::build(spec));
             });
         },
         options.documented("generate_cluster(", doc("sim::generate_cluster")).c_str());

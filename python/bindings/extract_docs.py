@@ -2,9 +2,9 @@
 
 Usage: extract_docs.py INCLUDE_DIR OUTPUT.cpp
 
-Reads the `///` comment above a declaration and the `///<` comment behind one, and writes a C++ file that defines
-gpusched::python::doc(). Names are qualified without the leading `gpusched::`; of overloads, the first documented one
-counts. `@param`, `@return`, `@throws` and `@note` become the sections of a numpydoc docstring.
+Reads the `///` comment above a declaration and the `///<` comment behind one, and writes a C++ file that
+defines gpusched::python::doc(). Names are qualified without the leading `gpusched::`; of overloads, the first
+documented one counts. `@param`, `@return`, `@throws` and `@note` become the sections of a numpydoc docstring.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import sys
 import textwrap
 from pathlib import Path
 
-SCOPE = re.compile(r"^\s*(?:(?:inline\s+)?namespace\s+([\w:]+)|(?:enum\s+class|class|struct|concept)\s+(?:\[\[\w+\]\]\s*)?(\w+))")
+SCOPE = re.compile(
+    r"^\s*(?:(?:inline\s+)?namespace\s+([\w:]+)|(?:enum\s+class|class|struct|concept)\s+(?:\[\[\w+\]\]\s*)?(\w+))"
+)
 CONCEPT = re.compile(r"^\s*concept\s+(\w+)")
 FUNCTION = re.compile(r"(?:^|[\s*&])(operator\S+|~?\w+)\s*\(")
 FIELD = re.compile(r"(\w+)\s*(?:=[^=].*|\{.*\})?[;,]\s*$")
@@ -60,7 +62,9 @@ def to_numpydoc(lines: list[str]) -> str:
     sections: dict[str, list[list[str]]] = {}
     current: list[str] | None = None
     in_code = False
-    lines = [part for line in lines for part in re.split(r"(?<=\S) +(?=@(?:param|returns?|throws|note)\b)", line)]
+    lines = [
+        part for line in lines for part in re.split(r"(?<=\S) +(?=@(?:param|returns?|throws|note)\b)", line)
+    ]
     for line in lines:
         stripped = line.strip()
         if in_code or stripped.startswith(("@code", "\\code")):
@@ -124,7 +128,9 @@ def extract(path: Path, docs: dict[str, str]) -> None:
         code = strip_code(raw)
         if "///<" in raw:
             text = [raw.split("///<", 1)[1].strip()]
-            if name := declared_name(f"{statement} {code}"):  # the declaration may have begun on an earlier line
+            if name := declared_name(
+                f"{statement} {code}"
+            ):  # the declaration may have begun on an earlier line
                 record(name, text)
                 full = "::".join([s for s, _ in scopes if s] + [name]).removeprefix("gpusched::")
                 trailing = (full, text)
@@ -135,7 +141,12 @@ def extract(path: Path, docs: dict[str, str]) -> None:
         statement = f"{statement} {code.strip()}".strip()
         if match := SCOPE.match(re.sub(r"^\s*template\s*<.*?>\s*", "", statement)):
             pending = match.group(1) or match.group(2)
-        complete = "{" in code or code.rstrip().endswith((";", ",", "}")) or ":" in code and code.strip().endswith(":")
+        complete = (
+            "{" in code
+            or code.rstrip().endswith((";", ",", "}"))
+            or ":" in code
+            and code.strip().endswith(":")
+        )
         if comment and (complete or "(" in statement):
             record(declared_name(statement), comment)
             comment = []
@@ -158,7 +169,9 @@ def main() -> None:
     docs: dict[str, str] = {}
     for path in sorted(include.rglob("*.hpp")):
         extract(path, docs)
-    entries = "\n".join(f'        {{"{name}", R"~~({text})~~"}},' for name, text in sorted(docs.items()) if text)
+    entries = "\n".join(
+        f'        {{"{name}", R"~~({text})~~"}},' for name, text in sorted(docs.items()) if text
+    )
     output.write_text(
         "// Written by extract_docs.py; do not edit.\n"
         '#include "bindings.hpp"\n\n#include <map>\n#include <stdexcept>\n\n'

@@ -1,7 +1,7 @@
 """Scheduling algorithms for GPU clusters.
 
-A snapshot (`Cluster`) says which nodes there are, which tasks, and who runs where. Algorithms take one and return
-plans, with statistics and what was proved about them; `verify` checks plans independently.
+A snapshot (`Cluster`) says which nodes there are, which tasks, and who runs where. Algorithms take one and
+return plans, with statistics and what was proved about them; `verify` checks plans independently.
 """
 
 from . import allocation, consolidation, fragmentation, io, model, sim, verify

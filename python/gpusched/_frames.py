@@ -61,4 +61,6 @@ def cluster(c: Cluster) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _popcount(masks: np.ndarray) -> np.ndarray:
     """How many bits of each 16-bit mask are set."""
-    return np.unpackbits(masks.astype("<u2").view(np.uint8).reshape(-1, 2), axis=1).sum(axis=1, dtype=np.uint8)
+    return np.unpackbits(masks.astype("<u2").view(np.uint8).reshape(-1, 2), axis=1).sum(
+        axis=1, dtype=np.uint8
+    )

@@ -98,7 +98,8 @@ class Table(Sequence[Row]):
 
         head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
         body = "".join(
-            "<tr>" + "".join(f"<td>{escape(format_value(value))}</td>" for value in row) + "</tr>" for row in self
+            "<tr>" + "".join(f"<td>{escape(format_value(value))}</td>" for value in row) + "</tr>"
+            for row in self
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 

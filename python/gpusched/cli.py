@@ -84,9 +84,11 @@ def describe(cluster: Cluster) -> str:
     counts = fragmentation.occupancy(cluster)
     return (
         f"{len(nodes):,} nodes, {int(nodes.gpu_count.sum()):,} GPUs, {len(cluster.tasks):,} tasks "
-        f"({int((cluster.tasks.node_index < 0).sum()):,} pending, {int(cluster.tasks.locked.sum()):,} locked)\n"
+        f"({int((cluster.tasks.node_index < 0).sum()):,} pending, "
+        f"{int(cluster.tasks.locked.sum()):,} locked)\n"
         f"{100 * ratio.total:.1f} % of the GPUs allocated, HP alone {100 * ratio.hp:.1f} %; GPU nodes: "
-        f"{counts.empty:,} empty, {counts.not_fully_occupied:,} not fully occupied, {counts.fully_occupied:,} full"
+        f"{counts.empty:,} empty, {counts.not_fully_occupied:,} not fully occupied, "
+        f"{counts.fully_occupied:,} full"
     )
 
 
@@ -102,7 +104,9 @@ def generate(args: argparse.Namespace) -> int:
 
 def report(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
-    table = fragmentation.report(cluster, args.shapes, **given(args, "by", "max_gpus_per_node", "include_cordoned"))
+    table = fragmentation.report(
+        cluster, args.shapes, **given(args, "by", "max_gpus_per_node", "include_cordoned")
+    )
     if args.csv:
         sys.stdout.write(table.to_csv())
     else:
@@ -111,8 +115,12 @@ def report(args: argparse.Namespace) -> int:
             say(f"note: {warning}")
         say("\nIdle GPUs that a request cannot use, by cause (percentages of all idle GPUs)")
         say(str(table))
-        slots = fragmentation.switch_slots(cluster, **given(args, "include_cordoned", "max_gpus_per_node"),
-                                           gpus=args.job_gpus, cores_per_gpu=args.cores_per_gpu)
+        slots = fragmentation.switch_slots(
+            cluster,
+            **given(args, "include_cordoned", "max_gpus_per_node"),
+            gpus=args.job_gpus,
+            cores_per_gpu=args.cores_per_gpu,
+        )
         say(f"\nJobs of {args.job_gpus} GPUs that could start, across and within switches")
         say(str(slots))
     if args.plot:
@@ -130,15 +138,29 @@ def replay(args: argparse.Namespace) -> int:
     timeline = result.timeline
     capacity = 1000 * trace.gpu_count
     if len(timeline):
-        rows = [("end", *(column[-1] for column in (timeline.requested_gpu_milli, timeline.allocated_gpu_milli)),
-                 timeline.fragmented_gpus[-1])]
+        rows = [
+            (
+                "end",
+                *(column[-1] for column in (timeline.requested_gpu_milli, timeline.allocated_gpu_milli)),
+                timeline.fragmented_gpus[-1],
+            )
+        ]
         beyond = timeline.requested_gpu_milli > capacity
         if beyond.any() and beyond.argmax() > 0:
             at = int(beyond.argmax()) - 1
-            rows.insert(0, ("100 % requested", timeline.requested_gpu_milli[at], timeline.allocated_gpu_milli[at],
-                            timeline.fragmented_gpus[at]))
-        table = [(name, 100.0 * float(asked) / capacity, 100.0 * float(got) / capacity, float(lost))
-                 for name, asked, got, lost in rows]
+            rows.insert(
+                0,
+                (
+                    "100 % requested",
+                    timeline.requested_gpu_milli[at],
+                    timeline.allocated_gpu_milli[at],
+                    timeline.fragmented_gpus[at],
+                ),
+            )
+        table = [
+            (name, 100.0 * float(asked) / capacity, 100.0 * float(got) / capacity, float(lost))
+            for name, asked, got, lost in rows
+        ]
         say(format_table(("when", "requested_pct", "allocated_pct", "fragmented_gpus"), table))
     say(f"{len(timeline):,} arrivals, {len(result.unplaced):,} fitted nowhere")
     say(describe(result.cluster))
@@ -153,9 +175,26 @@ def consolidate(args: argparse.Namespace) -> int:
     plan = consolidation.consolidate(
         cluster,
         progress=args.progress,
-        **given(args, "preset", "partition_size", "depth", "rounds", "seed", "threads", "time_limit", "max_moves",
-                "max_move_cost", "max_disrupted", "max_moves_per_wave", "max_moves_per_node", "protect_core_members",
-                "objective", "bound_method", "clear", "exempt"),
+        **given(
+            args,
+            "preset",
+            "partition_size",
+            "depth",
+            "rounds",
+            "seed",
+            "threads",
+            "time_limit",
+            "max_moves",
+            "max_move_cost",
+            "max_disrupted",
+            "max_moves_per_wave",
+            "max_moves_per_node",
+            "protect_core_members",
+            "objective",
+            "bound_method",
+            "clear",
+            "exempt",
+        ),
     )
     checked = verify.plan(cluster, plan)
     print_plan(plan)
@@ -170,11 +209,15 @@ def consolidate(args: argparse.Namespace) -> int:
 
 def print_plan(plan: Plan) -> None:
     gpus, bound = plan.stats.get("vacated_gpus", 0), plan.bound
-    say(f"{len(plan.vacated_nodes):,} nodes with {gpus:,} GPUs vacated by {len(plan.moves):,} moves in {plan.waves} waves")
+    say(
+        f"{len(plan.vacated_nodes):,} nodes with {gpus:,} GPUs vacated by {len(plan.moves):,} moves "
+        f"in {plan.waves} waves"
+    )
     if bound["method"] and bound["vacated_gpus_at_most"]:
         say(
             f"{math.floor(1000 * gpus / bound['vacated_gpus_at_most']) / 10} % of the proven bound of "
-            f"{bound['vacated_gpus_at_most']:,} GPUs ({bound['vacated_nodes_at_most']:,} nodes; {bound['method']})"
+            f"{bound['vacated_gpus_at_most']:,} GPUs "
+            f"({bound['vacated_nodes_at_most']:,} nodes; {bound['method']})"
         )
     if plan.stop_reason != "completed":
         say(f"stopped early: {plan.stop_reason}")
@@ -212,9 +255,13 @@ def export(args: argparse.Namespace) -> int:
         write_text(args.output, io.plan_to_kubernetes_steps(plan, **given(args, "default_namespace")))
     else:
         if args.cluster is None:
-            raise InvalidInput("--cluster: koordinator objects name the tasks' requests, so the snapshot is needed")
+            raise InvalidInput(
+                "--cluster: koordinator objects name the tasks' requests, so the snapshot is needed"
+            )
         cluster = Cluster.from_json(args.cluster)
-        write_text(args.output, io.plan_to_pod_migration_jobs(plan, cluster, **given(args, "default_namespace")))
+        write_text(
+            args.output, io.plan_to_pod_migration_jobs(plan, cluster, **given(args, "default_namespace"))
+        )
     return OK
 
 
@@ -271,11 +318,15 @@ def parser() -> argparse.ArgumentParser:
 
     p = command("report", report, "say which idle GPUs cannot be used, and why")
     p.add_argument("cluster", metavar="CLUSTER.json")
-    p.add_argument("--shapes", type=shapes, metavar="1x8,8x128", help="requests, GPUs x cores (default: the ASI paper's)")
+    p.add_argument(
+        "--shapes", type=shapes, metavar="1x8,8x128", help="requests, GPUs x cores (default: the ASI paper's)"
+    )
     p.add_argument("--by", choices=("gpu_model", "cluster"))
     p.add_argument("--max-gpus-per-node", type=int, metavar="N", help="leave out nodes with more GPUs")
     flag(p, "--include-cordoned", "GPUs of cordoned nodes are idle too")
-    p.add_argument("--job-gpus", type=int, default=128, metavar="N", help="size of the jobs counted per switch")
+    p.add_argument(
+        "--job-gpus", type=int, default=128, metavar="N", help="size of the jobs counted per switch"
+    )
     p.add_argument("--cores-per-gpu", type=int, default=12, metavar="N", help="what those jobs ask for")
     p.add_argument("--csv", action="store_true", help="the table alone, as CSV")
     p.add_argument("--plot", metavar="OUT.png", help="also draw the causes")
@@ -283,9 +334,18 @@ def parser() -> argparse.ArgumentParser:
     p = command("replay", replay, "place the tasks of an openb trace one by one")
     p.add_argument("nodes", metavar="NODES.csv")
     p.add_argument("pods", metavar="PODS.csv")
-    p.add_argument("--placement", choices=tuple(allocation.placement_names()), metavar="NAME",
-                   help=", ".join(allocation.placement_names()))
-    p.add_argument("--resample-to", type=float, metavar="RATIO", help="append or remove random pods until they ask for so many times the GPUs")
+    p.add_argument(
+        "--placement",
+        choices=tuple(allocation.placement_names()),
+        metavar="NAME",
+        help=", ".join(allocation.placement_names()),
+    )
+    p.add_argument(
+        "--resample-to",
+        type=float,
+        metavar="RATIO",
+        help="append or remove random pods until they ask for so many times the GPUs",
+    )
     p.add_argument("--until", type=int, metavar="SECONDS")
     flag(p, "--ignore-departures", "tasks stay for ever")
     flag(p, "--shuffle", "arrive in random order")
@@ -301,8 +361,18 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--bound-method", choices=("none", "counting", "lp"))
     p.add_argument("--clear", type=names, metavar="NODES", help="vacate only these nodes")
     p.add_argument("--exempt", type=names, metavar="NODES", help="leave these nodes as they are")
-    for name in ("partition-size", "depth", "rounds", "seed", "threads", "max-moves", "max-move-cost", "max-disrupted",
-                 "max-moves-per-wave", "max-moves-per-node"):
+    for name in (
+        "partition-size",
+        "depth",
+        "rounds",
+        "seed",
+        "threads",
+        "max-moves",
+        "max-move-cost",
+        "max-disrupted",
+        "max-moves-per-wave",
+        "max-moves-per-node",
+    ):
         p.add_argument("--" + name, type=int, metavar="N")
     p.add_argument("--time-limit", type=float, metavar="SECONDS")
     flag(p, "--protect-core-members", "only members beyond a job's min_members may move")

@@ -8,7 +8,7 @@ __all__ = ["BackendError", "InvalidInput"]
 
 
 class InvalidInput(ValueError):
-    """The caller's mistake. `problems` lists everything that was found, each naming the field and the value."""
+    """The caller's mistake. `problems` lists all that was found, each naming the field and the value."""
 
     problems: list[str]
 
@@ -25,4 +25,4 @@ class InvalidInput(ValueError):
 
 
 class BackendError(RuntimeError):
-    """The environment's failure: a file that cannot be read or written, a missing solver, a device that is gone."""
+    """The environment's failure: a file that cannot be read or written, a missing solver."""

@@ -1,4 +1,4 @@
-"""Figures. Every function draws on `ax` (a new one by default) and returns it; matplotlib is imported when needed."""
+"""Figures. Every function draws on `ax` (a new one by default) and returns it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _quiet(ax: Axes) -> None:
 
 
 def plot_fragmentation(report: Report, ax: Axes | None = None) -> Axes:
-    """Idle GPUs that requests cannot use, stacked by cause: one bar per row of `gpusched.fragmentation.report`."""
+    """Idle GPUs that requests cannot use, stacked by cause: one bar per row of the report."""
     if len(report) == 0:
         raise ValueError("the report has no rows")
     labels = [f"{row.gpus}G{row.cpu_cores:g}C" for row in report]
@@ -67,8 +67,14 @@ def plot_fragmentation(report: Report, ax: Axes | None = None) -> Axes:
         inside = total - used < 0.07 * top < used  # between bar and mark there is no room
         if total > 0 and not many:
             ax.annotate(
-                f"{100 * used / total:.0f} %", (x, used), (0, -3 if inside else 3), textcoords="offset points",
-                ha="center", va="top" if inside else "bottom", color="white" if inside else "black", fontsize=8,
+                f"{100 * used / total:.0f} %",
+                (x, used),
+                (0, -3 if inside else 3),
+                textcoords="offset points",
+                ha="center",
+                va="top" if inside else "bottom",
+                color="white" if inside else "black",
+                fontsize=8,
             )
     ax.set_xticks(at, labels, rotation=90 if many else 0, fontsize=8 if many else 9)
     ax.set_xlabel("request (GPUs, cores)")
@@ -105,7 +111,12 @@ def _cells(cluster: Cluster) -> tuple[np.ndarray, np.ndarray]:
 
 
 def plot_occupancy(
-    cluster: Cluster, ax: Axes | None = None, *, max_nodes: int = 240, gpus: int | None = None, title: str | None = None
+    cluster: Cluster,
+    ax: Axes | None = None,
+    *,
+    max_nodes: int = 240,
+    gpus: int | None = None,
+    title: str | None = None,
 ) -> Axes:
     """GPUs as cells, one column per node: held, held by locked tasks, idle on occupied nodes, on empty nodes.
 
@@ -129,14 +140,21 @@ def plot_occupancy(
     totals = [(state[chosen, :gpus] == n).sum(axis=1) for n in range(len(STATES))]
     locked, _, idle, free, failed = totals
     chosen = chosen[np.lexsort((-locked, -failed, idle, free))]
-    shown = chosen if len(chosen) <= max_nodes else chosen[np.linspace(0, len(chosen) - 1, max_nodes).astype(int)]
+    shown = (
+        chosen if len(chosen) <= max_nodes else chosen[np.linspace(0, len(chosen) - 1, max_nodes).astype(int)]
+    )
     cells = np.sort(state[shown, :gpus], axis=1).T
     ax = _axes(ax, figsize=(7.2, 2.2))
     colors = ListedColormap([color for color, _ in STATES.values()])
     ax.pcolormesh(
-        np.arange(len(shown) + 1), np.arange(gpus + 1), cells, cmap=colors,
-        norm=BoundaryNorm(np.arange(len(STATES) + 1) - 0.5, len(STATES)), edgecolors="white",
-        linewidth=0.3 if len(shown) <= 400 else 0, rasterized=True,
+        np.arange(len(shown) + 1),
+        np.arange(gpus + 1),
+        cells,
+        cmap=colors,
+        norm=BoundaryNorm(np.arange(len(STATES) + 1) - 0.5, len(STATES)),
+        edgecolors="white",
+        linewidth=0.3 if len(shown) <= 400 else 0,
+        rasterized=True,
     )
     for side in ax.spines.values():
         side.set_visible(False)
@@ -148,12 +166,19 @@ def plot_occupancy(
     ax.set_xticks([])
     present = set(np.unique(cells))
     handles = [
-        Patch(facecolor=color, label=text)
-        for n, (color, text) in enumerate(STATES.values())
-        if n in present
+        Patch(facecolor=color, label=text) for n, (color, text) in enumerate(STATES.values()) if n in present
     ]
-    ax.legend(handles=handles, frameon=False, fontsize=8, ncols=len(handles), loc="lower left",
-              bbox_to_anchor=(0, 1), borderaxespad=0.2, handlelength=1, columnspacing=1.2)
+    ax.legend(
+        handles=handles,
+        frameon=False,
+        fontsize=8,
+        ncols=len(handles),
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        borderaxespad=0.2,
+        handlelength=1,
+        columnspacing=1.2,
+    )
     if title:
         ax.set_title(title, loc="left", fontsize=10, pad=20)
     return ax
@@ -168,8 +193,14 @@ def plot_waves(plan: Plan, ax: Axes | None = None) -> Axes:
     ax.bar(at, moves, 0.72, color="#0072B2")
     done = 100 * np.cumsum(moves) / max(1, moves.sum())
     for x, (height, share) in enumerate(zip(moves, done)):
-        ax.annotate(f"{height:,}\n{math.floor(share)} %", (x, height), (0, 3), textcoords="offset points",
-                    ha="center", fontsize=8)
+        ax.annotate(
+            f"{height:,}\n{math.floor(share)} %",
+            (x, height),
+            (0, 3),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+        )
     ax.set_xticks(at)
     ax.set_xlabel("wave")
     ax.set_ylabel("moves (and share done by then)")

@@ -6,7 +6,14 @@ from typing import Any
 
 
 def make_node(name: str, **fields: Any) -> dict[str, Any]:
-    return {"name": name, "gpu_model": "A100", "gpu_count": 8, "cpu_milli": 128000, "memory_mib": 1000000, **fields}
+    return {
+        "name": name,
+        "gpu_model": "A100",
+        "gpu_count": 8,
+        "cpu_milli": 128000,
+        "memory_mib": 1000000,
+        **fields,
+    }
 
 
 def make_task(name: str, **fields: Any) -> dict[str, Any]:

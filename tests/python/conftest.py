@@ -7,7 +7,6 @@ from pathlib import Path
 
 import gpusched as gs
 import pytest
-
 from clusters import tiny_document
 
 
@@ -32,5 +31,7 @@ def openb() -> Path:
     root = os.environ.get("GPUSCHED_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data"
     folder = Path(root) / "alibaba-gpu-v2023"
     if not (folder / "openb_node_list_all_node.csv").exists():
-        pytest.skip(f"no openb lists in {folder}: set GPUSCHED_DATA to the folder that holds alibaba-gpu-v2023")
+        pytest.skip(
+            f"no openb lists in {folder}: set GPUSCHED_DATA to the folder that holds alibaba-gpu-v2023"
+        )
     return folder

@@ -16,7 +16,8 @@ NAMES = """
 Cluster.from_json Cluster.to_json Cluster.copy Cluster.nodes Cluster.tasks Cluster.to_pandas
 Plan.from_json Plan.to_json Plan.moves Plan.waves Plan.vacated_nodes Plan.stats Plan.bound Plan.stop_reason
 InvalidInput BackendError apply consolidate place
-sim.generate_cluster sim.replay sim.Trace sim.ReplayResult.cluster sim.ReplayResult.unplaced sim.ReplayResult.timeline
+sim.generate_cluster sim.replay sim.Trace
+sim.ReplayResult.cluster sim.ReplayResult.unplaced sim.ReplayResult.timeline
 io.read_openb io.anonymize
 fragmentation.report fragmentation.switch_slots fragmentation.fgd
 fragmentation.Report.to_pandas fragmentation.Report.plot
@@ -90,7 +91,9 @@ def test_functions_say_where_they_live_and_document_their_options(path: str) -> 
         assert name in text, name
 
 
-@pytest.mark.parametrize("module", ["sim", "io", "fragmentation", "consolidation", "verify", "allocation", "model"])
+@pytest.mark.parametrize(
+    "module", ["sim", "io", "fragmentation", "consolidation", "verify", "allocation", "model"]
+)
 def test_public_names_are_complete(module: str) -> None:
     core = getattr(gs._core, module)  # type: ignore[attr-defined]
     missing = {name for name in vars(core) if not name.startswith("_")} - set(look_up(module).__all__)
@@ -108,7 +111,14 @@ def test_classes_live_where_users_find_them() -> None:
 def test_the_stubs_match() -> None:
     pytest.importorskip("mypy")
     here = Path(__file__).resolve().parent
-    command = [sys.executable, "-m", "mypy.stubtest", "gpusched", "--allowlist", str(here / "stubtest_allowlist.txt")]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy.stubtest",
+        "gpusched",
+        "--allowlist",
+        str(here / "stubtest_allowlist.txt"),
+    ]
     command += ["--mypy-config-file", str(here.parents[1] / "pyproject.toml")]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -124,6 +134,8 @@ def test_the_package_is_typed(tmp_path: Path) -> None:
         "reveal_type(plan.moves[0].task)\n"
         "gs.consolidate(cluster, preset='nonsense')\n"
     )
-    run = subprocess.run([sys.executable, "-m", "mypy", "--strict", str(source)], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", str(source)], capture_output=True, text=True, check=False
+    )
     assert re.search(r'Revealed type is "(builtins\.)?str"', run.stdout), run.stdout
-    assert '"Literal[\'nonsense\']"' in run.stdout and "Found 1 error" in run.stdout, run.stdout
+    assert "\"Literal['nonsense']\"" in run.stdout and "Found 1 error" in run.stdout, run.stdout

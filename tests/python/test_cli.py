@@ -9,9 +9,8 @@ from pathlib import Path
 
 import gpusched as gs
 import pytest
-from gpusched import cli
-
 from clusters import document, make_node, make_task, tiny_document
+from gpusched import cli
 
 
 @pytest.fixture
@@ -21,9 +20,14 @@ def cluster_file(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_from_a_generated_cluster_to_a_checked_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_a_generated_cluster_to_a_checked_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     cluster, plan = str(tmp_path / "c.json"), str(tmp_path / "p.json")
-    assert cli.main(["generate", "asi", "--nodes", "200", "--seed", "2", "--layout", "spread", "-o", cluster]) == 0
+    assert (
+        cli.main(["generate", "asi", "--nodes", "200", "--seed", "2", "--layout", "spread", "-o", cluster])
+        == 0
+    )
     assert "200 nodes" in capsys.readouterr().out
     assert gs.Cluster.from_json(cluster) == gs.sim.generate_cluster(nodes=200, seed=2, layout="spread")
     assert cli.main(["consolidate", cluster, "--preset", "fast", "-o", plan, "--report"]) == 0
@@ -37,7 +41,9 @@ def test_from_a_generated_cluster_to_a_checked_plan(tmp_path: Path, capsys: pyte
     assert "node-000" in capsys.readouterr().out
 
 
-def test_a_spoiled_plan_fails_with_1(cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_spoiled_plan_fails_with_1(
+    cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plan = str(tmp_path / "plan.json")
     assert cli.main(["consolidate", cluster_file, "-o", plan]) == 0
     spoiled = json.loads(Path(plan).read_text())
@@ -55,7 +61,9 @@ def test_reports(cluster_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["report", cluster_file, "--csv"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("gpus,cpu_cores,") and len(lines) == 9
-    assert lines[1] == ",".join(str(v) for v in gs.fragmentation.report(gs.Cluster.from_json(cluster_file))[0])
+    assert lines[1] == ",".join(
+        str(v) for v in gs.fragmentation.report(gs.Cluster.from_json(cluster_file))[0]
+    )
 
 
 def test_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +72,10 @@ def test_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "pods.csv").write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + pods)
     lists = [str(tmp_path / "nodes.csv"), str(tmp_path / "pods.csv")]
     out = str(tmp_path / "end.json")
-    assert cli.main(["replay", *lists, "--placement", "fgd", "--resample-to", "2", "--seed", "1", "-o", out]) == 0
+    assert (
+        cli.main(["replay", *lists, "--placement", "fgd", "--resample-to", "2", "--seed", "1", "-o", out])
+        == 0
+    )
     text = capsys.readouterr().out
     assert "8 arrivals, 4 fitted nowhere" in text and "100 % requested" in text
     assert len(gs.Cluster.from_json(out).tasks) == 8
@@ -79,7 +90,9 @@ def test_anonymize_poses_the_same_problem(cluster_file: str, tmp_path: Path) -> 
     assert gs.consolidate(anonymous).stats == gs.consolidate(original).stats
 
 
-@pytest.mark.parametrize(("to", "part"), [("csv", "step,wave,task"), ("kubernetes", "kubectl"), ("koordinator", "PodMigrationJob")])
+@pytest.mark.parametrize(
+    ("to", "part"), [("csv", "step,wave,task"), ("kubernetes", "kubectl"), ("koordinator", "PodMigrationJob")]
+)
 def test_exports(to: str, part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cluster, plan = str(tmp_path / "c.json"), str(tmp_path / "p.json")
     Path(cluster).write_text(json.dumps(tiny_document()))
@@ -116,7 +129,11 @@ def test_figures(cluster_file: str, tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_2_and_one_clean_message(
-    arguments: list[str], part: str, cluster_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    part: str,
+    cluster_file: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -126,7 +143,16 @@ def test_bad_input_is_2_and_one_clean_message(
     assert captured.err.startswith("gpusched: ")
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["report"], ["report", "c.json", "--shapes", "x"], ["consolidate", "c.json", "--preset", "x"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nonsense"],
+        ["report"],
+        ["report", "c.json", "--shapes", "x"],
+        ["consolidate", "c.json", "--preset", "x"],
+    ],
+)
 def test_bad_usage_is_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as raised:
         cli.main(arguments)
@@ -142,9 +168,13 @@ def test_all_problems_of_a_file_are_shown(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_the_module_runs_and_shows_no_traceback() -> None:
-    run = subprocess.run([sys.executable, "-m", "gpusched", "--version"], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-m", "gpusched", "--version"], capture_output=True, text=True, check=True
+    )
     assert run.stdout == f"gpusched {gs.__version__}\n"
-    run = subprocess.run([sys.executable, "-m", "gpusched", "report", "x.json"], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-m", "gpusched", "report", "x.json"], capture_output=True, text=True, check=False
+    )
     assert run.returncode == 2 and run.stderr.startswith("gpusched: x.json")
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import gpusched as gs
 import numpy as np
 import pytest
-
 from clusters import document, make_node, make_task, tiny_document
 
 
@@ -65,7 +64,12 @@ def test_what_a_document_says_is_what_the_views_show() -> None:
     for key, value in task.items():
         assert getattr(t, key) == value, key
     assert (c.now, t.preemptible, t.gpu_milli, t.cores, n.tasks) == (99, True, 2000, None, [t])
-    assert (n.cpu_free, n.memory_free, n.gpu_free_milli, n.idle_gpus) == (120000, 999000, 5000, [1, 2, 3, 4, 6])
+    assert (n.cpu_free, n.memory_free, n.gpu_free_milli, n.idle_gpus) == (
+        120000,
+        999000,
+        5000,
+        [1, 2, 3, 4, 6],
+    )
 
 
 def test_all_problems_come_at_once_and_are_named() -> None:
@@ -125,11 +129,31 @@ def test_sequences(tiny: gs.Cluster) -> None:
 
 def test_columns_agree_with_views(small: gs.Cluster) -> None:
     nodes, tasks = small.nodes, small.tasks
-    for name in ("gpu_count", "cpu_milli", "memory_mib", "schedulable", "occupants", "cpu_free", "memory_free",
-                 "gpu_free_milli"):
+    for name in (
+        "gpu_count",
+        "cpu_milli",
+        "memory_mib",
+        "schedulable",
+        "occupants",
+        "cpu_free",
+        "memory_free",
+        "gpu_free_milli",
+    ):
         assert list(getattr(nodes, name)) == [getattr(n, name) for n in nodes], name
-    for name in ("cpu_milli", "memory_mib", "gpu_count", "gpu_share_milli", "priority", "locked", "preemptible",
-                 "start_time", "move_cost", "eviction_count", "job", "priority_class"):
+    for name in (
+        "cpu_milli",
+        "memory_mib",
+        "gpu_count",
+        "gpu_share_milli",
+        "priority",
+        "locked",
+        "preemptible",
+        "start_time",
+        "move_cost",
+        "eviction_count",
+        "job",
+        "priority_class",
+    ):
         assert list(getattr(tasks, name)) == [getattr(t, name) for t in tasks], name
     assert [nodes.name[i] if i >= 0 else None for i in tasks.node_index] == [t.node for t in tasks]
     assert [[g for g in range(16) if m >> g & 1] for m in tasks.gpus.tolist()] == [t.gpus for t in tasks]
@@ -179,7 +203,9 @@ def test_repr_names_the_sizes(tiny: gs.Cluster) -> None:
 
 
 def test_warnings_name_tasks_on_failed_gpus() -> None:
-    c = gs.Cluster.from_json(document([make_node("n0", failed_gpus=[2])], [make_task("t", node="n0", gpus=[2])]))
+    c = gs.Cluster.from_json(
+        document([make_node("n0", failed_gpus=[2])], [make_task("t", node="n0", gpus=[2])])
+    )
     assert len(c.warnings()) == 1 and "'t'" in c.warnings()[0]
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import gpusched as gs
 import pytest
-
 from clusters import document, make_node, make_task
 
 
@@ -41,7 +40,9 @@ def test_presets_make_verified_plans(small: gs.Cluster, preset: Any) -> None:
     for name, c in (("before", small), ("after", after)):
         partly = int(((c.nodes.occupants > 0) & (c.nodes.gpu_free_milli > 0)).sum())
         assert plan.stats[f"not_fully_occupied_{name}"] == partly
-    assert sorted(n.name for n in small.nodes if n.occupants and not after.nodes[n.name].occupants) == sorted(plan.vacated_nodes)
+    assert sorted(n.name for n in small.nodes if n.occupants and not after.nodes[n.name].occupants) == sorted(
+        plan.vacated_nodes
+    )
     assert len(plan.vacated_nodes) <= plan.bound["vacated_nodes_at_most"]
     assert plan.stats["vacated_gpus"] <= plan.bound["vacated_gpus_at_most"]
     assert plan.bound["method"] == "counting"
@@ -76,7 +77,9 @@ def test_exempt_and_clear(small: gs.Cluster) -> None:
     free = gs.consolidate(small).vacated_nodes
     plan = gs.consolidate(small, exempt=free[:5])
     assert not set(plan.vacated_nodes) & set(free[:5])
-    assert not {m.to for m in plan.moves} & set(free[:5]) and not {m.from_ for m in plan.moves} & set(free[:5])
+    assert not {m.to for m in plan.moves} & set(free[:5]) and not {m.from_ for m in plan.moves} & set(
+        free[:5]
+    )
     cleared = gs.consolidate(small, clear=free[:5])
     assert set(cleared.vacated_nodes) <= set(free[:5]) and cleared.vacated_nodes
 
@@ -95,7 +98,12 @@ def test_objectives(small: gs.Cluster, objective: Any) -> None:
 def test_bounds(small: gs.Cluster) -> None:
     counting = gs.consolidation.bound(small)
     assert counting == gs.consolidate(small).bound
-    assert set(counting) == {"occupied_nodes_at_least", "vacated_nodes_at_most", "vacated_gpus_at_most", "method"}
+    assert set(counting) == {
+        "occupied_nodes_at_least",
+        "vacated_nodes_at_most",
+        "vacated_gpus_at_most",
+        "method",
+    }
     occupied = int((small.nodes.occupants > 0).sum())
     assert counting["occupied_nodes_at_least"] + counting["vacated_nodes_at_most"] == occupied
     lp = gs.consolidation.bound(small, "lp")
@@ -153,7 +161,10 @@ def test_explanations_name_task_and_constraint(tiny: gs.Cluster) -> None:
 
 def test_stuck_tasks_are_explained() -> None:
     nodes = [make_node("a"), make_node("b")]
-    tasks = [make_task("wide", node="a", gpus=list(range(6)), gpu_count=6), make_task("full", node="b", gpus=list(range(5)), gpu_count=5)]
+    tasks = [
+        make_task("wide", node="a", gpus=list(range(6)), gpu_count=6),
+        make_task("full", node="b", gpus=list(range(5)), gpu_count=5),
+    ]
     cluster = gs.Cluster.from_json(document(nodes, tasks))
     explained = gs.consolidation.explain(cluster, gs.consolidate(cluster), "a")
     assert explained.fate == "has_stuck"
@@ -163,7 +174,11 @@ def test_stuck_tasks_are_explained() -> None:
 def test_value_reports(small: gs.Cluster) -> None:
     plan = gs.consolidate(small)
     value = gs.consolidation.value_report(small, plan)
-    assert (value.moves, value.waves, value.nodes_freed) == (len(plan.moves), plan.waves, len(plan.vacated_nodes))
+    assert (value.moves, value.waves, value.nodes_freed) == (
+        len(plan.moves),
+        plan.waves,
+        len(plan.vacated_nodes),
+    )
     assert value.pods_moved == len({m.task for m in plan.moves})
     assert sum(m.vacated_nodes for m in value.models) == value.nodes_freed
     assert value.gpus_per_move == pytest.approx(value.gpus_freed / value.moves)
@@ -174,12 +189,18 @@ def test_value_reports(small: gs.Cluster) -> None:
 def test_place(tiny: gs.Cluster) -> None:
     task = {"name": "new", "cpu_milli": 8000, "memory_mib": 1000, "gpu_count": 4}
     place = gs.place(tiny, task)
-    assert place is not None and place[0] == "n1" and place[1] == [4, 5, 6, 7]  # packing: the fullest that fits
+    assert (
+        place is not None and place[0] == "n1" and place[1] == [4, 5, 6, 7]
+    )  # packing: the fullest that fits
     assert gs.place(tiny, {**task, "gpu_count": 9}) is None
     spread = gs.place(tiny, task, rankers=["least_allocated"])
     assert spread is not None and spread[0] == "n2"
     assert gs.place(tiny, "small") is not None
-    for options, field in (({"rankers": ["x"]}, "x"), ({"rankers": []}, "ranker"), ({"gpu_picker": "x"}, "x")):
+    for options, field in (
+        ({"rankers": ["x"]}, "x"),
+        ({"rankers": []}, "ranker"),
+        ({"gpu_picker": "x"}, "x"),
+    ):
         with pytest.raises(gs.InvalidInput, match=field):
             gs.place(tiny, task, **options)  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidInput, match="small"):

@@ -17,11 +17,20 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def test_the_quick_start(tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.json"
     gs.sim.generate_cluster(nodes=1000, seed=4).to_json(cluster)
-    command = [sys.executable, str(EXAMPLES / "quickstart.py"), str(cluster), "--output", str(tmp_path / "out")]
+    command = [
+        sys.executable,
+        str(EXAMPLES / "quickstart.py"),
+        str(cluster),
+        "--output",
+        str(tmp_path / "out"),
+    ]
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert run.returncode == 0, run.stderr
     last = run.stdout.splitlines()[-1]
-    numbers = re.fullmatch(r"vacated ([\d,]+) nodes / ([\d,]+) GPUs, at least ([\d.]+) % of the proven bound, plan verified", last)
+    numbers = re.fullmatch(
+        r"vacated ([\d,]+) nodes / ([\d,]+) GPUs, at least ([\d.]+) % of the proven bound, plan verified",
+        last,
+    )
     assert numbers, last
     plan = gs.Plan.from_json(tmp_path / "out" / "plan.json")
     assert int(numbers[1].replace(",", "")) == len(plan.vacated_nodes)
@@ -30,7 +39,11 @@ def test_the_quick_start(tmp_path: Path) -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         return
-    assert {p.name for p in (tmp_path / "out").glob("*.png")} == {"fragmentation.png", "occupancy.png", "waves.png"}
+    assert {p.name for p in (tmp_path / "out").glob("*.png")} == {
+        "fragmentation.png",
+        "occupancy.png",
+        "waves.png",
+    }
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda p: p.stem)
@@ -40,7 +53,9 @@ def test_notebooks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matplotlib.use("Agg")
     notebook = json.loads(path.read_text())
     code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    assert code and not any(cell.get("outputs") for cell in notebook["cells"]), "commit notebooks without outputs"
+    assert code and not any(cell.get("outputs") for cell in notebook["cells"]), (
+        "commit notebooks without outputs"
+    )
     names: dict[str, object] = {"__name__": "__main__"}
     for number, cell in enumerate(code):
         exec(compile(cell, f"{path.name}[{number}]", "exec"), names)

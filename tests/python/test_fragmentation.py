@@ -6,13 +6,12 @@ import pickle
 
 import gpusched as gs
 import pytest
-
 from clusters import document, make_node, make_task
 
 
 @pytest.fixture
 def mixed() -> gs.Cluster:
-    """A: 2.5 idle GPUs, 40 idle cores. B: 8 idle GPUs, 10 idle cores. C (T4): all of 4 GPUs, 96 cores idle."""
+    """a: 2.5 idle GPUs, 40 idle cores. b: 8 idle GPUs, 10 idle cores. c (T4): all of 4 GPUs and 96 cores."""
     nodes = [
         make_node("a", network=["c0", "s0"]),
         make_node("b", network=["c0", "s1"]),
@@ -28,7 +27,9 @@ def mixed() -> gs.Cluster:
 
 def test_causes_by_hand(mixed: gs.Cluster) -> None:
     report = gs.fragmentation.report(mixed, shapes=[(1, 8), (4, 32), (8, 128)])
-    assert [(r.gpus, r.cpu_cores, r.fractional, r.stranded, r.insufficient_cpu, r.total_idle) for r in report] == [
+    assert [
+        (r.gpus, r.cpu_cores, r.fractional, r.stranded, r.insufficient_cpu, r.total_idle) for r in report
+    ] == [
         (1, 8, 0.5, 0.0, 0.0, 14.5),
         (4, 32, 0.0, 2.0, 4.0, 14.5),  # a: 2 stranded; b lacks cores, 4 GPUs would do
         (8, 128, 0.0, 0.0, 14.5, 14.5),  # nobody has 128 idle cores
@@ -58,7 +59,14 @@ def test_cores_may_be_fractions(mixed: gs.Cluster) -> None:
 
 @pytest.mark.parametrize(
     ("shapes", "what"),
-    [([(0, 8)], "gpus"), ([(1, -1)], "shapes"), ([(1,)], "shapes"), ("x", "shapes"), ([("a", 1)], "shapes"), ([], "shape")],
+    [
+        ([(0, 8)], "gpus"),
+        ([(1, -1)], "shapes"),
+        ([(1,)], "shapes"),
+        ("x", "shapes"),
+        ([("a", 1)], "shapes"),
+        ([], "shape"),
+    ],
 )
 def test_bad_shapes_are_named(mixed: gs.Cluster, shapes: object, what: str) -> None:
     with pytest.raises(gs.InvalidInput, match=what):
@@ -70,7 +78,14 @@ def test_a_report_is_a_table(mixed: gs.Cluster) -> None:
     report = gs.fragmentation.report(mixed, [(1, 8), (8, 128)])
     frame = report.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
-    assert list(frame.columns)[:6] == ["gpus", "cpu_cores", "fractional", "stranded", "insufficient_cpu", "total_idle"]
+    assert list(frame.columns)[:6] == [
+        "gpus",
+        "cpu_cores",
+        "fractional",
+        "stranded",
+        "insufficient_cpu",
+        "total_idle",
+    ]
     assert list(frame["total_idle"]) == [14.5, 14.5]
     assert pickle.loads(pickle.dumps(report)) == report
     assert report.to_csv().splitlines()[0].startswith("gpus,cpu_cores,fractional")
@@ -100,7 +115,7 @@ def test_largest_job(mixed: gs.Cluster) -> None:
 
 
 def test_fgd_by_hand(mixed: gs.Cluster) -> None:
-    """One kind of task: 4 GPUs, 32 cores. a: 2.5 idle GPUs are too few; b: 8 idle, but no cores; c: satisfied."""
+    """Tasks of 4 GPUs and 32 cores. a: 2.5 idle GPUs are too few; b: 8 idle, but no cores; c: satisfied."""
     shape = {"gpu_count": 4, "cpu_milli": 32000, "weight": 3}
     assert gs.fragmentation.fgd(mixed, [shape]) == pytest.approx(10.5)
     # Half of the tasks want 1 GPU and 8 cores: a loses its half GPU, b nothing.
@@ -116,7 +131,9 @@ def test_workloads(small: gs.Cluster) -> None:
     assert len(workload) < len(gs.fragmentation.typical_workload(small))
     assert workload.shapes[0].weight >= workload.shapes[-1].weight
     assert workload.total_weight == sum(shape.weight for shape in workload.shapes)
-    assert gs.fragmentation.fgd(small, small) == gs.fragmentation.fgd(small, gs.fragmentation.typical_workload(small))
+    assert gs.fragmentation.fgd(small, small) == gs.fragmentation.fgd(
+        small, gs.fragmentation.typical_workload(small)
+    )
     assert pickle.loads(pickle.dumps(workload)) == workload
 
 

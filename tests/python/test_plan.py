@@ -22,7 +22,12 @@ def plan_document(**fields: Any) -> dict[str, Any]:
         "evictions": [],
         "placements": [],
         "stats": {},
-        "bound": {"occupied_nodes_at_least": 0, "vacated_nodes_at_most": 0, "vacated_gpus_at_most": 0, "method": ""},
+        "bound": {
+            "occupied_nodes_at_least": 0,
+            "vacated_nodes_at_most": 0,
+            "vacated_gpus_at_most": 0,
+            "method": "",
+        },
         **fields,
     }
 

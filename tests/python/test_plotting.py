@@ -8,7 +8,6 @@ from pathlib import Path
 
 import gpusched as gs
 import pytest
-
 from clusters import document, make_node, make_task
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -27,7 +26,9 @@ def test_fragmentation_bars_add_up(small: gs.Cluster, tmp_path: Path) -> None:
     report = gs.fragmentation.report(small)
     ax = report.plot()
     bars = [bar.get_height() for bar in ax.patches]
-    expected = [value for cause in ("fractional", "stranded", "insufficient_cpu") for value in report.column(cause)]
+    expected = [
+        value for cause in ("fractional", "stranded", "insufficient_cpu") for value in report.column(cause)
+    ]
     assert bars == pytest.approx(expected)
     assert [label.get_text() for label in ax.get_xticklabels()][0] == "1G8C"
     ax.figure.savefig(tmp_path / "x.png")
@@ -43,12 +44,19 @@ def test_axes_are_used_and_returned(small: gs.Cluster) -> None:
 
 
 def test_every_gpu_has_its_state() -> None:
-    nodes = [make_node("a", gpu_count=4, failed_gpus=[3]), make_node("b", gpu_count=4), make_node("c", gpu_count=2)]
+    nodes = [
+        make_node("a", gpu_count=4, failed_gpus=[3]),
+        make_node("b", gpu_count=4),
+        make_node("c", gpu_count=2),
+    ]
     tasks = [make_task("t", node="a", gpus=[0]), make_task("l", node="a", gpus=[1], locked=True)]
     ax = plotting.plot_occupancy(gs.Cluster.from_json(document(nodes, tasks)))
     shown = ax.collections[0].get_array().reshape(4, 2).T.tolist()  # fullest first, cells sorted
     names = list(plotting.STATES)
-    assert [[names[int(cell)] for cell in node] for node in shown] == [["locked", "held", "idle", "failed"], ["free"] * 4]
+    assert [[names[int(cell)] for cell in node] for node in shown] == [
+        ["locked", "held", "idle", "failed"],
+        ["free"] * 4,
+    ]
 
 
 def test_large_clusters_are_sampled(large: gs.Cluster) -> None:
@@ -65,10 +73,15 @@ def test_waves_show_all_moves(small: gs.Cluster) -> None:
 def test_what_cannot_be_drawn_is_a_value_error(tiny: gs.Cluster) -> None:
     with pytest.raises(ValueError, match="no node has 5 GPUs"):
         plotting.plot_occupancy(tiny, gpus=5)
-    plotting.plot_waves(gs.Plan.from_json({"format": "gpusched.plan", "version": 1, "waves": 0, "moves": [], "vacated_nodes": []}))
+    plotting.plot_waves(
+        gs.Plan.from_json(
+            {"format": "gpusched.plan", "version": 1, "waves": 0, "moves": [], "vacated_nodes": []}
+        )
+    )
 
 
 def test_nothing_heavy_is_imported_with_the_package() -> None:
-    script = "import gpusched, sys; print([m for m in ('matplotlib', 'pandas', 'tqdm', 'scipy') if m in sys.modules])"
+    heavy = ("matplotlib", "pandas", "tqdm", "scipy")
+    script = f"import gpusched, sys; print([m for m in {heavy} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"

@@ -8,10 +8,9 @@ import gpusched as gs
 import pytest
 
 hypothesis = pytest.importorskip("hypothesis")
+from clusters import document  # noqa: E402
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-
-from clusters import document  # noqa: E402
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=6)
 LABELS = st.dictionaries(NAMES, NAMES, max_size=2)

@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 
-def write_openb(folder: Path, pods: list[str], nodes: tuple[str, ...] = ("n0,96000,100000,4,T4", "n1,96000,100000,2,T4")) -> gs.sim.Trace:
+def write_openb(
+    folder: Path, pods: list[str], nodes: tuple[str, ...] = ("n0,96000,100000,4,T4", "n1,96000,100000,2,T4")
+) -> gs.sim.Trace:
     (folder / "nodes.csv").write_text("\n".join(("sn,cpu_milli,memory_mib,gpu,model", *nodes)) + "\n")
-    header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
+    header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase"
+    header += ",creation_time,deletion_time,scheduled_time"
     (folder / "pods.csv").write_text("\n".join((header, *pods)) + "\n")
     return gs.io.read_openb(folder / "nodes.csv", folder / "pods.csv")
 
@@ -25,7 +28,7 @@ def trace(tmp_path: Path) -> gs.sim.Trace:
     return write_openb(tmp_path, pods)
 
 
-# Generated clusters -----------------------------------------------------------------------------------------
+# Generated clusters ----------------------------------------------------------------------------------------
 
 
 def test_the_same_seed_gives_the_same_cluster() -> None:
@@ -33,7 +36,9 @@ def test_the_same_seed_gives_the_same_cluster() -> None:
     assert first == again and first != other
 
 
-@pytest.mark.parametrize(("preset", "nodes", "gpus"), [("asi", 37707, 155410), ("openb", 1213, 6212), ("flextopo-4090", 100, 800)])
+@pytest.mark.parametrize(
+    ("preset", "nodes", "gpus"), [("asi", 37707, 155410), ("openb", 1213, 6212), ("flextopo-4090", 100, 800)]
+)
 def test_presets_have_their_sizes(preset: str, nodes: int, gpus: int) -> None:
     c = gs.sim.generate_cluster(preset=preset)
     assert (len(c.nodes), int(c.nodes.gpu_count.sum())) == (nodes, gpus)
@@ -73,11 +78,13 @@ def test_several_bad_options_come_at_once() -> None:
 
 
 def test_numpy_numbers_are_numbers() -> None:
-    c = gs.sim.generate_cluster(nodes=np.int64(60), seed=np.uint8(3), load=np.float32(1), cpu_tight=np.bool_(False))  # type: ignore[arg-type]
+    c = gs.sim.generate_cluster(
+        nodes=np.int64(60), seed=np.uint8(3), load=np.float32(1), cpu_tight=np.bool_(False)
+    )  # type: ignore[arg-type]
     assert c == gs.sim.generate_cluster(nodes=60, seed=3)
 
 
-# Traces ------------------------------------------------------------------------------------------------------
+# Traces -----------------------------------------------------------------------------------------------------
 
 
 def test_traces(trace: gs.sim.Trace) -> None:
@@ -97,7 +104,7 @@ def test_bad_lists_are_named(tmp_path: Path) -> None:
         gs.io.read_openb(tmp_path / "no" / "nodes.csv", tmp_path / "pods.csv")
 
 
-# Replay ------------------------------------------------------------------------------------------------------
+# Replay -----------------------------------------------------------------------------------------------------
 
 
 def test_replay_with_and_without_departures(trace: gs.sim.Trace) -> None:
@@ -144,7 +151,7 @@ def test_bad_replay_options_are_named(trace: gs.sim.Trace, options: dict[str, An
         gs.sim.replay(trace, **options)
 
 
-# Policies in Python ------------------------------------------------------------------------------------------
+# Policies in Python -----------------------------------------------------------------------------------------
 
 
 def last_feasible(cluster: gs.Cluster, task: gs.Task) -> Any:
@@ -174,7 +181,9 @@ def test_a_python_policy_sees_departures_and_arrivals(trace: gs.sim.Trace) -> No
 
 
 def test_answers_may_be_names(trace: gs.sim.Trace) -> None:
-    result = gs.sim.replay(trace, placement=lambda cluster, task: "n0" if len(cluster.nodes["n0"].idle_gpus) else None)
+    result = gs.sim.replay(
+        trace, placement=lambda cluster, task: "n0" if len(cluster.nodes["n0"].idle_gpus) else None
+    )
     assert len(result.unplaced) == 3
     assert set(result.cluster.tasks.node_index.tolist()) == {0, -1}
 
@@ -193,7 +202,16 @@ def test_exceptions_surface_unchanged(trace: gs.sim.Trace) -> None:
     assert raised.value is error
 
 
-@pytest.mark.parametrize(("answer", "kind"), [("nowhere", ValueError), (3, TypeError), (("n0", [9]), ValueError), (("n0",), TypeError), (("n0", [99]), ValueError)])
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        ("nowhere", ValueError),
+        (3, TypeError),
+        (("n0", [9]), ValueError),
+        (("n0",), TypeError),
+        (("n0", [99]), ValueError),
+    ],
+)
 def test_impossible_answers_are_refused(trace: gs.sim.Trace, answer: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind):
         gs.sim.replay(trace, placement=lambda cluster, task: answer)
@@ -211,7 +229,7 @@ def test_what_a_policy_keeps_stays_valid(trace: gs.sim.Trace) -> None:
     assert kept[2].tolist() == [4000, 2000]
 
 
-# The real trace ----------------------------------------------------------------------------------------------
+# The real trace ---------------------------------------------------------------------------------------------
 
 
 def test_the_published_table(openb: Path) -> None:
