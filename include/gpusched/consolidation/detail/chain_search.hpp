@@ -146,12 +146,11 @@ class ChainSearch {
                 if (!cheapest_first || cost == std::pair{0, 1}) {
                     if (make_room(task, node, depth)) return true;
                 } else {
-                    level.chosen.push_back({node, cost});
+                    level.chosen.push_back({cost, i, node});
                 }
             }
             if (level.chosen.size() < batch && i + 1 < level.candidates.size()) continue;
-            std::stable_sort(level.chosen.begin(), level.chosen.end(),
-                             [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
+            std::sort(level.chosen.begin(), level.chosen.end());
             for (std::size_t c = 0; c < level.chosen.size(); ++c) {
                 if (budget_.exhausted()) return false;
                 const auto at = level.chosen[c].node;
@@ -316,8 +315,10 @@ class ChainSearch {
     static constexpr bool may_skip = requires(const Policies& p) { p.ejection.may_skip_victims; };
     static constexpr bool cheapest_first = requires(const Policies& p) { p.ejection.cheapest_first; };
     struct Candidate {
-        NodeId node;
         std::pair<int, int> cost;
+        std::size_t position;  // in the order of the destination ranking
+        NodeId node;
+        auto operator<=>(const Candidate&) const = default;
     };
     struct Level {  // scratch space of one depth of the recursion
         std::vector<NodeId> candidates;

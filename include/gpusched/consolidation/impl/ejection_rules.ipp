@@ -97,8 +97,8 @@ GPUSCHED_INLINE bool EasierVictims::operator()(const Cluster& cluster, TaskId ta
             return true;
         }
     }
-    std::stable_sort(victims.begin(), victims.end(), [&](const Victim& a, const Victim& b) {
-        return cluster.gpu_milli(a.task) > cluster.gpu_milli(b.task);
+    std::sort(victims.begin(), victims.end(), [&](const Victim& a, const Victim& b) {
+        return std::tuple(-cluster.gpu_milli(a.task), size(a)) < std::tuple(-cluster.gpu_milli(b.task), size(b));
     });
     auto room = before;
     std::size_t count = 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace gpusched::consolidation {
 
@@ -18,18 +19,23 @@ inline void cut(std::span<const NodeId> nodes, std::size_t size, Partition& out)
                          nodes.begin() + static_cast<std::ptrdiff_t>(nodes.size() * (i + 1) / parts));
 }
 
-// Sorts by position in the tree, root first; nodes of unknown position keep their order at the end.
+// Sorts by position in the tree, root first; nodes of one domain keep their order.
 inline void sort_by_position(const Cluster& cluster, std::vector<NodeId>& nodes,
                              const std::vector<std::vector<std::uint64_t>>& rank) {
     const auto& inv = cluster.inventory();
-    std::stable_sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
+    std::vector<std::size_t> order(nodes.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
         for (Level level = 0; level < inv.network_levels(); ++level) {
             const auto& r = rank[static_cast<std::size_t>(level)];
-            const auto x = r[index(inv.domain(level, a))], y = r[index(inv.domain(level, b))];
+            const auto x = r[index(inv.domain(level, nodes[a]))], y = r[index(inv.domain(level, nodes[b]))];
             if (x != y) return x < y;
         }
-        return false;
+        return a < b;
     });
+    std::vector<NodeId> sorted;
+    for (const auto i : order) sorted.push_back(nodes[i]);
+    nodes = std::move(sorted);
 }
 
 }  // namespace detail
