@@ -133,14 +133,17 @@ class ExhaustiveSearch {
     void cycles(const State& s, std::vector<State>& next) const {
         std::vector<std::size_t> lonely;  // copies that are the only occupant of a node outside V
         for (std::size_t i = 0; i < s.copies.size(); ++i)
-            if (movable(s.copies[i].task) && !vacate_[s.copies[i].node] && reference::occupants(s, s.copies[i].node) == 1)
+            if (movable(s.copies[i].task) && !vacate_[s.copies[i].node] &&
+                reference::occupants(s, s.copies[i].node) == 1)
                 lonely.push_back(i);
         std::vector<std::size_t> circle;
         const auto extend = [&](const auto& self) -> void {
             if (circle.size() >= 2) turn(s, circle, next);
             for (const auto i : lonely) {
                 // The smallest comes first, so that each circle is seen once.
-                if (!circle.empty() && (i <= circle.front() || std::count(circle.begin(), circle.end(), i) > 0)) continue;
+                if (!circle.empty() &&
+                    (i <= circle.front() || std::count(circle.begin(), circle.end(), i) > 0))
+                    continue;
                 circle.push_back(i);
                 self(self);
                 circle.pop_back();
@@ -153,7 +156,8 @@ class ExhaustiveSearch {
         std::map<std::string, std::int64_t> disturbed;
         for (const auto i : circle) {
             const auto task = s.copies[i].task;
-            if (++disturbed[spec_.tasks[task].job] > most_at_once_[task] && !spec_.tasks[task].job.empty()) return;
+            if (++disturbed[spec_.tasks[task].job] > most_at_once_[task] && !spec_.tasks[task].job.empty())
+                return;
         }
         const auto goal = [&](std::size_t k) { return s.copies[circle[(k + 1) % circle.size()]].node; };
         // Each node is entered once, so GPUs can be chosen node by node; then all together must be right.
@@ -163,7 +167,8 @@ class ExhaustiveSearch {
             choices.push_back(reference::gpu_sets(s, s.copies[circle[k]].task, goal(k)));
         }
         auto both = s;
-        for (std::size_t k = 0; k < circle.size(); ++k) both.copies.push_back({s.copies[circle[k]].task, goal(k), {}});
+        for (std::size_t k = 0; k < circle.size(); ++k)
+            both.copies.push_back({s.copies[circle[k]].task, goal(k), {}});
         for (std::size_t k = 0; k < circle.size(); ++k)
             if (reference::group_obstacle(both, s.copies[circle[k]].task, goal(k)) != "none") return;
         std::vector<State> results{s};
@@ -191,7 +196,8 @@ class ExhaustiveSearch {
         }
         for (const auto& c : s.copies) {  // always in the order of tasks
             where[c.node] += std::to_string(c.task) + ",";
-            for (const int g : c.gpus) cards[c.node][static_cast<std::size_t>(g)] += std::to_string(c.task) + ",";
+            for (const int g : c.gpus)
+                cards[c.node][static_cast<std::size_t>(g)] += std::to_string(c.task) + ",";
         }
         std::string text;
         for (std::size_t n = 0; n < where.size(); ++n) {

@@ -15,6 +15,8 @@ namespace gpusched::verify {
 
 namespace detail {
 
+inline std::string named(const std::string& name) { return gpusched::detail::quoted(name); }
+
 inline std::string level_text(Level level) {
     return level == node_level ? "node" : "network level " + std::to_string(level);
 }
@@ -76,15 +78,15 @@ class Replay {
         for (const auto& name : plan_.vacated_nodes) {
             const auto node = find(books_.machine_of, name);
             if (node == nowhere)
-                violation("vacated_nodes", "unknown node " + gpusched::detail::quoted(name));
+                violation("vacated_nodes", "unknown node " + named(name));
             else if (std::exchange(books_.machine(node).listed_as_vacated, true))
-                violation("vacated_nodes", "node " + gpusched::detail::quoted(name) + " is listed twice");
+                violation("vacated_nodes", "node " + named(name) + " is listed twice");
         }
     }
 
     // Evictions --------------------------------------------------------------------------------------------
     void evict(const std::string& name) {
-        const auto step = "eviction of task " + gpusched::detail::quoted(name);
+        const auto step = "eviction of task " + named(name);
         const auto id = find(books_.pod_of, name);
         if (id == nowhere) return violation(step, "unknown task");
         auto& pod = books_.pods[static_cast<std::size_t>(id)];
@@ -141,8 +143,7 @@ class Replay {
         for (const auto i : moves) {
             const auto& m = plan_.moves[i];
             const auto step = "wave " + std::to_string(wave) + ", move #" + std::to_string(i) + " of task " +
-                              gpusched::detail::quoted(m.task) + " from " + gpusched::detail::quoted(m.from) +
-                              " to " + gpusched::detail::quoted(m.to);
+                              named(m.task) + " from " + named(m.from) + " to " + named(m.to);
             std::vector<std::string> found;
             const auto id = find(books_.pod_of, m.task);
             const auto from = find(books_.machine_of, m.from);
@@ -158,7 +159,7 @@ class Replay {
                 found.push_back("from: the task does not run");
                 possible = false;
             } else if (pod != nullptr && from != nowhere && from != pod->node) {
-                found.push_back("from: the task is on " + gpusched::detail::quoted(node_name(pod->node)));
+                found.push_back("from: the task is on " + named(node_name(pod->node)));
             }
             if (pod != nullptr && pod->moved_in_wave == wave_number_) {
                 found.push_back("the task moves a second time in this wave");
@@ -178,8 +179,7 @@ class Replay {
             if (const auto job = max_disrupted_.find(pod->spec->job);
                 job != max_disrupted_.end() && ++disrupted[job->first] > job->second)
                 found.push_back("max_disrupted: more than " + std::to_string(job->second) +
-                                " members of job " + gpusched::detail::quoted(pod->spec->job) +
-                                " move in this wave");
+                                " members of job " + named(pod->spec->job) + " move in this wave");
             // No one has left or arrived yet: occupants are those of the wave's start.
             const auto& machine = books_.machine(to);
             if (machine.occupants == 0) found.push_back("to: the node is empty");
@@ -200,7 +200,7 @@ class Replay {
         arrivals.reserve(plan_.placements.size());
         for (const auto& p : plan_.placements) {
             const auto step = "placement #" + std::to_string(&p - plan_.placements.data()) + " of task " +
-                              gpusched::detail::quoted(p.task) + " on " + gpusched::detail::quoted(p.node);
+                              named(p.task) + " on " + named(p.node);
             std::vector<std::string> found;
             const auto id = find(books_.pod_of, p.task);
             const auto node = find(books_.machine_of, p.node);
@@ -208,8 +208,7 @@ class Replay {
             if (node == nowhere) found.push_back("unknown node");
             auto* pod = id == nowhere ? nullptr : &books_.pods[static_cast<std::size_t>(id)];
             if (pod != nullptr && pod->node != nowhere)
-                found.push_back("the task runs already, on " +
-                                gpusched::detail::quoted(node_name(pod->node)));
+                found.push_back("the task runs already, on " + named(node_name(pod->node)));
             if (pod != nullptr && pod->moved_in_wave == wave_number_)
                 found.push_back("the task is placed twice");
             if (!found.empty() || !gpus_exist(node, p.gpus, found)) {
@@ -230,8 +229,8 @@ class Replay {
         bool exist = true;
         for (const int g : gpus) {
             if (g < 0 || g >= count) {
-                found.push_back("gpus: names GPU " + std::to_string(g) + ", but " +
-                                gpusched::detail::quoted(node_name(node)) + " has " + std::to_string(count));
+                found.push_back("gpus: names GPU " + std::to_string(g) + ", but " + named(node_name(node)) +
+                                " has " + std::to_string(count));
                 exist = false;
             } else if (!seen.insert(g).second) {
                 found.push_back("gpus: names GPU " + std::to_string(g) + " twice");
@@ -260,7 +259,7 @@ class Replay {
         if (!node.schedulable) a.found.push_back("cordoned: the node receives nothing");
         if (!task.gpu_models.empty() && std::find(task.gpu_models.begin(), task.gpu_models.end(),
                                                   node.gpu_model) == task.gpu_models.end())
-            a.found.push_back("gpu_model: " + gpusched::detail::quoted(node.gpu_model) +
+            a.found.push_back("gpu_model: " + named(node.gpu_model) +
                               " is not among those that the task accepts");
         for (const auto& [key, value] : task.node_selector) {
             const auto label = node.labels.find(key);
@@ -336,9 +335,8 @@ class Replay {
         if (tally.kind == Tally::Kind::spread) {
             const auto copies = here.copies - (old == home ? 1 : 0);  // its own old copy does not count
             if (!here.limits.empty() && copies > here.limits.begin()->first)
-                a.found.push_back("anti_affinity: group " + gpusched::detail::quoted(tally.name) + where +
-                                  " would have " + std::to_string(copies) +
-                                  " members together, the limit is " +
+                a.found.push_back("anti_affinity: group " + named(tally.name) + where + " would have " +
+                                  std::to_string(copies) + " members together, the limit is " +
                                   std::to_string(here.limits.begin()->first));
             return;
         }
@@ -346,8 +344,7 @@ class Replay {
         const bool old_excused = !network && old != nowhere && old != home;
         if (tally.copies - here.copies - (old_excused ? 1 : 0) > 0)
             a.found.push_back(std::string(network ? "network_affinity: gang " : "affinity: group ") +
-                              gpusched::detail::quoted(tally.name) + where +
-                              " would be spread over several domains");
+                              named(tally.name) + where + " would be spread over several domains");
     }
 
     // The result -------------------------------------------------------------------------------------------
@@ -361,15 +358,12 @@ class Replay {
             }
             if (vacated == m.listed_as_vacated) continue;
             if (vacated)
-                violation("vacated_nodes",
-                          "node " + gpusched::detail::quoted(m.spec->name) + " is vacated, but not listed");
+                violation("vacated_nodes", "node " + named(m.spec->name) + " is vacated, but not listed");
             else if (!m.occupied_before)
-                violation("vacated_nodes",
-                          "node " + gpusched::detail::quoted(m.spec->name) + " was empty from the start");
+                violation("vacated_nodes", "node " + named(m.spec->name) + " was empty from the start");
             else
-                violation("vacated_nodes", "node " + gpusched::detail::quoted(m.spec->name) +
-                                               " still holds " + std::to_string(m.occupants) +
-                                               " tasks other than daemons");
+                violation("vacated_nodes", "node " + named(m.spec->name) + " still holds " +
+                                               std::to_string(m.occupants) + " tasks other than daemons");
         }
     }
 
