@@ -33,7 +33,8 @@ class AnyRanker {
     template <class R>
     struct Model final : Interface {
         explicit Model(R r) : ranker(std::move(r)) {}
-        [[nodiscard]] std::int64_t score(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const override {
+        [[nodiscard]] std::int64_t score(const Cluster& cluster, TaskId task, NodeId node,
+                                         Rng& rng) const override {
             const auto value = detail::ask(ranker, cluster, task, node, rng);
             if constexpr (std::unsigned_integral<Score<R>> && sizeof(value) == sizeof(std::int64_t))
                 return static_cast<std::int64_t>(value ^ (std::uint64_t{1} << 63));
@@ -77,7 +78,9 @@ class AnyPlacement {
     template <class P>
     struct Model final : Interface {
         explicit Model(P p) : policy(std::move(p)) {}
-        [[nodiscard]] std::unique_ptr<Interface> clone() const override { return std::make_unique<Model>(policy); }
+        [[nodiscard]] std::unique_ptr<Interface> clone() const override {
+            return std::make_unique<Model>(policy);
+        }
         std::optional<Destination> place(const Cluster& cluster, TaskId task, Rng& rng) override {
             return policy(cluster, task, rng);
         }

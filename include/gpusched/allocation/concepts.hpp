@@ -29,24 +29,23 @@ concept NodeFilter = requires(const F& policy, const Cluster& cluster, TaskId ta
 ///
 /// Optional: a static constant `node_local`. True promises that the score depends on nothing but the node's own
 /// state and what the task asks for (quantities, models, priority class); such scores may be kept until something
-/// changes on the node. Without it, every placement asks again.
+/// changes on the node. Without it, every placement asks again. A node-local ranker may also have `prepare(cluster,
+/// node)`, what it needs of the node whatever the task; where that is kept, it comes back as the last argument.
 template <class R>
-concept NodeRanker =
-    requires(const R& policy, const Cluster& cluster, TaskId task, NodeId node) {
-        { policy(cluster, task, node) } -> std::totally_ordered;
-    } || requires(const R& policy, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
-        { policy(cluster, task, node, rng) } -> std::totally_ordered;
-    };
+concept NodeRanker = requires(const R& policy, const Cluster& cluster, TaskId task, NodeId node) {
+    { policy(cluster, task, node) } -> std::totally_ordered;
+} || requires(const R& policy, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
+    { policy(cluster, task, node, rng) } -> std::totally_ordered;
+};
 
 /// Which GPUs of a node that fits the task takes; must satisfy `gpus_fit`. 0 for tasks without GPUs, which pickers
 /// are not asked about. A picker may take an `Rng&` as a last argument.
 template <class P>
-concept GpuPicker =
-    requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node) {
-        { policy(cluster, task, node) } -> std::same_as<GpuMask>;
-    } || requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
-        { policy(cluster, task, node, rng) } -> std::same_as<GpuMask>;
-    };
+concept GpuPicker = requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node) {
+    { policy(cluster, task, node) } -> std::same_as<GpuMask>;
+} || requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
+    { policy(cluster, task, node, rng) } -> std::same_as<GpuMask>;
+};
 
 /// Places one pending task after another on a cluster that it watches.
 ///
@@ -81,7 +80,7 @@ template <class P>
 
 /// The type of a ranker's scores.
 template <NodeRanker R>
-using Score = decltype(detail::ask(std::declval<const R&>(), std::declval<const Cluster&>(), TaskId{}, NodeId{},
-                                   std::declval<Rng&>()));
+using Score = decltype(detail::ask(std::declval<const R&>(), std::declval<const Cluster&>(), TaskId{},
+                                   NodeId{}, std::declval<Rng&>()));
 
 }  // namespace gpusched::allocation

@@ -14,7 +14,9 @@ struct AnyNode {
 
 /// Only nodes on which something other than daemons runs, so that no empty node is opened.
 struct OccupiedNodes {
-    bool operator()(const Cluster& cluster, TaskId, NodeId node) const noexcept { return cluster.occupants(node) > 0; }
+    bool operator()(const Cluster& cluster, TaskId, NodeId node) const noexcept {
+        return cluster.occupants(node) > 0;
+    }
 };
 
 /// Only nodes of one network domain.

@@ -54,7 +54,8 @@ struct PlaceOptions {
 
 /// The same with policies chosen by name. "fgd" and "expected_fill" expect tasks like the cluster's own.
 /// @throws InvalidInput for an unknown name or an empty list of rankers
-[[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task, const PlaceOptions& options = {});
+[[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task,
+                                               const PlaceOptions& options = {});
 
 }  // namespace gpusched::allocation
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
+#include <gpusched/allocation/detail/prepared_nodes.hpp>
 #include <gpusched/allocation/detail/score_index.hpp>
 #include <gpusched/allocation/place.hpp>
 
@@ -17,18 +18,24 @@ namespace gpusched::allocation {
 /// one cluster: tell it about every node that changes (`changed`), or start with a fresh copy.
 ///
 /// Complexity with a node-local ranker: one score per node that changed since the last task of that kind, plus
-/// O(nodes / 64). Memory: 16 bytes per kind of task and eligible node, at most about 256 MiB; beyond that the kinds not
+/// O(nodes / 32). Memory: 16 bytes per kind of task and eligible node, at most about 256 MiB; beyond that the kinds not
 /// asked for longest are forgotten.
 template <NodeRanker R, GpuPicker P>
 class RankedPlacement {
   public:
-    explicit RankedPlacement(R ranker = {}, P picker = {}) : ranker_(std::move(ranker)), picker_(std::move(picker)) {}
+    explicit RankedPlacement(R ranker = {}, P picker = {})
+        : ranker_(std::move(ranker)), picker_(std::move(picker)) {}
 
     std::optional<Destination> operator()(const Cluster& cluster, TaskId task, Rng& rng) {
         if constexpr (!is_node_local<R>) {
             return place(cluster, task, ranker_, picker_, rng);
         } else {
-            const auto score = [&](NodeId node) { return detail::ask(ranker_, cluster, task, node, rng); };
+            const auto score = [&](NodeId node) {
+                if constexpr (detail::PreparingRanker<R>)
+                    return ranker_(cluster, task, node, prepared_.of(cluster, node, ranker_));
+                else
+                    return detail::ask(ranker_, cluster, task, node, rng);
+            };
             const auto node = index_.best(cluster, task, score);
             if (node == none<NodeId>) return std::nullopt;
             if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return Destination{node, 0};
@@ -38,12 +45,14 @@ class RankedPlacement {
 
     void changed(NodeId node) {
         if constexpr (is_node_local<R>) index_.changed(node);
+        prepared_.changed(node);
     }
 
   private:
     R ranker_;
     P picker_;
     detail::ScoreIndex<Score<R>> index_;
+    detail::PreparedNodes<R> prepared_;
 };
 
 }  // namespace gpusched::allocation

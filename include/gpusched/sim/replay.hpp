@@ -62,7 +62,8 @@ struct ReplayResult {
 ///         that `Cluster::build` does not accept (tasks of a trace must be pending)
 ///
 /// Complexity: one decision of the policy per arrival. Deterministic in trace, options and seed.
-[[nodiscard]] ReplayResult replay(const Trace& trace, const ReplayOptions& options = {}, const Context& context = {});
+[[nodiscard]] ReplayResult replay(const Trace& trace, const ReplayOptions& options = {},
+                                  const Context& context = {});
 
 /// The same with a policy of the caller's own; `options.placement` is not looked at.
 /// @throws InvalidInput also when the policy answers with a place where the task does not fit

@@ -44,8 +44,9 @@ GpuMask pick(const P& picker, const Cluster& cluster, const char* task) {
 }  // namespace
 
 TEST_CASE("a fraction goes to the tightest GPU, the lowest among equals") {
-    const auto cluster = one_node(nullptr, {task("x", 1, 300, {2}), task("y", 1, 600, {4}), task("z", 1, 600, {5}),
-                                            task("new", 1, 400), task("large", 1, 800)});
+    const auto cluster =
+        one_node(nullptr, {task("x", 1, 300, {2}), task("y", 1, 600, {4}), task("z", 1, 600, {5}),
+                           task("new", 1, 400), task("large", 1, 800)});
     CHECK(pick(TightestGpu{}, cluster, "new") == gpu_bit(4));
     CHECK(pick(TightestGpu{}, cluster, "large") == gpu_bit(0));
     CHECK(pick(FewestCrossings{}, cluster, "new") == gpu_bit(4));
@@ -105,7 +106,8 @@ TEST_CASE("random GPUs are all sets alike") {
 
 TEST_CASE("FGD's GPU is the first of the best truncated score") {
     // Expected: fractions of 500. GPU 1 has 700 left, GPU 3 has 500, the rest is idle.
-    const auto cluster = one_node(nullptr, {task("x", 1, 300, {1}), task("y", 1, 500, {3}), task("new", 1, 500)});
+    const auto cluster =
+        one_node(nullptr, {task("x", 1, 300, {1}), task("y", 1, 500, {3}), task("new", 1, 500)});
     const fragmentation::Workload workload{{{.cpu_milli = 0, .gpu_count = 1, .gpu_share_milli = 500}}};
     const auto metric = std::make_shared<const fragmentation::Fgd>(workload, cluster.inventory());
     // On GPU 1, 200 useless ones remain (F + 0.2); on GPU 0 and 3 nothing does: the lower of the two.

@@ -205,5 +205,6 @@ TEST_CASE("a placement policy may be a plain function") {
     Rng rng(0);
     const auto copy = policy;
     policy.changed(make_id<NodeId>(0));
-    CHECK(AnyPlacement(copy)(cluster, make_id<TaskId>(0), rng) == Destination{make_id<NodeId>(1), gpu_bit(3)});
+    CHECK(AnyPlacement(copy)(cluster, make_id<TaskId>(0), rng) ==
+          Destination{make_id<NodeId>(1), gpu_bit(3)});
 }

@@ -21,7 +21,8 @@ NodeSpec node(std::string name, std::int64_t gpus, std::int64_t cores, std::int6
     return n;
 }
 
-TaskSpec task(std::string name, std::int64_t gpus, std::int64_t share, std::int64_t cores, std::int64_t memory_gib) {
+TaskSpec task(std::string name, std::int64_t gpus, std::int64_t share, std::int64_t cores,
+              std::int64_t memory_gib) {
     TaskSpec t;
     t.name = std::move(name);
     t.gpu_count = gpus;
@@ -41,9 +42,13 @@ TaskSpec on(TaskSpec t, std::string where, std::vector<int> gpus) {
 ClusterSpec sample() {
     ClusterSpec spec;
     spec.nodes = {node("a", 8, 128, 512), node("b", 4, 32, 128), node("c", 0, 64, 256)};
-    spec.tasks = {on(task("two", 2, 1000, 32, 128), "a", {0, 1}), on(task("part", 1, 400, 8, 0), "a", {2}),
-                  task("one", 1, 1000, 16, 64), task("fraction", 1, 500, 4, 0), task("small", 1, 700, 4, 0),
-                  task("cpu", 0, 1000, 16, 64), task("four", 4, 1000, 16, 0)};
+    spec.tasks = {on(task("two", 2, 1000, 32, 128), "a", {0, 1}),
+                  on(task("part", 1, 400, 8, 0), "a", {2}),
+                  task("one", 1, 1000, 16, 64),
+                  task("fraction", 1, 500, 4, 0),
+                  task("small", 1, 700, 4, 0),
+                  task("cpu", 0, 1000, 16, 64),
+                  task("four", 4, 1000, 16, 0)};
     return spec;
 }
 
@@ -52,7 +57,8 @@ struct Sample {
     template <class R>
     auto score(const R& ranker, const char* task, const char* node) {
         Rng rng(0);
-        return allocation::detail::ask(ranker, cluster, cluster.find_task(task), cluster.find_node(node), rng);
+        return allocation::detail::ask(ranker, cluster, cluster.find_task(task), cluster.find_node(node),
+                                       rng);
     }
 };
 
@@ -98,7 +104,7 @@ TEST_CASE("GPU packing takes shared GPUs, then used nodes, then empty ones") {
     CHECK(s.score(GpuPacking{}, "small", "a") == 49);     // GPU 2 is too full: one idle GPU of a used node
     CHECK(s.score(GpuPacking{}, "one", "a") == 49);
     CHECK(s.score(GpuPacking{}, "four", "a") == 46);
-    CHECK(s.score(GpuPacking{}, "four", "b") == 29);      // empty: 33 - 4 GPUs
+    CHECK(s.score(GpuPacking{}, "four", "b") == 29);  // empty: 33 - 4 GPUs
     CHECK(s.score(GpuPacking{}, "cpu", "a") == 0);
 }
 
@@ -130,8 +136,8 @@ TEST_CASE("FGD scores the sigmoid of the decrease of fragmentation, truncated") 
 TEST_CASE("homogeneous co-location and eviction history follow the task's class") {
     ClusterSpec spec;
     for (const char* name : {"hp", "spot", "mixed", "empty"}) spec.nodes.push_back(node(name, 8, 64, 64));
-    const auto add = [&](const char* name, PriorityClass priority_class, std::int64_t evictions, const char* where,
-                         int gpu) {
+    const auto add = [&](const char* name, PriorityClass priority_class, std::int64_t evictions,
+                         const char* where, int gpu) {
         auto t = task(name, gpu < 0 ? 0 : 1, 1000, 1, 1);
         t.priority_class = priority_class;
         t.eviction_count = evictions;

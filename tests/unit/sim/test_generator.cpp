@@ -83,9 +83,10 @@ TEST_CASE("the ASI-like cluster has the published nodes and switches") {
 }
 
 TEST_CASE("every model reaches its share, under every layout and load") {
-    const std::map<std::string, double> usual{{"H20", .90}, {"XPU-A", .62}, {"A100", .88}, {"H800", .92}, {"L20", .80},
-                                              {"A800", .86}, {"V100", .75}, {"PPU-B", .60}, {"T4", .75}, {"L40S", .80},
-                                              {"P100", .65}, {"A10", .80}, {"RTX", .70}};
+    const std::map<std::string, double> usual{{"H20", .90}, {"XPU-A", .62}, {"A100", .88}, {"H800", .92},
+                                              {"L20", .80}, {"A800", .86},  {"V100", .75}, {"PPU-B", .60},
+                                              {"T4", .75},  {"L40S", .80},  {"P100", .65}, {"A10", .80},
+                                              {"RTX", .70}};
     const auto layout = GENERATE(Layout::random, Layout::spread, Layout::packed);
     const auto load = GENERATE(1.0, 0.85, 1.15);
     const auto spec = generate_cluster({.nodes = 7000, .seed = 5, .layout = layout, .load = load});
@@ -176,7 +177,8 @@ TEST_CASE("tasks of the ASI-like cluster have the published shapes") {
         }
         if (apart) CHECK(nodes.size() == members.size());
     }
-    CHECK(several / static_cast<double>(jobs.size()) == Catch::Approx(.28).margin(.05));  // churn spares large jobs
+    CHECK(several / static_cast<double>(jobs.size()) ==
+          Catch::Approx(.28).margin(.05));  // churn spares large jobs
     CHECK(anti_affine / several == Catch::Approx(.5).margin(.03));
 }
 
@@ -190,7 +192,8 @@ TEST_CASE("CPU-tight tasks ask for more cores, and fewer locks are taken when to
         return cores / all;
     };
     const auto usual = generate_cluster({.nodes = 3000, .load = 0.95});
-    const auto tight = generate_cluster({.nodes = 3000, .load = 0.95, .cpu_tight = true, .locked_fraction = 0.0});
+    const auto tight =
+        generate_cluster({.nodes = 3000, .load = 0.95, .cpu_tight = true, .locked_fraction = 0.0});
     CHECK(cores_per_gpu(tight) > 1.4 * cores_per_gpu(usual));
     CHECK(std::none_of(tight.tasks.begin(), tight.tasks.end(), [](const TaskSpec& t) { return t.locked; }));
 }
@@ -205,7 +208,10 @@ TEST_CASE("the openb-like cluster has the published nodes and mix of pods") {
     for (const auto& task : spec.tasks) {
         allocated += gpus(task);
         if (task.priority_class == PriorityClass::hp) hp += gpus(task);
-        ++mix[task.gpu_count == 0 ? "none" : task.gpu_share_milli < 1000 ? "fraction" : task.gpu_count == 1 ? "one" : "more"];
+        ++mix[task.gpu_count == 0           ? "none"
+              : task.gpu_share_milli < 1000 ? "fraction"
+              : task.gpu_count == 1         ? "one"
+                                            : "more"];
         CHECK(task.gpu_models.empty());
     }
     CHECK(capacity == 6212);
@@ -230,7 +236,8 @@ TEST_CASE("the FlexTopo cluster is Table 3, aligned or not") {
     }
     CHECK(count == std::map<char, int>{{'A', 20}, {'B', 40}, {'C', 200}, {'D', 80}});
     for (const auto node : cluster.nodes()) CHECK(cluster.idle_gpus(node) == 0);
-    const auto& b = *std::find_if(spec.tasks.begin(), spec.tasks.end(), [](const TaskSpec& t) { return t.name[0] == 'B'; });
+    const auto& b = *std::find_if(spec.tasks.begin(), spec.tasks.end(),
+                                  [](const TaskSpec& t) { return t.name[0] == 'B'; });
     CHECK(b.priority == 1000);
     CHECK(b.priority_class == PriorityClass::hp);
     const auto& d = spec.tasks.back();
@@ -251,12 +258,15 @@ TEST_CASE("the FlexTopo cluster is Table 3, aligned or not") {
         return static_cast<double>(good) / all;
     };
     CHECK(within_a_socket(spec) == 1.0);
-    CHECK(within_a_socket(generate_cluster({.preset = "flextopo-4090", .seed = 1, .aligned_gpus = false})) < 0.6);
+    CHECK(within_a_socket(generate_cluster({.preset = "flextopo-4090", .seed = 1, .aligned_gpus = false})) <
+          0.6);
     CHECK(generate_cluster({.preset = "flextopo-4090", .nodes = 33, .load = 0.5}).tasks.size() > 20);
 }
 
 TEST_CASE("the same options give the same cluster, other seeds another") {
-    const auto make = [](std::uint64_t seed) { return Cluster::build(generate_cluster({.nodes = 500, .seed = seed})); };
+    const auto make = [](std::uint64_t seed) {
+        return Cluster::build(generate_cluster({.nodes = 500, .seed = seed}));
+    };
     const auto a = make(1), b = make(1), c = make(2);
     const auto digest = [](const Cluster& cluster) {
         std::uint64_t sum = 0;
@@ -281,10 +291,11 @@ TEST_CASE("a cancelled generator returns a valid part of the cluster") {
     std::stop_source source;
     ManualClock clock(1'000'000);  // a millisecond per reading
     std::int64_t reports = 0;
-    const Context context{.stop = source.get_token(), .clock = &clock, .executor = {}, .progress = [&](const Progress&) {
-                              if (++reports == 3) source.request_stop();
-                          }};
-    const GeneratorOptions options{.nodes = 2000};
+    const Context context{
+        .stop = source.get_token(), .clock = &clock, .executor = {}, .progress = [&](const Progress&) {
+            if (++reports == 3) source.request_stop();
+        }};
+    const sim::GeneratorOptions options{.nodes = 2000};
     const auto part = generate_cluster(options, context);
     CHECK(reports == 3);
     CHECK(part.nodes.size() == 2000);
@@ -294,13 +305,17 @@ TEST_CASE("a cancelled generator returns a valid part of the cluster") {
 }
 
 TEST_CASE("generator options out of range are named, all at once") {
-    REQUIRE_THROWS_MESSAGE(generate_cluster({.preset = "helios"}), InvalidInput, "preset is 'helios'; expected asi, openb");
+    REQUIRE_THROWS_MESSAGE(generate_cluster({.preset = "helios"}), InvalidInput,
+                           "preset is 'helios'; expected asi, openb");
     REQUIRE_THROWS_MESSAGE(generate_cluster({.nodes = 0}), InvalidInput, "nodes is 0; expected 1 to 1000000");
     REQUIRE_THROWS_MESSAGE(generate_cluster({.layout = static_cast<Layout>(7)}), InvalidInput, "layout is 7");
     REQUIRE_THROWS_MESSAGE(generate_cluster({.load = -1}), InvalidInput, "load is -1");
-    REQUIRE_THROWS_MESSAGE(generate_cluster({.load = std::numeric_limits<double>::quiet_NaN()}), InvalidInput, "load is");
-    REQUIRE_THROWS_MESSAGE(generate_cluster({.locked_fraction = 1.5}), InvalidInput, "locked_fraction is 1.5");
-    REQUIRE_THROWS_MESSAGE(generate_cluster({.preset = "openb", .cpu_tight = true}), InvalidInput, "cpu_tight is true");
+    REQUIRE_THROWS_MESSAGE(generate_cluster({.load = std::numeric_limits<double>::quiet_NaN()}), InvalidInput,
+                           "load is");
+    REQUIRE_THROWS_MESSAGE(generate_cluster({.locked_fraction = 1.5}), InvalidInput,
+                           "locked_fraction is 1.5");
+    REQUIRE_THROWS_MESSAGE(generate_cluster({.preset = "openb", .cpu_tight = true}), InvalidInput,
+                           "cpu_tight is true");
     try {
         (void)generate_cluster({.nodes = -4, .load = 11});
         FAIL("accepted");

@@ -29,8 +29,8 @@ NodeSpec node(std::string name, std::int64_t gpus) {
     return n;
 }
 
-TraceTask arrival(std::string name, std::int64_t gpus, std::int64_t created, std::optional<std::int64_t> deleted = {},
-                  std::int64_t share = 1000) {
+TraceTask arrival(std::string name, std::int64_t gpus, std::int64_t created,
+                  std::optional<std::int64_t> deleted = {}, std::int64_t share = 1000) {
     TraceTask t;
     t.task.name = std::move(name);
     t.task.gpu_count = gpus;
@@ -49,8 +49,8 @@ std::string where(const Cluster& cluster, const char* task) {
 // 4 GPUs on two nodes, listed in reverse. "late" is listed first.
 Trace sample() {
     return {{node("b", 2), node("a", 2)},
-            {arrival("late", 2, 30), arrival("first", 2, 0, 20), arrival("second", 2, 0), arrival("third", 1, 10),
-             arrival("fourth", 1, 20, 25), arrival("last", 1, 30)}};
+            {arrival("late", 2, 30), arrival("first", 2, 0, 20), arrival("second", 2, 0),
+             arrival("third", 1, 10), arrival("fourth", 1, 20, 25), arrival("last", 1, 30)}};
 }
 
 Trace random_trace(std::uint64_t seed, int tasks) {
@@ -61,7 +61,8 @@ Trace random_trace(std::uint64_t seed, int tasks) {
         const auto created = rng.between(0, 1000);
         const bool fraction = rng.below(3) == 0;
         trace.tasks.push_back(arrival("t" + std::to_string(i), fraction ? 1 : rng.between(0, 4), created,
-                                      created + rng.between(0, 200), fraction ? 100 * rng.between(1, 9) : 1000));
+                                      created + rng.between(0, 200),
+                                      fraction ? 100 * rng.between(1, 9) : 1000));
     }
     return trace;
 }
@@ -138,7 +139,8 @@ TEST_CASE("every policy conserves resources, whatever comes and goes") {
             ++running;
         }
         CHECK(running > 10);
-        CHECK(allocated <= result.timeline.allocated_gpu_milli.back());  // some may have left since the last arrival
+        CHECK(allocated <=
+              result.timeline.allocated_gpu_milli.back());  // some may have left since the last arrival
         CHECK(result.timeline.size() > 300);
         const auto again = replay(trace, {.placement = std::string(placement), .until = 700, .seed = 3});
         CHECK(again.timeline == result.timeline);
@@ -238,7 +240,8 @@ TEST_CASE("FGD's metric runs along, and ends where the cluster's own value is") 
     const auto result = replay(trace, {.placement = "fgd", .ignore_departures = true});
     REQUIRE(result.timeline.fragmented_gpus.size() == result.timeline.size());
     const auto workload = fragmentation::typical_workload(trace);
-    CHECK(result.timeline.fragmented_gpus.back() == Catch::Approx(fragmentation::fgd(result.cluster, workload)));
+    CHECK(result.timeline.fragmented_gpus.back() ==
+          Catch::Approx(fragmentation::fgd(result.cluster, workload)));
 }
 
 TEST_CASE("a stop request ends a replay with what there is") {
@@ -258,14 +261,17 @@ TEST_CASE("an empty trace is fine") {
 
 TEST_CASE("what a replay cannot do is named") {
     const auto trace = sample();
-    REQUIRE_THROWS_MESSAGE(replay(trace, {.placement = "worst_fit"}), InvalidInput, "placement is 'worst_fit'");
-    REQUIRE_THROWS_MESSAGE(replay(trace, {.until = 5, .shuffle = true}), InvalidInput, "until is 5; expected none with");
+    REQUIRE_THROWS_MESSAGE(replay(trace, {.placement = "worst_fit"}), InvalidInput,
+                           "placement is 'worst_fit'");
+    REQUIRE_THROWS_MESSAGE(replay(trace, {.until = 5, .shuffle = true}), InvalidInput,
+                           "until is 5; expected none with");
     REQUIRE_THROWS_MESSAGE(replay(trace, {.resample_to = 0.0}), InvalidInput, "resample_to is 0");
-    REQUIRE_THROWS_MESSAGE(replay({{node("n", 1)}, {arrival("cpu", 0, 0)}}, {.resample_to = 1.0}), InvalidInput,
-                           "no task asks for a GPU");
+    REQUIRE_THROWS_MESSAGE(replay({{node("n", 1)}, {arrival("cpu", 0, 0)}}, {.resample_to = 1.0}),
+                           InvalidInput, "no task asks for a GPU");
     auto placed = trace;
     placed.tasks[0].task.node = "a";
-    REQUIRE_THROWS_MESSAGE(replay(placed), InvalidInput, "task 'late': node is 'a'; tasks of a trace must be pending");
+    REQUIRE_THROWS_MESSAGE(replay(placed), InvalidInput,
+                           "task 'late': node is 'a'; tasks of a trace must be pending");
     auto twice = trace;
     twice.tasks[1].task.name = "late";
     REQUIRE_THROWS_MESSAGE(replay(twice), InvalidInput, "duplicate task name");

@@ -19,7 +19,7 @@
 namespace gpusched::allocation::detail {
 
 /// For every kind of task seen a row with the score of every eligible node, in the order of the cluster, and the best
-/// of every block of 64. Nodes that cannot hold the task have no score, which is less than any.
+/// of every block of 32. Nodes that cannot hold the task have no score, which is less than any.
 template <class Score>
 class ScoreIndex {
   public:
@@ -57,7 +57,7 @@ class ScoreIndex {
     }
 
   private:
-    static constexpr std::size_t block = 64;
+    static constexpr std::size_t block = 32;
     static constexpr std::size_t npos = std::numeric_limits<std::size_t>::max();
     static constexpr std::size_t most_entries = (std::size_t{256} << 20) / sizeof(std::optional<Score>);
 
@@ -77,15 +77,23 @@ class ScoreIndex {
             auto& best = block_best[at / block];
             const bool was_best = scores[at] == best;
             scores[at] = score;
-            if (!(score < best))
+            if (!(score < best)) {
                 best = std::move(score);
-            else if (was_best)
-                renew_block(at / block);
+            } else if (was_best) {
+                // Ties are common: usually another node of the block is as good as the one that was best.
+                const auto [first, last] = block_range(at / block);
+                if (std::find(first, last, best) == last) best = *std::max_element(first, last);
+            }
         }
         void renew_block(std::size_t b) {
-            const auto first = scores.begin() + static_cast<std::ptrdiff_t>(b * block);
-            const auto last = scores.begin() + static_cast<std::ptrdiff_t>(std::min(scores.size(), (b + 1) * block));
+            const auto [first, last] = block_range(b);
             block_best[b] = *std::max_element(first, last);
+        }
+        [[nodiscard]] auto block_range(std::size_t b) const {
+            const auto at = [&](std::size_t i) {
+                return scores.begin() + static_cast<std::ptrdiff_t>(std::min(scores.size(), i));
+            };
+            return std::pair(at(b * block), at((b + 1) * block));
         }
         [[nodiscard]] std::size_t greatest() const {
             const auto b = std::max_element(block_best.begin(), block_best.end());  // the first of equals
@@ -96,7 +104,8 @@ class ScoreIndex {
         }
     };
     /// What node-local scores may depend on: everything that a task asks of a single node.
-    using Kind = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::uint32_t, int, int, PriorityClass, int>;
+    using Kind =
+        std::tuple<std::int64_t, std::int64_t, std::int64_t, std::uint32_t, int, int, PriorityClass, int>;
 
     void bind(const Cluster& cluster) {
         *this = {};
@@ -147,7 +156,8 @@ class ScoreIndex {
     void refresh(Row& row, Evaluate&& evaluate) {
         const auto& candidates = candidates_[row.candidates];
         if (row.seen == npos || log_.size() - row.seen > candidates.nodes.size()) {
-            for (std::size_t at = 0; at < row.scores.size(); ++at) row.scores[at] = evaluate(candidates.nodes[at]);
+            for (std::size_t at = 0; at < row.scores.size(); ++at)
+                row.scores[at] = evaluate(candidates.nodes[at]);
             for (std::size_t b = 0; b < row.block_best.size(); ++b) row.renew_block(b);
         } else {
             for (auto i = row.seen; i < log_.size(); ++i) {
@@ -183,19 +193,21 @@ class ScoreIndex {
         while (entries_ > 0 && entries_ + needed > most_entries) {
             Row* oldest = nullptr;
             for (auto& row : rows_)
-                if (row.seen != npos && (oldest == nullptr || row.last_used < oldest->last_used)) oldest = &row;
+                if (row.seen != npos && (oldest == nullptr || row.last_used < oldest->last_used))
+                    oldest = &row;
             if (oldest == nullptr) return;
             clear(*oldest);
         }
     }
 
-    const Inventory* inventory_ = nullptr;  // whose nodes and tasks these are; compared, never followed when stale
+    const Inventory* inventory_ =
+        nullptr;  // whose nodes and tasks these are; compared, never followed when stale
     std::vector<std::size_t> candidates_of_;  // by requirement
     std::vector<Candidates> candidates_;
     std::map<Kind, std::size_t> row_ids_;
     std::vector<Row> rows_;
-    std::vector<NodeId> log_;            // nodes that changed, in order
-    std::vector<std::size_t> latest_;    // by NodeId: its last entry in the log
+    std::vector<NodeId> log_;          // nodes that changed, in order
+    std::vector<std::size_t> latest_;  // by NodeId: its last entry in the log
     std::size_t entries_ = 0;
     std::uint64_t uses_ = 0;
     std::vector<std::pair<std::size_t, std::optional<Score>>> hidden_;

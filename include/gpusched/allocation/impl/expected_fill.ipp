@@ -14,191 +14,255 @@ namespace gpusched::allocation {
 
 // Tables ---------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE ExpectedFill::ExpectedFill(const fragmentation::Workload& workload, const Inventory& inventory,
-                                           const ExpectedFillOptions& options) {
+GPUSCHED_INLINE ExpectedFill::ExpectedFill(const fragmentation::Workload& workload,
+                                           const Inventory& inventory, const ExpectedFillOptions& options) {
     Problems problems;
+    if (options.coverage_percent < 1 || options.coverage_percent > 100)
+        problems.add("coverage_percent is " + std::to_string(options.coverage_percent) +
+                     "; expected 1 to 100");
     if (options.grain_milli < 1 || options.grain_milli > 1000)
         problems.add("grain_milli is " + std::to_string(options.grain_milli) + "; expected 1 to 1000");
-    if (options.several_gpus_weight < 0 || options.several_gpus_weight > 10'000)
+    if (options.several_gpus_weight < 0 || options.several_gpus_weight > 1000)
         problems.add("several_gpus_weight is " + std::to_string(options.several_gpus_weight) +
-                     "; expected 0 to 10000");
+                     "; expected 0 to 1000");
     problems.throw_if_any();
     fragmentation::validate(workload);
-    total_weight_ = 1000 * workload.total_weight();
-    grain_ = options.grain_milli * unit * total_weight_;
+    grain_ = options.grain_milli * unit * all_weight;
 
+    std::vector<const fragmentation::WorkloadShape*> popular;
+    for (const auto& shape : workload.shapes) popular.push_back(&shape);
+    std::sort(popular.begin(), popular.end(),
+              [](auto* a, auto* b) { return a->weight != b->weight ? a->weight > b->weight : a < b; });
+    std::int64_t covered = 0;
+    std::size_t kept = 0;
+    while (100 * covered < options.coverage_percent * workload.total_weight())
+        covered += popular[kept++]->weight;
+    popular.resize(kept);
+
+    // Shapes of at most one GPU, padding, shapes of several GPUs, padding.
     std::vector<const fragmentation::WorkloadShape*> shapes;
-    for (const auto& shape : workload.shapes)
-        if (shape.gpu_count > 0) shapes.push_back(&shape);
-    std::stable_partition(shapes.begin(), shapes.end(), [](const auto* shape) { return shape->gpu_count == 1; });
-    shapes_ = shapes.size();
-    std::vector<int> shares;
-    for (const auto* shape : shapes) {
-        gpus_.push_back(static_cast<int>(shape->gpu_count));
-        if (shape->gpu_count > 1) continue;
-        ++singles_;
-        shares.push_back(static_cast<int>(shape->gpu_share_milli));
-    }
-
-    // Copies of a shape beyond all GPUs of a node change nothing.
-    constexpr auto most = std::int32_t{max_gpus_per_node} * whole_gpu_milli * static_cast<std::int32_t>(unit);
-    const auto limits = [&](auto amount_of) {
-        Limits out;
-        out.amounts.push_back(0);
-        for (const auto* shape : shapes) {
-            const auto copies = (most / unit) / (shape->gpu_count * shape->gpu_share_milli);
-            if (const std::int64_t each = amount_of(*shape); each > 0)
-                for (std::int64_t k = 1; k <= copies; ++k) out.amounts.push_back(k * each);
-        }
-        std::sort(out.amounts.begin(), out.amounts.end());
-        out.amounts.erase(std::unique(out.amounts.begin(), out.amounts.end()), out.amounts.end());
-        for (const auto amount : out.amounts)
-            for (const auto* shape : shapes) {
-                const std::int64_t each = amount_of(*shape);
-                const auto copies = each > 0 ? std::min<std::int64_t>(amount / each, most) : most;
-                out.rows.push_back(static_cast<std::int32_t>(
-                    std::min<std::int64_t>(most, copies * shape->gpu_count * shape->gpu_share_milli * unit)));
-            }
-        return out;
+    const auto add_if = [&](auto belongs) {
+        for (const auto* shape : popular)
+            if (belongs(shape->gpu_count)) shapes.push_back(shape);
+        while (shapes.size() % lanes != 0) shapes.push_back(nullptr);
     };
-    cpu_ = limits([](const auto& shape) { return shape.cpu_milli; });
-    memory_ = limits([](const auto& shape) { return shape.memory_mib; });
+    add_if([](std::int64_t gpus) { return gpus == 1; });
+    singles_ = shapes.size();
+    add_if([](std::int64_t gpus) { return gpus > 1; });
+    shapes_ = shapes.size();
+
+    std::vector<std::int64_t> cpu, memory;
+    for (const auto* shape : shapes) {
+        gpu_milli_.push_back(
+            shape != nullptr ? static_cast<std::int32_t>(shape->gpu_count * shape->gpu_share_milli) : 0);
+        cpu.push_back(shape != nullptr ? shape->cpu_milli : 0);
+        memory.push_back(shape != nullptr ? shape->memory_mib : 0);
+    }
+    cpu_ = limits(cpu);
+    memory_ = limits(memory);
+    for (int idle = 0; idle <= max_gpus_per_node; ++idle)
+        for (std::size_t m = singles_; m < shapes_; ++m) {
+            const int gpus = gpu_milli_[m] / whole_gpu_milli;
+            whole_.push_back(
+                static_cast<std::int16_t>(gpus == 0 ? 0 : idle / gpus * gpus * whole_gpu_milli * unit));
+        }
 
     // Models that the same shapes accept share a view.
     std::map<std::vector<std::int64_t>, std::uint32_t> known;
-    for (std::size_t m = 0; m <= inventory.gpu_models.size(); ++m) {
+    for (std::size_t model = 0; model <= inventory.gpu_models.size(); ++model) {
         std::vector<std::int64_t> weights;
         for (const auto* shape : shapes) {
-            const auto& models = shape->gpu_models;
             const bool accepted =
-                models.empty() || (m < inventory.gpu_models.size() &&
-                                   std::find(models.begin(), models.end(), inventory.gpu_models[m]) != models.end());
-            const auto factor = shape->gpu_count == 1 ? 1000 : options.several_gpus_weight;
-            weights.push_back(accepted ? shape->weight * factor : 0);
+                shape != nullptr && (shape->gpu_models.empty() ||
+                                     (model < inventory.gpu_models.size() &&
+                                      std::find(shape->gpu_models.begin(), shape->gpu_models.end(),
+                                                inventory.gpu_models[model]) != shape->gpu_models.end()));
+            weights.push_back(accepted ? shape->weight : 0);
         }
         const auto [at, added] = known.try_emplace(weights, static_cast<std::uint32_t>(views_.size()));
         view_of_model_.push_back(at->second);
         if (!added) continue;
-        views_.push_back({{}, std::move(weights)});
-        fill_cards(views_.back(), shares);
+        auto& view = views_.emplace_back();
+        fill_cards(view, weights);
+        for (std::size_t m = 0; m < shapes_; ++m) {
+            const auto thousandths = m < singles_ ? 1000 : options.several_gpus_weight;
+            view.weights.push_back(static_cast<std::int16_t>(std::min<std::int64_t>(
+                all_weight - 1, weights[m] * thousandths * all_weight / (1000 * covered))));
+        }
     }
+}
+
+GPUSCHED_INLINE ExpectedFill::Limits ExpectedFill::limits(const std::vector<std::int64_t>& demands) const {
+    // Copies of a shape beyond all GPUs of the largest node change nothing.
+    constexpr std::int64_t most = max_gpus_per_node * whole_gpu_milli;
+    Limits out;
+    out.amounts.push_back(0);
+    for (std::size_t m = 0; m < shapes_; ++m)
+        for (std::int64_t k = 1; demands[m] > 0 && (k - 1) * gpu_milli_[m] < most; ++k)
+            out.amounts.push_back(k * demands[m]);
+    std::sort(out.amounts.begin(), out.amounts.end());
+    out.amounts.erase(std::unique(out.amounts.begin(), out.amounts.end()), out.amounts.end());
+    for (const auto amount : out.amounts)
+        for (std::size_t m = 0; m < shapes_; ++m) {
+            const auto enough = demands[m] == 0 || amount / demands[m] > most / std::max(gpu_milli_[m], 1);
+            out.rows.push_back(
+                static_cast<std::int16_t>(unit * (enough ? most : amount / demands[m] * gpu_milli_[m])));
+        }
+    while ((out.amounts.back() >> out.shift) >= 4096) ++out.shift;
+    for (std::int64_t bucket = 0, row = 0; bucket <= out.amounts.back() >> out.shift; ++bucket) {
+        const auto next = [&] { return static_cast<std::size_t>(row + 1); };
+        while (next() < out.amounts.size() && out.amounts[next()] <= bucket << out.shift) ++row;
+        out.first.push_back(static_cast<std::uint32_t>(row));
+    }
+    return out;
+}
+
+GPUSCHED_INLINE const std::int16_t* ExpectedFill::Limits::at(std::int64_t amount,
+                                                             std::size_t shapes) const noexcept {
+    if (amount >= amounts.back()) return rows.data() + (amounts.size() - 1) * shapes;
+    std::size_t row = amount <= 0 ? 0 : first[static_cast<std::size_t>(amount >> shift)];
+    while (amounts[row + 1] <= amount) ++row;
+    return rows.data() + row * shapes;
 }
 
 // The mean of filling what is left of a GPU with random shapes, one after the other until none fits, and with copies of
 // one shape.
-GPUSCHED_INLINE void ExpectedFill::fill_cards(View& view, std::span<const int> shares) const {
-    std::map<int, std::int64_t> weight_of;
+GPUSCHED_INLINE void ExpectedFill::fill_cards(View& view, const std::vector<std::int64_t>& weights) const {
+    constexpr std::int64_t fine = 1024;  // per thousandth, so that rounding does not add up
+    std::map<std::int64_t, std::int64_t> weight_of;
     std::int64_t all = 0;
-    for (std::size_t m = 0; m < shares.size(); ++m)
-        if (view.weights[m] > 0) weight_of[shares[m]] += view.weights[m] / 1000, all += view.weights[m] / 1000;
-    if (all == 0) return;
+    for (std::size_t m = 0; m < singles_; ++m)
+        if (weights[m] > 0) weight_of[gpu_milli_[m]] += weights[m], all += weights[m];
     std::array<std::int64_t, whole_gpu_milli + 1> random{};
-    for (int left = 1; left <= whole_gpu_milli; ++left) {
+    for (std::int64_t left = 1; left <= whole_gpu_milli; ++left) {
+        const auto at = static_cast<std::size_t>(left);
         std::int64_t fitting = 0, sum = 0, copies = 0;
         for (const auto& [share, weight] : weight_of) {
             if (share > left) break;
             fitting += weight;
-            sum += weight * (share * unit + random[static_cast<std::size_t>(left - share)]);
-            copies += weight * (left / share * share) * unit;
+            sum += weight * (share * fine + random[static_cast<std::size_t>(left - share)]);
+            copies += weight * (left / share * share);
         }
         if (fitting == 0) continue;
-        random[static_cast<std::size_t>(left)] = sum / fitting;
-        view.card[static_cast<std::size_t>(left)] = static_cast<std::int32_t>((sum / fitting + copies / all) / 2);
+        random[at] = sum / fitting;
+        view.card[at] = static_cast<std::int16_t>((random[at] + copies * fine / all) * unit / (2 * fine));
     }
-}
-
-GPUSCHED_INLINE const std::int32_t* ExpectedFill::Limits::at(std::int64_t amount, std::size_t shapes) const noexcept {
-    const auto above = std::upper_bound(amounts.begin(), amounts.end(), std::max<std::int64_t>(amount, 0));
-    return rows.data() + static_cast<std::size_t>(above - amounts.begin() - 1) * shapes;
 }
 
 // Evaluation -----------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE const ExpectedFill::View& ExpectedFill::view(const Cluster& cluster, NodeId node) const noexcept {
+GPUSCHED_INLINE const ExpectedFill::View& ExpectedFill::view(const Cluster& cluster,
+                                                             NodeId node) const noexcept {
     const auto model = cluster.inventory().nodes.gpu_model[index(node)];
     return views_[view_of_model_[model == none<GpuModelId> ? view_of_model_.size() - 1 : index(model)]];
 }
 
-GPUSCHED_INLINE ExpectedFill::Left ExpectedFill::left_on(const Cluster& cluster, NodeId node,
-                                                         const View& view) const noexcept {
-    Left left{cluster.cpu_free(node), cluster.memory_free(node), 0, gpu_count(cluster.idle_gpus(node))};
+GPUSCHED_INLINE ExpectedFill::NodeState ExpectedFill::state(const Cluster& cluster,
+                                                            NodeId node) const noexcept {
+    const auto& seen = view(cluster, node);
+    NodeState state{0, 0, gpu_count(cluster.idle_gpus(node))};
     for (int g = 0; g < cluster.gpu_count(node); ++g)
-        left.room += view.card[static_cast<std::size_t>(cluster.gpu_free_milli(node, g))];
-    return left;
+        state.cards += seen.card[static_cast<std::size_t>(cluster.gpu_free_milli(node, g))];
+    state.fill = value(seen, cpu_.at(cluster.cpu_free(node), shapes_),
+                       memory_.at(cluster.memory_free(node), shapes_), state.cards, state.idle);
+    return state;
 }
 
-GPUSCHED_INLINE std::int64_t ExpectedFill::value(const View& view, const Left& left) const noexcept {
-    const auto* const cpu = cpu_.at(left.cpu_milli, shapes_);
-    const auto* const memory = memory_.at(left.memory_mib, shapes_);
+// The weights add up to less than 2^15 and the limits fit 15 bits, so the sums fit 32 bits.
+GPUSCHED_INLINE std::int32_t ExpectedFill::value(const View& view, const std::int16_t* cpu,
+                                                 const std::int16_t* memory, std::int32_t cards,
+                                                 int idle) const noexcept {
     const auto* const weights = view.weights.data();
-    const auto room = static_cast<std::int32_t>(left.room);
-    std::int64_t sum = 0;
-    for (std::size_t m = 0; m < singles_; ++m) sum += weights[m] * std::min(room, std::min(cpu[m], memory[m]));
-    for (std::size_t m = singles_; m < shapes_; ++m) {
-        const auto whole = left.idle / gpus_[m] * gpus_[m] * whole_gpu_milli * static_cast<std::int32_t>(unit);
-        sum += weights[m] * std::min(whole, std::min(cpu[m], memory[m]));
-    }
+    const auto* const whole = whole_.data() + static_cast<std::size_t>(idle) * (shapes_ - singles_);
+    const auto room = static_cast<std::int16_t>(cards);
+    std::array<std::int32_t, lanes> sums{};
+    for (std::size_t first = 0; first < singles_; first += lanes)
+        for (std::size_t i = 0; i < lanes; ++i)
+            sums[i] += weights[first + i] * std::min(room, std::min(cpu[first + i], memory[first + i]));
+    for (std::size_t first = singles_; first < shapes_; first += lanes)
+        for (std::size_t i = 0; i < lanes; ++i)
+            sums[i] += weights[first + i] *
+                       std::min(whole[first - singles_ + i], std::min(cpu[first + i], memory[first + i]));
+    std::int32_t sum = 0;
+    for (const auto part : sums) sum += part;
     return sum;
 }
 
 GPUSCHED_INLINE double ExpectedFill::fill(const Cluster& cluster, NodeId node) const {
-    const auto& seen = view(cluster, node);
-    return static_cast<double>(value(seen, left_on(cluster, node, seen))) /
-           (static_cast<double>(whole_gpu_milli * unit) * static_cast<double>(total_weight_));
+    return state(cluster, node).fill / (static_cast<double>(whole_gpu_milli * unit) * all_weight);
 }
 
 GPUSCHED_INLINE ExpectedFill::Choice ExpectedFill::best(const Cluster& cluster, TaskId task, NodeId node,
-                                                        GpuMask candidates) const {
+                                                        GpuMask candidates, const NodeState& state) const {
     const auto& tasks = cluster.inventory().tasks;
     const auto& seen = view(cluster, node);
-    const auto before = left_on(cluster, node, seen);
     // An LP task takes lent capacity first, which is not idle to others.
     const bool borrow = cluster.may_borrow(task);
     const int share = tasks.gpu_share_milli[index(task)];
-    auto after = before;
-    after.cpu_milli = std::min(before.cpu_milli, cluster.cpu_free(node, borrow) - tasks.cpu_milli[index(task)]);
-    after.memory_mib -= tasks.memory_mib[index(task)];
-    const auto take = [&](Left& left, int g) {
+    const auto* const cpu = cpu_.at(
+        std::min(cluster.cpu_free(node), cluster.cpu_free(node, borrow) - tasks.cpu_milli[index(task)]),
+        shapes_);
+    const auto* const memory = memory_.at(cluster.memory_free(node) - tasks.memory_mib[index(task)], shapes_);
+    struct Room {
+        std::int32_t cards;
+        int idle;
+    };
+    const auto take = [&](Room& room, int g) {
         const int had = cluster.gpu_free_milli(node, g);
         const int has = std::min(had, cluster.gpu_free_milli(node, g, borrow) - share);
-        left.room += seen.card[static_cast<std::size_t>(has)] - seen.card[static_cast<std::size_t>(had)];
-        left.idle -= had == whole_gpu_milli && has < had ? 1 : 0;
+        room.cards += seen.card[static_cast<std::size_t>(has)] - seen.card[static_cast<std::size_t>(had)];
+        room.idle -= had == whole_gpu_milli && has < had ? 1 : 0;
     };
 
+    const Room before{state.cards, state.idle};
     Choice best;
-    std::int64_t most = 0;
+    std::int32_t most = 0;
     if (tasks.gpu_count[index(task)] > 0 && cluster.is_fraction(task)) {
-        // The measure grows with the room, so only the best GPU in use and the best idle one can win.
-        std::array<Left, 2> left{after, after};
+        // The measure grows with the room and with the idle GPUs, so only the best GPU in use and the best idle one can
+        // win, and the latter only with more room.
+        std::array<Room, 2> after{};
         std::array<GpuMask, 2> gpus{};
         for_each_gpu(candidates, [&](int g) {
-            auto now = after;
+            auto now = before;
             take(now, g);
-            const std::size_t kind = now.idle == after.idle ? 0 : 1;
-            if (gpus[kind] == 0 || now.room > left[kind].room) left[kind] = now, gpus[kind] = gpu_bit(g);
+            const std::size_t kind = now.idle == before.idle ? 0 : 1;
+            if (gpus[kind] == 0 || now.cards > after[kind].cards) after[kind] = now, gpus[kind] = gpu_bit(g);
         });
         for (std::size_t kind = 0; kind < 2; ++kind) {
-            if (gpus[kind] == 0) continue;
-            const auto now = value(seen, left[kind]);
+            if (gpus[kind] == 0 || (kind == 1 && gpus[0] != 0 && after[1].cards <= after[0].cards)) continue;
+            const auto now = value(seen, cpu, memory, after[kind].cards, after[kind].idle);
             if (best.gpus == 0 || now > most) best.gpus = gpus[kind], most = now;
         }
     } else {
         best.gpus = lowest_gpus(candidates, tasks.gpu_count[index(task)]);
+        auto after = before;
         for_each_gpu(best.gpus, [&](int g) { take(after, g); });
-        most = value(seen, after);
+        most = value(seen, cpu, memory, after.cards, after.idle);
     }
-    const auto gain = most - value(seen, before) + cluster.gpu_milli(task) * unit * total_weight_ + grain_ / 2;
-    best.score = gain >= 0 ? gain / grain_ : -((grain_ - 1 - gain) / grain_);
+    const auto lost = std::int64_t{state.fill} - most - cluster.gpu_milli(task) * unit * all_weight;
+    const auto grains = lost + grain_ / 2;
+    best.score = grains >= 0 ? -(grains / grain_) : (grain_ - 1 - grains) / grain_;
     return best;
 }
 
 // Policies -------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE std::int64_t LeastFillLoss::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+GPUSCHED_INLINE std::int64_t LeastFillLoss::operator()(const Cluster& cluster, TaskId task,
+                                                       NodeId node) const {
     return measure->best(cluster, task, node, candidate_gpus(cluster, task, node)).score;
 }
 
-GPUSCHED_INLINE GpuMask LeastFillLossGpus::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+GPUSCHED_INLINE ExpectedFill::NodeState LeastFillLoss::prepare(const Cluster& cluster, NodeId node) const {
+    return measure->state(cluster, node);
+}
+
+GPUSCHED_INLINE std::int64_t LeastFillLoss::operator()(const Cluster& cluster, TaskId task, NodeId node,
+                                                       const ExpectedFill::NodeState& state) const {
+    return measure->best(cluster, task, node, candidate_gpus(cluster, task, node), state).score;
+}
+
+GPUSCHED_INLINE GpuMask LeastFillLossGpus::operator()(const Cluster& cluster, TaskId task,
+                                                      NodeId node) const {
     if (!cluster.is_fraction(task)) return TightestGpu{}(cluster, task, node);
     return measure->best(cluster, task, node, candidate_gpus(cluster, task, node)).gpus;
 }

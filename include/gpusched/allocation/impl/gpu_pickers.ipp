@@ -26,7 +26,8 @@ struct AllowedGpus {
         for (const auto mask : local.masks) {
             const auto here = static_cast<GpuMask>(mask & candidates);
             // Localities are disjoint, so at most one per GPU is not empty.
-            if (here != 0 && gpu_count(here) >= cluster.inventory().tasks.gpu_count[index(task)]) sets[count++] = here;
+            if (here != 0 && gpu_count(here) >= cluster.inventory().tasks.gpu_count[index(task)])
+                sets[count++] = here;
         }
     }
     [[nodiscard]] std::span<const GpuMask> all() const { return {sets.data(), count}; }
@@ -44,8 +45,8 @@ inline GpuMask tightest_gpu(const Cluster& cluster, TaskId task, NodeId node) {
 
 /// What a choice of GPUs means for the machine. Less is better.
 struct Effect {
-    int sockets = 0, numa_nodes = 0;              // over how many the GPUs are spread
-    int socket_blocks = 0, numa_blocks = 0;       // minus the sum of squares of what stays idle in each
+    int sockets = 0, numa_nodes = 0;         // over how many the GPUs are spread
+    int socket_blocks = 0, numa_blocks = 0;  // minus the sum of squares of what stays idle in each
 };
 
 inline Effect effect_of(const HardwareMasks* hardware, GpuMask idle, GpuMask chosen) {
@@ -101,7 +102,8 @@ GPUSCHED_INLINE GpuMask TightestGpu::operator()(const Cluster& cluster, TaskId t
     GpuMask tightest = 0;
     for (const auto set : allowed.all())
         if (tightest == 0 || gpu_count(set) < gpu_count(tightest)) tightest = set;
-    return tightest == 0 ? GpuMask{0} : lowest_gpus(tightest, cluster.inventory().tasks.gpu_count[index(task)]);
+    return tightest == 0 ? GpuMask{0}
+                         : lowest_gpus(tightest, cluster.inventory().tasks.gpu_count[index(task)]);
 }
 
 GPUSCHED_INLINE GpuMask FewestCrossings::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
@@ -118,7 +120,8 @@ GPUSCHED_INLINE GpuMask LeastHarm::operator()(const Cluster& cluster, TaskId tas
     });
 }
 
-GPUSCHED_INLINE GpuMask RandomGpus::operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const {
+GPUSCHED_INLINE GpuMask RandomGpus::operator()(const Cluster& cluster, TaskId task, NodeId node,
+                                               Rng& rng) const {
     const detail::AllowedGpus allowed(cluster, task, node);
     if (allowed.count == 0) return 0;
     auto set = rng.pick(allowed.all());

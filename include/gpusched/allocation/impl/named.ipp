@@ -16,19 +16,19 @@ namespace gpusched::allocation {
 namespace detail {
 
 inline constexpr std::array<std::string_view, 13> all_rankers{
-    "packing",     "homogeneous", "eviction_history", "least_allocated", "most_allocated", "best_fit",
-    "dot_product", "gpu_packing", "gpu_clustering",   "first_fit",       "random",         "fgd",
-    "expected_fill"};
+    "packing",  "homogeneous", "eviction_history", "least_allocated", "most_allocated",
+    "best_fit", "dot_product", "gpu_packing",      "gpu_clustering",  "first_fit",
+    "random",   "fgd",         "expected_fill"};
 inline constexpr std::array<std::string_view, 12> all_placements{
     "random", "first_fit", "best_fit",    "least_allocated", "most_allocated", "dot_product",
-    "fgd",    "asi",       "gpu_packing", "gpu_clustering",  "power_of_d",
-    "expected_fill"};
+    "fgd",    "asi",       "gpu_packing", "gpu_clustering",  "power_of_d",     "expected_fill"};
 
 [[noreturn]] inline void unknown_name(const char* field, std::string_view name,
                                       std::span<const std::string_view> known) {
     std::string expected;
     for (const auto& one : known) expected += (expected.empty() ? "" : ", ") + std::string(one);
-    throw InvalidInput(std::string(field) + " is " + gpusched::detail::quoted(name) + "; expected one of " + expected);
+    throw InvalidInput(std::string(field) + " is " + gpusched::detail::quoted(name) + "; expected one of " +
+                       expected);
 }
 
 inline std::shared_ptr<const fragmentation::Fgd> share_fgd(const Inventory& inventory,
@@ -39,7 +39,9 @@ inline std::shared_ptr<const fragmentation::Fgd> share_fgd(const Inventory& inve
 }  // namespace detail
 
 GPUSCHED_INLINE std::span<const std::string_view> ranker_names() noexcept { return detail::all_rankers; }
-GPUSCHED_INLINE std::span<const std::string_view> placement_names() noexcept { return detail::all_placements; }
+GPUSCHED_INLINE std::span<const std::string_view> placement_names() noexcept {
+    return detail::all_placements;
+}
 
 GPUSCHED_INLINE AnyRanker make_ranker(std::string_view name, const Inventory& inventory,
                                       const fragmentation::Workload& workload) {
@@ -55,7 +57,8 @@ GPUSCHED_INLINE AnyRanker make_ranker(std::string_view name, const Inventory& in
     if (name == "first_fit") return FirstFit{};
     if (name == "random") return Random{};
     if (name == "fgd") return Fgd{detail::share_fgd(inventory, workload)};
-    if (name == "expected_fill") return LeastFillLoss{std::make_shared<const ExpectedFill>(workload, inventory)};
+    if (name == "expected_fill")
+        return LeastFillLoss{std::make_shared<const ExpectedFill>(workload, inventory)};
     detail::unknown_name("ranker", name, ranker_names());
 }
 

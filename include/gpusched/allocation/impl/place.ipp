@@ -28,7 +28,8 @@ struct RankerList {
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::optional<Destination> place(const Cluster& cluster, TaskId task, const PlaceOptions& options) {
+GPUSCHED_INLINE std::optional<Destination> place(const Cluster& cluster, TaskId task,
+                                                 const PlaceOptions& options) {
     const auto& names = options.rankers;
     if (names.empty() || names.size() > detail::RankerList::most)
         throw InvalidInput("rankers has " + std::to_string(names.size()) + " entries; expected 1 to " +

@@ -31,7 +31,8 @@ GPUSCHED_INLINE PowerOfD::PowerOfD(const PowerOfDOptions& options) : options_(op
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE std::optional<Destination> PowerOfD::operator()(const Cluster& cluster, TaskId task, Rng& rng) {
+GPUSCHED_INLINE std::optional<Destination> PowerOfD::operator()(const Cluster& cluster, TaskId task,
+                                                                Rng& rng) {
     const auto nodes = cluster.node_count();
     if (nodes == 0) return std::nullopt;
     if (until_refresh_ == 0 || loads_.size() != nodes) {

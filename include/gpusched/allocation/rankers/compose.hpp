@@ -22,7 +22,9 @@ struct Lexicographic {
 
     auto operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const {
         return std::apply(
-            [&](const R&... r) { return std::tuple<Score<R>...>{detail::ask(r, cluster, task, node, rng)...}; },
+            [&](const R&... r) {
+                return std::tuple<Score<R>...>{detail::ask(r, cluster, task, node, rng)...};
+            },
             rankers);
     }
 };

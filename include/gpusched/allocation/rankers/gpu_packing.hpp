@@ -23,7 +23,8 @@ struct GpuPacking {
         if (cluster.is_fraction(task)) {
             int tightest = whole_gpu_milli;
             for (int g = 0; g < cluster.gpu_count(node); ++g)
-                if (const int free = cluster.gpu_free_milli(node, g, borrow); free >= t.gpu_share_milli[index(task)])
+                if (const int free = cluster.gpu_free_milli(node, g, borrow);
+                    free >= t.gpu_share_milli[index(task)])
                     tightest = std::min(tightest, free);
             if (tightest < whole_gpu_milli) return 100 - tightest / 100;
         }

@@ -35,8 +35,9 @@ class NodePool {
         order_.resize(nodes_.size());
         rank_.resize(nodes_.size());
         for (std::uint32_t i = 0; i < order_.size(); ++i) order_[i] = i;
-        std::stable_sort(order_.begin(), order_.end(),
-                         [&](std::uint32_t a, std::uint32_t b) { return idle_gpus(a) > idle_gpus(b); });
+        std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+            return idle_gpus(a) != idle_gpus(b) ? idle_gpus(a) > idle_gpus(b) : a < b;
+        });
         for (std::uint32_t i = 0; i < order_.size(); ++i) rank_[order_[i]] = i;
         at_least_.fill(0);
         for (const auto node : order_)
@@ -56,14 +57,15 @@ class NodePool {
     }
 
     /// A node for the shape, chosen by the layout's rule among feasible nodes not in `excluded`; `no_node` if none.
-    std::uint32_t choose(const TaskShape& shape, Layout layout, std::span<const std::uint32_t> excluded, Rng& rng) {
+    std::uint32_t choose(const TaskShape& shape, Layout layout, std::span<const std::uint32_t> excluded,
+                         Rng& rng) {
         const bool fraction = shape.gpu_share_milli < 1000;
         const auto usable = [&](std::uint32_t node) {
             return fits(shape, node) && std::find(excluded.begin(), excluded.end(), node) == excluded.end();
         };
         // The nodes with enough idle GPUs come first in order_; a fraction may also go to a used GPU.
-        const auto pool = std::span(order_).first(
-            at_least_[fraction ? 0 : static_cast<std::size_t>(shape.gpu_count)]);
+        const auto pool =
+            std::span(order_).first(at_least_[fraction ? 0 : static_cast<std::size_t>(shape.gpu_count)]);
         if (pool.empty()) return no_node;
         const int samples = layout == Layout::random ? 1 : 30;
         std::uint32_t best = no_node;
@@ -93,13 +95,17 @@ class NodePool {
         int best = -1;
         for (int g = 0; g < static_cast<int>(n.gpu_free.size()); ++g) {
             const auto free = n.gpu_free[static_cast<std::size_t>(g)];
-            if (free >= shape.gpu_share_milli && (best < 0 || free < n.gpu_free[static_cast<std::size_t>(best)])) best = g;
+            if (free >= shape.gpu_share_milli &&
+                (best < 0 || free < n.gpu_free[static_cast<std::size_t>(best)]))
+                best = g;
         }
         return gpu_bit(best);
     }
 
     void take(const TaskShape& shape, std::uint32_t node, GpuMask gpus) { change(shape, node, gpus, -1); }
-    void give_back(const TaskShape& shape, std::uint32_t node, GpuMask gpus) { change(shape, node, gpus, +1); }
+    void give_back(const TaskShape& shape, std::uint32_t node, GpuMask gpus) {
+        change(shape, node, gpus, +1);
+    }
 
   private:
     static constexpr std::size_t most_gpus = 8;  // of any preset's nodes
@@ -121,7 +127,8 @@ class NodePool {
         });
         // Keep order_ sorted: cross one boundary between idle counts at a time.
         const int after = gpu_count(n.idle);
-        for (int idle = before; idle > after; --idle) swap_places(rank_[node], --at_least_[static_cast<std::size_t>(idle)]);
+        for (int idle = before; idle > after; --idle)
+            swap_places(rank_[node], --at_least_[static_cast<std::size_t>(idle)]);
         for (int idle = before + 1; idle <= after; ++idle)
             swap_places(rank_[node], at_least_[static_cast<std::size_t>(idle)]++);
     }
@@ -133,8 +140,8 @@ class NodePool {
     }
 
     std::vector<Node> nodes_;
-    std::vector<std::uint32_t> order_;  // by falling number of idle GPUs
-    std::vector<std::uint32_t> rank_;   // the inverse of order_
+    std::vector<std::uint32_t> order_;                     // by falling number of idle GPUs
+    std::vector<std::uint32_t> rank_;                      // the inverse of order_
     std::array<std::uint32_t, most_gpus + 1> at_least_{};  // how many nodes have at least that many idle GPUs
     std::vector<std::uint32_t> feasible_;
 };

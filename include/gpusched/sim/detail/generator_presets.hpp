@@ -36,10 +36,10 @@ enum class TaskClass : std::uint8_t { cpu_only, fraction, one_gpu, several_gpus 
 inline constexpr std::size_t task_classes = 4;
 
 [[nodiscard]] constexpr TaskClass class_of(const TaskShape& shape) {
-    return shape.gpu_count == 0            ? TaskClass::cpu_only
-           : shape.gpu_share_milli < 1000  ? TaskClass::fraction
-           : shape.gpu_count == 1          ? TaskClass::one_gpu
-                                           : TaskClass::several_gpus;
+    return shape.gpu_count == 0           ? TaskClass::cpu_only
+           : shape.gpu_share_milli < 1000 ? TaskClass::fraction
+           : shape.gpu_count == 1         ? TaskClass::one_gpu
+                                          : TaskClass::several_gpus;
 }
 
 /// What the generator makes tasks from.
@@ -135,7 +135,8 @@ inline TaskShape draw_openb_shape(Rng& rng, const NodeKind&, bool) {
     static constexpr std::array<std::int64_t, 7> cpu_only{8, 12, 12, 12, 16, 16, 32};
     static constexpr std::array<std::int64_t, 8> with_fraction{3, 3, 3, 4, 4, 8, 12, 12};
     static constexpr std::array<std::int64_t, 10> with_one{3, 4, 8, 11, 11, 11, 12, 14, 18, 24};
-    static constexpr std::array<int, 12> fractions{230, 320, 320, 470, 470, 470, 550, 590, 650, 810, 810, 810};
+    static constexpr std::array<int, 12> fractions{230, 320, 320, 470, 470, 470,
+                                                   550, 590, 650, 810, 810, 810};
     static constexpr std::array<std::int64_t, 5> gib_per_core{2, 3, 4, 4, 4};
 
     const auto draw = rng.below(1000);
@@ -171,7 +172,8 @@ inline std::int64_t original_size(std::span<const NodeKind> kinds) {
 inline std::vector<std::int64_t> scale_counts(std::span<const NodeKind> kinds, std::int64_t nodes) {
     const auto original = original_size(kinds);
     std::vector<std::int64_t> counts;
-    std::vector<std::pair<std::int64_t, std::size_t>> remainders;  // negated, so that ties go to the earlier kind
+    std::vector<std::pair<std::int64_t, std::size_t>>
+        remainders;  // negated, so that ties go to the earlier kind
     std::int64_t left = nodes;
     for (std::size_t k = 0; k < kinds.size(); ++k) {
         counts.push_back(kinds[k].count * nodes / original);

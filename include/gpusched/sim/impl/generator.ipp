@@ -22,12 +22,14 @@ inline constexpr std::int64_t generated_now = 14 * 24 * 3600;  // older than any
 class Generator {
   public:
     Generator(const GeneratorOptions& options, double locked_fraction, const Context& context)
-        : options_(options), locked_fraction_(locked_fraction), budget_(context), attributes_rng_(Rng(options.seed).split(0)) {
+        : options_(options), locked_fraction_(locked_fraction), budget_(context),
+          attributes_rng_(Rng(options.seed).split(0)) {
         out_.now = generated_now;
     }
 
     /// Adds the nodes of all kinds, switch by switch.
-    void add_nodes(std::span<const NodeKind> kinds, std::span<const std::int64_t> counts, const char* hardware) {
+    void add_nodes(std::span<const NodeKind> kinds, std::span<const std::int64_t> counts,
+                   const char* hardware) {
         Rng rng = Rng(options_.seed).split(1);
         std::int64_t total = 0;
         for (const auto count : counts) total += count;
@@ -47,7 +49,8 @@ class Generator {
                 node.gpu_count = kinds[k].gpus;
                 node.cpu_milli = kinds[k].cpu_milli;
                 node.memory_mib = kinds[k].memory_mib;
-                node.network = {"cluster-0", "agg-" + std::to_string((asw - 1) / 16), "asw-" + std::to_string(asw - 1)};
+                node.network = {"cluster-0", "agg-" + std::to_string((asw - 1) / 16),
+                                "asw-" + std::to_string(asw - 1)};
                 if (hardware != nullptr) node.hardware = Hardware{hardware, {}};
                 out_.nodes.push_back(std::move(node));
             }
@@ -59,8 +62,8 @@ class Generator {
     }
 
     /// Fills the nodes of some kinds (`members`, which index the recipe's kinds) with tasks and churns them.
-    void fill(const Recipe& recipe, std::span<const std::int64_t> counts, std::span<const std::size_t> members,
-              Rng rng) {
+    void fill(const Recipe& recipe, std::span<const std::int64_t> counts,
+              std::span<const std::size_t> members, Rng rng) {
         const auto kinds = recipe.kinds;
         NodePool pool;
         std::vector<std::uint32_t> global;  // pool node -> node of the cluster
@@ -90,9 +93,11 @@ class Generator {
             return share > 0 && 100'000 * (running[static_cast<std::size_t>(c)] - 10) > 103 * share * total;
         };
         const auto refill = [&] {
-            for (int failures = 0; allocated_milli < target_milli && failures < 100 && !budget_.exhausted();) {
+            for (int failures = 0;
+                 allocated_milli < target_milli && failures < 100 && !budget_.exhausted();) {
                 if (stream.replicas_left == 0) {
-                    const auto& kind = kinds[kind_by_gpu[static_cast<std::size_t>(rng.below(kind_by_gpu.size()))]];
+                    const auto& kind =
+                        kinds[kind_by_gpu[static_cast<std::size_t>(rng.below(kind_by_gpu.size()))]];
                     do stream.shape = recipe.draw(rng, kind, options_.cpu_tight);
                     while (crowded(class_of(stream.shape)));
                     stream.replicas_left = rng.below(4) == 0 ? static_cast<int>(rng.between(2, 16)) : 1;
@@ -111,7 +116,8 @@ class Generator {
                 const auto gpus = pool.default_gpus(stream.shape, node);
                 pool.take(stream.shape, node, gpus);
                 if (stream.anti_affine) stream.occupied.push_back(node);
-                tasks.push_back({stream.shape, node, gpus, stream.job, stream.next_replica++, stream.anti_affine});
+                tasks.push_back(
+                    {stream.shape, node, gpus, stream.job, stream.next_replica++, stream.anti_affine});
                 --stream.replicas_left;
                 allocated_milli += gpu_milli(stream.shape);
                 ++running[static_cast<std::size_t>(class_of(stream.shape))];
@@ -154,7 +160,8 @@ class Generator {
         // Per 100 nodes: 20 x A, 40 x B, 200 x C; D takes what is left of the 800 GPUs (80).
         const double load = std::min(1.0, options_.load);
         const auto part = [&](std::int64_t per_hundred) {
-            return static_cast<std::int64_t>(std::floor(static_cast<double>(nodes * per_hundred) * load / 100));
+            return static_cast<std::int64_t>(
+                std::floor(static_cast<double>(nodes * per_hundred) * load / 100));
         };
         const auto a = part(20), b = part(40), c = part(200), d = part(800) - 8 * a - 4 * b - 2 * c;
         const std::array<Workload, 4> workloads{{{a, 8, {PriorityClass::hp, 1500}},
@@ -173,8 +180,8 @@ class Generator {
                 const auto node = pool.choose(shape, options_.layout, {}, rng);
                 const auto gpus = choose_socket(pool.idle_mask(node), workload.gpus, rng);
                 pool.take(shape, node, gpus);
-                emit({shape, node, gpus, static_cast<std::int64_t>(w), static_cast<std::int32_t>(i), false}, node,
-                     workload.attributes, true);
+                emit({shape, node, gpus, static_cast<std::int64_t>(w), static_cast<std::int32_t>(i), false},
+                     node, workload.attributes, true);
             }
         }
         static constexpr std::string_view letters = "ABCD";
@@ -228,7 +235,8 @@ class Generator {
             const auto lower = static_cast<GpuMask>(idle & 0x0F), upper = static_cast<GpuMask>(idle & 0xF0);
             GpuMask best = 0;
             for (const auto socket : {lower, upper})
-                if (gpu_count(socket) >= count && (best == 0 || gpu_count(socket) < gpu_count(best))) best = socket;
+                if (gpu_count(socket) >= count && (best == 0 || gpu_count(socket) < gpu_count(best)))
+                    best = socket;
             if (best != 0) return lowest_gpus(best, count);
         }
         std::vector<int> gpus;
@@ -290,7 +298,8 @@ inline void validate(const GeneratorOptions& options) {
     if (options.locked_fraction && !(*options.locked_fraction >= 0 && *options.locked_fraction <= 1))
         problems.add("locked_fraction is " + std::to_string(*options.locked_fraction) + "; expected 0 to 1");
     if (options.cpu_tight && options.preset != "asi")
-        problems.add("cpu_tight is true; expected false with preset " + gpusched::detail::quoted(options.preset));
+        problems.add("cpu_tight is true; expected false with preset " +
+                     gpusched::detail::quoted(options.preset));
     problems.throw_if_any();
 }
 
@@ -313,8 +322,9 @@ GPUSCHED_INLINE ClusterSpec generate_cluster(const GeneratorOptions& options, co
     generator.add_nodes(recipe.kinds, counts, nullptr);
     std::vector<std::vector<std::size_t>> pools;  // kinds whose nodes compete for the same tasks
     for (std::size_t k = 0; k < recipe.kinds.size(); ++k) {
-        const bool joins = !pools.empty() &&
-                           (!recipe.by_model || recipe.kinds[k].model == recipe.kinds[pools.back().front()].model);
+        const bool joins =
+            !pools.empty() &&
+            (!recipe.by_model || recipe.kinds[k].model == recipe.kinds[pools.back().front()].model);
         if (!joins) pools.emplace_back();
         pools.back().push_back(k);
     }

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <queue>
 #include <span>
 #include <utility>
@@ -23,7 +24,8 @@ namespace detail {
 class Replay {
   public:
     Replay(const Trace& original, const ReplayOptions& options, const Context& context)
-        : options_(options), timeless_(options.shuffle || options.resample_to), budget_(context), rng_(options.seed) {
+        : options_(options), timeless_(options.shuffle || options.resample_to), budget_(context),
+          rng_(options.seed) {
         if (options.until && timeless_)
             throw InvalidInput("until is " + std::to_string(*options.until) +
                                "; expected none with shuffle or resample_to, which ignore times");
@@ -32,10 +34,7 @@ class Replay {
         trace_ = options.resample_to ? resample(original, *options.resample_to, order) : original;
         auto& tasks = trace_.tasks;
         if (options.shuffle && !options.resample_to) order.shuffle(std::span(tasks));
-        if (!timeless_)
-            std::stable_sort(tasks.begin(), tasks.end(), [](const TraceTask& a, const TraceTask& b) {
-                return a.creation_time < b.creation_time;
-            });
+        if (!timeless_) sort_by_creation(tasks);
         rng_ = rng_.split(1);
 
         // Policies give ties to the first node.
@@ -48,7 +47,8 @@ class Replay {
         for (const auto& task : tasks) {
             if (task.task.node)
                 problems.add("task " + gpusched::detail::quoted(task.task.name) + ": node is " +
-                             gpusched::detail::quoted(*task.task.node) + "; tasks of a trace must be pending");
+                             gpusched::detail::quoted(*task.task.node) +
+                             "; tasks of a trace must be pending");
             spec.tasks.push_back(task.task);
         }
         problems.throw_if_any();
@@ -88,7 +88,8 @@ class Replay {
             const auto time = timeless_ ? static_cast<std::int64_t>(arrived) : arrival.creation_time;
             if (options_.until && time > *options_.until) break;
             if (arrived % 64 == 0) {
-                budget_.report("replay", static_cast<std::int64_t>(arrived), static_cast<std::int64_t>(count));
+                budget_.report("replay", static_cast<std::int64_t>(arrived),
+                               static_cast<std::int64_t>(count));
                 if (budget_.exhausted()) break;
             }
             now = time;
@@ -125,6 +126,19 @@ class Replay {
     }
 
   private:
+    // Tasks of one second keep their order.
+    static void sort_by_creation(std::vector<TraceTask>& tasks) {
+        std::vector<std::size_t> order(tasks.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+            return std::pair(tasks[a].creation_time, a) < std::pair(tasks[b].creation_time, b);
+        });
+        std::vector<TraceTask> sorted;
+        sorted.reserve(tasks.size());
+        for (const auto i : order) sorted.push_back(std::move(tasks[i]));
+        tasks = std::move(sorted);
+    }
+
     void check(TaskId task, const allocation::Destination& chosen) const {
         if (index(chosen.node) >= cluster_.node_count())
             throw InvalidInput("placement: task " + gpusched::detail::quoted(cluster_.name(task)) +
@@ -161,7 +175,8 @@ class Replay {
         return Cluster::build(spec);
     }
 
-    using Departure = std::pair<std::int64_t, std::size_t>;  // time, task; those of one second in order of arrival
+    using Departure =
+        std::pair<std::int64_t, std::size_t>;  // time, task; those of one second in order of arrival
 
     const ReplayOptions& options_;
     bool timeless_;
@@ -175,14 +190,16 @@ class Replay {
 
 }  // namespace detail
 
-GPUSCHED_INLINE ReplayResult replay(const Trace& trace, const ReplayOptions& options, const Context& context) {
+GPUSCHED_INLINE ReplayResult replay(const Trace& trace, const ReplayOptions& options,
+                                    const Context& context) {
     detail::Replay replay(trace, options, context);
-    auto policy = allocation::make_placement(options.placement, replay.cluster().inventory(), replay.workload());
+    auto policy =
+        allocation::make_placement(options.placement, replay.cluster().inventory(), replay.workload());
     return replay.run(policy);
 }
 
-GPUSCHED_INLINE ReplayResult replay(const Trace& trace, allocation::AnyPlacement policy, const ReplayOptions& options,
-                                    const Context& context) {
+GPUSCHED_INLINE ReplayResult replay(const Trace& trace, allocation::AnyPlacement policy,
+                                    const ReplayOptions& options, const Context& context) {
     return detail::Replay(trace, options, context).run(policy);
 }
 

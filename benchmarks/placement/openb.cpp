@@ -1,0 +1,212 @@
+// The published placement comparison on the openb trace: four lists x policies, allocated GPUs and fragmentation.
+//
+//   bench_placement_openb [--data FOLDER] [--seeds N] [--list NAME]... [--placement NAME]... [--json FILE] [--smoke]
+//
+// FOLDER holds openb_node_list_all_node.csv and openb_pod_list_*.csv (default: $GPUSCHED_DATA/alibaba-gpu-v2023, or
+// ../shared/data/alibaba-gpu-v2023 beside the repository). Every list is resampled to 130 % of the GPU capacity with seeds
+// 0 .. N - 1 (default 10), and each policy sees the same tasks. The table gives means and half widths of 95 % intervals over
+// the seeds, the published means beside them, paired differences to FGD, and tasks per second of CPU time. --json writes
+// one line per run. Exits with 3 when there is no data.
+#include "published_table.hpp"
+
+#include <gpusched/io/openb.hpp>
+#include <gpusched/sim/replay.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace gpusched;
+
+struct Run {
+    double allocated_100, allocated_130, fragmented_100, fragmented_130;  // per cent of all GPUs
+    double tasks, cpu_s;
+};
+
+struct Arguments {
+    std::filesystem::path data;
+    int seeds = 10;
+    std::vector<std::string> lists, placements;
+    std::string json;
+};
+
+std::filesystem::path default_data() {
+    if (const char* root = std::getenv("GPUSCHED_DATA"))
+        return std::filesystem::path(root) / "alibaba-gpu-v2023";
+    // benchmarks/placement/openb.cpp -> the repository -> its neighbour
+    const auto repository = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+    return repository.parent_path() / "shared" / "data" / "alibaba-gpu-v2023";
+}
+
+Arguments parse(int argc, char** argv) {
+    Arguments out{default_data(), 10, {}, {}, {}};
+    for (int i = 1; i < argc; ++i) {
+        const std::string name = argv[i];
+        if (name == "--smoke") {
+            out.seeds = 1;
+            out.lists = {"default"};
+            continue;
+        }
+        if (i + 1 >= argc) {
+            std::fprintf(stderr, "%s needs a value\n", name.c_str());
+            std::exit(2);
+        }
+        const std::string value = argv[++i];
+        if (name == "--data")
+            out.data = value;
+        else if (name == "--seeds")
+            out.seeds = std::max(1, std::atoi(value.c_str()));
+        else if (name == "--list")
+            out.lists.push_back(value);
+        else if (name == "--placement")
+            out.placements.push_back(value);
+        else if (name == "--json")
+            out.json = value;
+        else {
+            std::fprintf(stderr, "unknown argument %s\n", name.c_str());
+            std::exit(2);
+        }
+    }
+    if (out.lists.empty()) out.lists = {"default", "cpu250", "gpushare100", "multigpu50"};
+    if (out.placements.empty())
+        out.placements = {"random",   "dot_product", "gpu_clustering", "gpu_packing",
+                          "best_fit", "fgd",         "expected_fill"};
+    return out;
+}
+
+Run run_once(const Trace& trace, const std::string& placement, std::uint64_t seed, double capacity_milli) {
+    const auto start = std::clock();
+    const auto result = sim::replay(trace, {.placement = placement, .resample_to = 1.3, .seed = seed});
+    const double cpu_s = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    const auto& t = result.timeline;
+    // The last arrival before the demand passes the capacity.
+    const auto at_100 =
+        static_cast<std::size_t>(std::upper_bound(t.requested_gpu_milli.begin(), t.requested_gpu_milli.end(),
+                                                  static_cast<std::int64_t>(capacity_milli)) -
+                                 t.requested_gpu_milli.begin()) -
+        1;
+    const auto allocated = [&](std::size_t i) {
+        return 100 * static_cast<double>(t.allocated_gpu_milli[i]) / capacity_milli;
+    };
+    const auto fragmented = [&](std::size_t i) { return 100'000 * t.fragmented_gpus[i] / capacity_milli; };
+    return {allocated(at_100),        allocated(t.size() - 1),       fragmented(at_100),
+            fragmented(t.size() - 1), static_cast<double>(t.size()), cpu_s};
+}
+
+struct Interval {
+    double mean, half_width;
+};
+
+// Student's t for 95 %, by degrees of freedom; the normal value beyond the table.
+Interval interval(const std::vector<double>& values) {
+    static constexpr double t[] = {0,     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262,
+                                   2.228, 2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093};
+    const auto n = static_cast<double>(values.size());
+    double mean = 0, squares = 0;
+    for (const double v : values) mean += v / n;
+    for (const double v : values) squares += (v - mean) * (v - mean);
+    if (values.size() < 2) return {mean, 0};
+    const double factor = values.size() <= 20 ? t[values.size() - 1] : 1.96;
+    return {mean, factor * std::sqrt(squares / (n - 1) / n)};
+}
+
+template <class Get>
+std::vector<double> column(const std::vector<Run>& runs, Get get) {
+    std::vector<double> out;
+    for (const auto& run : runs) out.push_back(get(run));
+    return out;
+}
+
+void print_row(const std::string& list, const std::string& placement, const std::vector<Run>& runs,
+               const std::vector<Run>* fgd) {
+    const auto a100 = interval(column(runs, [](const Run& r) { return r.allocated_100; }));
+    const auto a130 = interval(column(runs, [](const Run& r) { return r.allocated_130; }));
+    const auto f100 = interval(column(runs, [](const Run& r) { return r.fragmented_100; }));
+    const auto f130 = interval(column(runs, [](const Run& r) { return r.fragmented_130; }));
+    double tasks = 0, cpu_s = 0;
+    for (const auto& run : runs) tasks += run.tasks, cpu_s += run.cpu_s;
+    std::printf("%-11s %-14s %6.2f ±%.2f %6.2f ±%.2f", list.c_str(), placement.c_str(), a100.mean,
+                a100.half_width, a130.mean, a130.half_width);
+    const auto published = find_published(published_allocation, list, placement);
+    if (published)
+        std::printf("  %6.2f %6.2f", published->at_100, published->at_130);
+    else
+        std::printf("  %6s %6s", "", "");
+    std::printf("  %5.2f %5.2f", f100.mean, f130.mean);
+    if (const auto f = find_published(published_fragmentation, list, placement))
+        std::printf("  (%5.2f %5.2f)", f->at_100, f->at_130);
+    else
+        std::printf("  %13s", "");
+    std::printf("  %7.0f", tasks / cpu_s);
+    if (fgd != nullptr && fgd != &runs) {
+        std::vector<double> d100, d130;
+        for (std::size_t s = 0; s < runs.size(); ++s) {
+            d100.push_back(runs[s].allocated_100 - (*fgd)[s].allocated_100);
+            d130.push_back(runs[s].allocated_130 - (*fgd)[s].allocated_130);
+        }
+        const auto p100 = interval(d100), p130 = interval(d130);
+        std::printf("  %+6.2f ±%.2f %+6.2f ±%.2f", p100.mean, p100.half_width, p130.mean, p130.half_width);
+    }
+    std::printf("\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const auto arguments = parse(argc, argv);
+    const auto nodes = arguments.data / "openb_node_list_all_node.csv";
+    if (!std::filesystem::exists(nodes)) {
+        std::fprintf(stderr, "no data: %s is missing; set GPUSCHED_DATA or --data\n", nodes.string().c_str());
+        return argc == 2 && std::string(argv[1]) == "--smoke" ? 0 : 3;
+    }
+    std::ofstream json;
+    if (!arguments.json.empty()) json.open(arguments.json);
+
+    std::printf("Allocated GPUs in %% of all, when the demand passes 100 %% and at 130 %%; %d seeds, ± is a "
+                "95 %% interval.\n",
+                arguments.seeds);
+    std::printf("%-11s %-14s %12s %12s  %13s  %11s  %13s  %7s  %s\n", "list", "placement", "at 100 %",
+                "at 130 %", "published", "fragmented", "(published)", "tasks/s", "minus FGD, paired");
+    double worst = 0;
+    for (const auto& list : arguments.lists) {
+        const auto trace =
+            io::read_openb(nodes.string(), (arguments.data / ("openb_pod_list_" + list + ".csv")).string());
+        double capacity_milli = 0;
+        for (const auto& node : trace.nodes) capacity_milli += 1000 * static_cast<double>(node.gpu_count);
+        std::map<std::string, std::vector<Run>> runs;
+        for (const auto& placement : arguments.placements)
+            for (int seed = 0; seed < arguments.seeds; ++seed) {
+                const auto run = run_once(trace, placement, static_cast<std::uint64_t>(seed), capacity_milli);
+                runs[placement].push_back(run);
+                if (json.is_open())
+                    json << "{\"list\": \"" << list << "\", \"placement\": \"" << placement
+                         << "\", \"seed\": " << seed << ", \"allocated_pct_100\": " << run.allocated_100
+                         << ", \"allocated_pct_130\": " << run.allocated_130
+                         << ", \"fragmented_pct_100\": " << run.fragmented_100
+                         << ", \"fragmented_pct_130\": " << run.fragmented_130 << ", \"tasks\": " << run.tasks
+                         << ", \"cpu_s\": " << run.cpu_s << "}\n";
+            }
+        const auto* fgd = runs.contains("fgd") ? &runs["fgd"] : nullptr;
+        for (const auto& placement : arguments.placements) {
+            print_row(list, placement, runs[placement], fgd);
+            if (const auto cell = find_published(published_allocation, list, placement)) {
+                const auto gap = [&](double published, auto get) {
+                    return std::abs(interval(column(runs[placement], get)).mean - published);
+                };
+                worst = std::max({worst, gap(cell->at_100, [](const Run& r) { return r.allocated_100; }),
+                                  gap(cell->at_130, [](const Run& r) { return r.allocated_130; })});
+            }
+        }
+    }
+    std::printf("largest difference to a published cell: %.2f points\n", worst);
+    return 0;
+}

@@ -1,0 +1,44 @@
+// What a ranker needs of a node whatever the task, kept until something changes there.
+#pragma once
+
+#include <gpusched/core/ids.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace gpusched::allocation::detail {
+
+/// A ranker with `prepare(cluster, node)`, see NodeRanker.
+template <class R>
+concept PreparingRanker =
+    requires(const R& ranker, const Cluster& cluster, NodeId node) { ranker.prepare(cluster, node); };
+
+/// For rankers that prepare nothing.
+template <class R>
+class PreparedNodes {
+  public:
+    void changed(NodeId) noexcept {}
+};
+
+template <PreparingRanker R>
+class PreparedNodes<R> {
+  public:
+    using State = decltype(std::declval<const R&>().prepare(std::declval<const Cluster&>(), NodeId{}));
+
+    const State& of(const Cluster& cluster, NodeId node, const R& ranker) {
+        states_.resize(cluster.node_count());
+        auto& state = states_[index(node)];
+        if (!state) state = ranker.prepare(cluster, node);
+        return *state;
+    }
+    void changed(NodeId node) noexcept {
+        if (index(node) < states_.size()) states_[index(node)].reset();
+    }
+
+  private:
+    std::vector<std::optional<State>> states_;
+};
+
+}  // namespace gpusched::allocation::detail
