@@ -1,0 +1,13 @@
+// Everything. Prefer the headers of the components you use: they cost less to compile.
+#pragma once
+
+#include <gpusched/allocation/allocation.hpp>
+#include <gpusched/consolidation/consolidation.hpp>
+#include <gpusched/core/core.hpp>
+#include <gpusched/fragmentation/fragmentation.hpp>
+#include <gpusched/io/io.hpp>
+#include <gpusched/model/model.hpp>
+#include <gpusched/sim/sim.hpp>
+#include <gpusched/topology/topology.hpp>
+#include <gpusched/verify/verify.hpp>
+#include <gpusched/version.hpp>
