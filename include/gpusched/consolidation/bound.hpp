@@ -32,7 +32,8 @@ namespace gpusched::consolidation {
 
 namespace detail {
 /// The same for a scope at hand; `lp` falls back to `counting` where the budget is exhausted, and says so in `method`.
-[[nodiscard]] Bound bound(const Cluster& cluster, const Scope& scope, BoundMethod method, Budget& budget);
+[[nodiscard]] Bound bound(const Cluster& cluster, const Scope& scope, BoundMethod method, Budget& budget,
+                          ExecutorRef executor);
 }  // namespace detail
 
 }  // namespace gpusched::consolidation

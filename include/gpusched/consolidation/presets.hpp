@@ -11,7 +11,7 @@ using Ipc = Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, AcceptA
 
 /// Ours: pools per GPU model, least GPU demand first, tightest fit, easier victims only.
 template <NodeWeight W = GpuWeight>
-using Fast = Policies<ByGpuModel, LeastDemand, TightestFit, EasierVictims, AcceptAll, W>;
+using Fast = Policies<ByGpuModel, LeastDemand, TightestFit, CheapestVictims, AcceptAll, W>;
 
 /// Ours: the same, comparing all ways to make room.
 template <NodeWeight W = GpuWeight>

@@ -136,7 +136,7 @@ class ChainSearch {
             return false;
         });
         // In batches, so that a success need not look at all of them.
-        constexpr std::size_t batch = 64;
+        constexpr std::size_t batch = 16;
         level.chosen.clear();
         for (std::size_t i = 0; i < level.candidates.size(); ++i) {
             if (i % 64 == 63 && budget_.exhausted()) return false;

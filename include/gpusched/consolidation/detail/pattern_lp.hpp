@@ -16,8 +16,10 @@ namespace gpusched::consolidation::detail {
 /// below whatever p is; the best such value, rounded with care for floating point, is returned, so that the solver
 /// need not be trusted. Stops when rounding makes the gap vanish, or when the budget is exhausted.
 ///
+/// @param known a bound of the same packing that the result must not fall below
 /// @throws BackendError when no LP solver was compiled in
-[[nodiscard]] MustStay pattern_bound(const Packing& packing, const Inventory& inventory, Budget& budget);
+[[nodiscard]] MustStay pattern_bound(const Packing& packing, MustStay known, const Inventory& inventory,
+                                     Budget& budget);
 
 }  // namespace gpusched::consolidation::detail
 

@@ -150,7 +150,7 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W>& pol
             polish.reason() == StopReason::cancelled ? StopReason::cancelled : StopReason::time_limit;
     }
     best.plan.bound =
-        detail::bound(cluster, detail::make_scope(cluster, options), options.bound_method, budget);
+        detail::bound(cluster, detail::make_scope(cluster, options), options.bound_method, budget, executor);
     return best;
 }
 

@@ -9,7 +9,8 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMethod method, Budget& budget) {
+GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMethod method, Budget& budget,
+                            ExecutorRef executor) {
     Bound result;
     if (method == BoundMethod::none) return result;
     std::int64_t occupied = 0, may_vacate = 0, gpus = 0;
@@ -19,16 +20,23 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMet
         ++may_vacate;
         gpus += gpu_count(cluster.healthy_gpus(node));
     }
-    MustStay must_stay;
+    const auto parts = components(cluster);
+    std::vector<Packing> packings(parts.size());
+    std::vector<MustStay> bounds(parts.size());
+    auto count = [&](std::size_t i) {
+        packings[i] = make_packing(cluster, scope, parts[i]);
+        bounds[i] = counting_bound(packings[i]);
+    };
+    executor.run(parts.size(), IndexTask(count));
     bool whole = true;
-    for (const auto& component : components(cluster)) {
-        const auto packing = make_packing(cluster, scope, component);
-        const bool price = method == BoundMethod::lp && !budget.exhausted();
-        whole = whole && (price || method == BoundMethod::counting);
-        const auto part =
-            price ? pattern_bound(packing, cluster.inventory(), budget) : counting_bound(packing);
-        must_stay.nodes += part.nodes;
-        must_stay.gpus += part.gpus;
+    MustStay must_stay;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (method == BoundMethod::lp) {
+            whole = whole && !budget.exhausted();
+            if (whole) bounds[i] = pattern_bound(packings[i], bounds[i], cluster.inventory(), budget);
+        }
+        must_stay.nodes += bounds[i].nodes;
+        must_stay.gpus += bounds[i].gpus;
     }
     result.vacated_nodes_at_most = may_vacate - must_stay.nodes;
     result.vacated_gpus_at_most = gpus - must_stay.gpus;
@@ -44,7 +52,7 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, BoundMethod method, const Op
     validate(options, cluster);
     if (method == BoundMethod::lp) require_lp();
     Budget budget(context, options.time_limit);
-    return detail::bound(cluster, detail::make_scope(cluster, options), method, budget);
+    return detail::bound(cluster, detail::make_scope(cluster, options), method, budget, context.executor);
 }
 
 }  // namespace gpusched::consolidation

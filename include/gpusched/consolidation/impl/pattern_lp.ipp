@@ -243,8 +243,8 @@ class PatternLp {
     std::vector<std::uint32_t> choice_;
 };
 
-GPUSCHED_INLINE MustStay pattern_bound(const Packing& packing, const Inventory& inventory, Budget& budget) {
-    auto bound = counting_bound(packing);
+GPUSCHED_INLINE MustStay pattern_bound(const Packing& packing, MustStay bound, const Inventory& inventory,
+                                       Budget& budget) {
     std::int64_t weight = -1;
     bool alike = true;
     for (const auto& bin : packing.bins)
