@@ -35,18 +35,18 @@ struct Bound {
     std::int64_t occupied_nodes_at_least = 0;
     std::int64_t vacated_nodes_at_most = 0;
     std::int64_t vacated_gpus_at_most = 0;
-    std::string method;  ///< "counting" or "lp"; empty = nothing was computed
+    std::string method{};  ///< "counting" or "lp"; empty = nothing was computed
     bool operator==(const Bound&) const = default;
 };
 
 /// What to do with a snapshot. Evictions come first, then waves 0 .. waves - 1, then placements.
 struct Plan {
     std::uint32_t waves = 0;
-    std::vector<Move> moves;            ///< by ascending wave
-    std::vector<NodeId> vacated_nodes;  ///< nodes with a non-daemon task before and none after, ascending
-    std::vector<TaskId> evictions;
-    std::vector<Placement> placements;
-    Bound bound;
+    std::vector<Move> moves{};            ///< by ascending wave
+    std::vector<NodeId> vacated_nodes{};  ///< nodes with a non-daemon task before and none after, ascending
+    std::vector<TaskId> evictions{};
+    std::vector<Placement> placements{};
+    Bound bound{};
     bool operator==(const Plan&) const = default;
 };
 
