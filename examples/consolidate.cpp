@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
     std::printf("%lld moves in %u waves vacate %lld GPUs; no plan can vacate more than %lld; %s\n",
                 static_cast<long long>(result.stats.moves), result.plan.waves,
                 static_cast<long long>(result.stats.vacated_gpus),
-                static_cast<long long>(result.plan.bound.vacated_gpus_at_most), check.ok ? "verified" : "NOT VALID");
+                static_cast<long long>(result.plan.bound.vacated_gpus_at_most),
+                check.ok ? "verified" : "NOT VALID");
     return check.ok ? 0 : 1;
 }

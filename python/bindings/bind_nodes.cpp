@@ -120,8 +120,7 @@ void bind_nodes(py::module_& m) {
             doc("Cluster::idle_gpus").c_str())
         .def(
             "__eq__", [](const NodeView& a, const NodeView& b) { return a == b; }, py::is_operator())
-        .def("__hash__",
-             [](const NodeView& n) { return std::hash<std::size_t>{}(n.at()); })
+        .def("__hash__", [](const NodeView& n) { return std::hash<std::size_t>{}(n.at()); })
         .def("__repr__", [](const NodeView& n) {
             const auto model = gpu_model(n);
             return "<gpusched.Node '" + n.cluster->name(n.id) +

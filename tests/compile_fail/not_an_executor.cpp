@@ -13,4 +13,7 @@ struct Mine {
 #endif
 };
 
-void use(Mine& mine) { gpusched::ExecutorRef executor(mine); (void)executor; }
+void use(Mine& mine) {
+    gpusched::ExecutorRef executor(mine);
+    (void)executor;
+}

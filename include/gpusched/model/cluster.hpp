@@ -43,14 +43,21 @@ class Cluster {
     [[nodiscard]] std::size_t task_count() const noexcept { return inventory_->tasks.names.size(); }
     [[nodiscard]] IdRange<NodeId> nodes() const noexcept { return IdRange<NodeId>(node_count()); }
     [[nodiscard]] IdRange<TaskId> tasks() const noexcept { return IdRange<TaskId>(task_count()); }
-    [[nodiscard]] const std::string& name(NodeId node) const noexcept { return inventory_->nodes.names[index(node)]; }
-    [[nodiscard]] const std::string& name(TaskId task) const noexcept { return inventory_->tasks.names[index(task)]; }
+    [[nodiscard]] const std::string& name(NodeId node) const noexcept {
+        return inventory_->nodes.names[index(node)];
+    }
+    [[nodiscard]] const std::string& name(TaskId task) const noexcept {
+        return inventory_->tasks.names[index(task)];
+    }
     /// @throws InvalidInput when there is no node (task) of that name
     [[nodiscard]] NodeId find_node(std::string_view name) const;
     [[nodiscard]] TaskId find_task(std::string_view name) const;
-    [[nodiscard]] int gpu_count(NodeId node) const noexcept { return inventory_->nodes.gpu_count[index(node)]; }
+    [[nodiscard]] int gpu_count(NodeId node) const noexcept {
+        return inventory_->nodes.gpu_count[index(node)];
+    }
     [[nodiscard]] GpuMask healthy_gpus(NodeId node) const noexcept {
-        return static_cast<GpuMask>(first_gpus(gpu_count(node)) & ~inventory_->nodes.failed_gpus[index(node)]);
+        return static_cast<GpuMask>(first_gpus(gpu_count(node)) &
+                                    ~inventory_->nodes.failed_gpus[index(node)]);
     }
     /// True for a task that asks for a part of one GPU.
     [[nodiscard]] bool is_fraction(TaskId task) const noexcept {
@@ -58,7 +65,8 @@ class Cluster {
     }
     /// GPU demand in thousandths of a GPU.
     [[nodiscard]] std::int64_t gpu_milli(TaskId task) const noexcept {
-        return std::int64_t{inventory_->tasks.gpu_count[index(task)]} * inventory_->tasks.gpu_share_milli[index(task)];
+        return std::int64_t{inventory_->tasks.gpu_count[index(task)]} *
+               inventory_->tasks.gpu_share_milli[index(task)];
     }
     /// LP tasks may overlap a Standby task's claim.
     [[nodiscard]] bool may_borrow(TaskId task) const noexcept {
@@ -102,9 +110,13 @@ class Cluster {
         [[nodiscard]] bool empty() const noexcept { return begin() == end(); }
     };
     /// The tasks on a node, daemons included. Do not change the cluster while iterating.
-    [[nodiscard]] TaskList tasks_on(NodeId node) const noexcept { return {{this, usage_[index(node)].first_task}}; }
+    [[nodiscard]] TaskList tasks_on(NodeId node) const noexcept {
+        return {{this, usage_[index(node)].first_task}};
+    }
     /// How many tasks other than daemons run on the node; reservations do not count.
-    [[nodiscard]] int occupants(NodeId node) const noexcept { return static_cast<int>(usage_[index(node)].occupants); }
+    [[nodiscard]] int occupants(NodeId node) const noexcept {
+        return static_cast<int>(usage_[index(node)].occupants);
+    }
 
     // Free capacity (reservations count as used) -----------------------------------------------------------
     /// Thousandths of a core that are free; to tasks that may `borrow`, also those that Standby tasks lend.
@@ -141,7 +153,8 @@ class Cluster {
         return groups_.count(spread_tables_[set], domain);
     }
     /// Members in the domain whose own limit is the set's `limit_index`-th smallest; only for sets not `uniform`.
-    [[nodiscard]] std::uint32_t spread_count(std::uint32_t set, std::size_t limit_index, DomainId domain) const noexcept {
+    [[nodiscard]] std::uint32_t spread_count(std::uint32_t set, std::size_t limit_index,
+                                             DomainId domain) const noexcept {
         return groups_.count(spread_tables_[set] + 1 + static_cast<std::uint32_t>(limit_index), domain);
     }
     [[nodiscard]] std::uint32_t together_count(std::uint32_t set, DomainId domain) const noexcept {
@@ -210,8 +223,8 @@ class Cluster {
     std::shared_ptr<const Inventory> inventory_;
     std::vector<Place> place_;
     std::vector<NodeUsage> usage_;
-    std::vector<GpuFree> gpu_;               // by NodeTable::first_gpu
-    std::vector<std::int64_t> gpu_memory_;   // likewise
+    std::vector<GpuFree> gpu_;              // by NodeTable::first_gpu
+    std::vector<std::int64_t> gpu_memory_;  // likewise
     detail::DomainCounts groups_;
     std::vector<std::uint32_t> spread_tables_;  // total of each set, followed by one table per distinct limit
     std::vector<std::uint32_t> together_tables_;

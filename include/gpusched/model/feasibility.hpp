@@ -18,12 +18,12 @@ enum class Obstacle : std::uint8_t {
     taint,          ///< an untolerated NoSchedule or NoExecute taint
     cpu,
     memory,
-    gpu,            ///< not enough (healthy, entirely free) GPUs, or no GPU with enough left for the fraction
+    gpu,  ///< not enough (healthy, entirely free) GPUs, or no GPU with enough left for the fraction
     gpu_memory,
-    hardware,       ///< no set of GPUs within the guaranteed NUMA node or socket
+    hardware,  ///< no set of GPUs within the guaranteed NUMA node or socket
     anti_affinity,
     affinity,
-    network,        ///< the job must stay within another domain
+    network,  ///< the job must stay within another domain
 };
 
 /// The enumerator's name.

@@ -35,17 +35,18 @@ class NameTable {
 /// Indexed by NodeId.
 struct NodeTable {
     NameTable names;
-    std::vector<GpuModelId> gpu_model;         ///< none = no GPU model
+    std::vector<GpuModelId> gpu_model;  ///< none = no GPU model
     std::vector<std::uint8_t> gpu_count;
     std::vector<std::int64_t> cpu_milli;
     std::vector<std::int64_t> memory_mib;
     std::vector<std::int64_t> gpu_memory_mib;  ///< per GPU; -1 = not modelled
     std::vector<std::uint8_t> schedulable;
     std::vector<GpuMask> failed_gpus;
-    std::vector<std::uint32_t> first_gpu;      ///< offset of its GPU 0 in per-GPU arrays; one more entry at the end
-    std::vector<std::uint32_t> node_class;     ///< index into Inventory::node_classes
-    std::vector<std::uint32_t> hardware;       ///< index into Inventory::hardware; `no_hardware` = unknown
-    std::vector<std::uint32_t> attributes;     ///< index into Inventory::node_attributes
+    std::vector<std::uint32_t>
+        first_gpu;  ///< offset of its GPU 0 in per-GPU arrays; one more entry at the end
+    std::vector<std::uint32_t> node_class;  ///< index into Inventory::node_classes
+    std::vector<std::uint32_t> hardware;    ///< index into Inventory::hardware; `no_hardware` = unknown
+    std::vector<std::uint32_t> attributes;  ///< index into Inventory::node_attributes
     static constexpr std::uint32_t no_hardware = 0xFFFFFFFFu;
 };
 
@@ -74,8 +75,8 @@ struct Requirement {
 
 /// One task's part in a group constraint.
 struct Membership {
-    std::uint32_t set = 0;       ///< index into Inventory::spread_sets or together_sets
-    std::uint32_t limit = 0;     ///< spread sets: this task's own limit; `no_limit` = it names another level
+    std::uint32_t set = 0;    ///< index into Inventory::spread_sets or together_sets
+    std::uint32_t limit = 0;  ///< spread sets: this task's own limit; `no_limit` = it names another level
     static constexpr std::uint32_t no_limit = 0xFFFFFFFFu;
 };
 
@@ -108,8 +109,8 @@ struct TaskTable {
     std::vector<std::int64_t> priority;
     std::vector<PriorityClass> priority_class;
     std::vector<std::uint8_t> locked, preemptible, standby, daemon;
-    std::vector<std::uint32_t> requirement;      ///< index into Inventory::requirements
-    std::vector<std::uint32_t> affinities;       ///< index into Inventory::task_affinities
+    std::vector<std::uint32_t> requirement;  ///< index into Inventory::requirements
+    std::vector<std::uint32_t> affinities;   ///< index into Inventory::task_affinities
     std::vector<std::int64_t> move_cost;
     std::vector<std::int64_t> start_time;
     std::vector<std::int64_t> last_checkpoint_time;  ///< `no_time` = absent
@@ -172,7 +173,8 @@ class Inventory {
     }
     /// How many domains a level has, nodes of unknown position included.
     [[nodiscard]] std::size_t domain_count(Level level) const noexcept {
-        return level == node_level ? nodes.names.size() : domain_names_[static_cast<std::size_t>(level)].size();
+        return level == node_level ? nodes.names.size()
+                                   : domain_names_[static_cast<std::size_t>(level)].size();
     }
     /// The domain's name; a node of unknown position gives its own.
     [[nodiscard]] const std::string& domain_name(Level level, DomainId domain) const noexcept {
@@ -214,10 +216,10 @@ class Inventory {
                                                            TaskId task) noexcept {
         return {all.data() + offset[index(task)], all.data() + offset[index(task) + 1]};
     }
-    std::vector<std::vector<DomainId>> domain_of_;          // [level][node]
-    std::vector<std::vector<std::string>> domain_names_;    // [level][domain]
-    std::vector<std::int8_t> network_depth_;                // [node]
-    std::vector<bool> eligible_;                            // [requirement][node class]; empty = too large to hold
+    std::vector<std::vector<DomainId>> domain_of_;        // [level][node]
+    std::vector<std::vector<std::string>> domain_names_;  // [level][domain]
+    std::vector<std::int8_t> network_depth_;              // [node]
+    std::vector<bool> eligible_;  // [requirement][node class]; empty = too large to hold
     std::vector<Membership> spread_members_, together_members_;
     std::vector<std::uint32_t> spread_offset_, together_offset_;
 };

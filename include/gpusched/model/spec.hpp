@@ -71,12 +71,12 @@ struct HardwareAffinity {
 /// A machine. Only `name` and the capacities are required.
 struct NodeSpec {
     std::string name{};
-    std::string gpu_model{};                       ///< empty = none
-    std::int64_t gpu_count = 0;                  ///< 0 .. 16
-    std::int64_t cpu_milli = 0;                  ///< thousandths of a core
+    std::string gpu_model{};     ///< empty = none
+    std::int64_t gpu_count = 0;  ///< 0 .. 16
+    std::int64_t cpu_milli = 0;  ///< thousandths of a core
     std::int64_t memory_mib = 0;
     std::optional<std::int64_t> gpu_memory_mib{};  ///< per GPU; absent = not modelled on this node
-    bool schedulable = true;                     ///< false = cordoned: keeps its tasks, receives none
+    bool schedulable = true;                       ///< false = cordoned: keeps its tasks, receives none
     std::vector<std::string> network{};            ///< domains from the root down; empty = position unknown
     Labels labels{};
     std::vector<Taint> taints{};
@@ -88,42 +88,43 @@ struct NodeSpec {
 /// A pod. Only `name` and the requests are required.
 struct TaskSpec {
     std::string name{};
-    std::string job{};                       ///< empty = on its own
-    std::int64_t cpu_milli = 0;            ///< thousandths of a core
+    std::string job{};           ///< empty = on its own
+    std::int64_t cpu_milli = 0;  ///< thousandths of a core
     std::int64_t memory_mib = 0;
-    std::int64_t gpu_count = 0;            ///< whole GPUs, or 1 with a share below 1000
-    std::int64_t gpu_share_milli = 1000;   ///< thousandths of one GPU, 1 .. 1000
-    std::int64_t gpu_memory_mib = 0;       ///< per GPU it uses
-    std::vector<std::string> gpu_models{};   ///< acceptable models; empty = any; binds tasks without GPUs too
+    std::int64_t gpu_count = 0;             ///< whole GPUs, or 1 with a share below 1000
+    std::int64_t gpu_share_milli = 1000;    ///< thousandths of one GPU, 1 .. 1000
+    std::int64_t gpu_memory_mib = 0;        ///< per GPU it uses
+    std::vector<std::string> gpu_models{};  ///< acceptable models; empty = any; binds tasks without GPUs too
     std::int64_t priority = 0;
     PriorityClass priority_class = PriorityClass::other;
-    bool locked = false;                   ///< never moved, never preempted
-    std::optional<bool> preemptible{};       ///< absent = true for LP, else false
-    bool standby = false;                  ///< an HP task that lent its GPUs and CPU, but keeps its claim on them
-    bool daemon = false;                   ///< uses resources, never moves, does not make a node occupied
-    Labels node_selector{};                  ///< labels the node must have
+    bool locked = false;                ///< never moved, never preempted
+    std::optional<bool> preemptible{};  ///< absent = true for LP, else false
+    bool standby = false;    ///< an HP task that lent its GPUs and CPU, but keeps its claim on them
+    bool daemon = false;     ///< uses resources, never moves, does not make a node occupied
+    Labels node_selector{};  ///< labels the node must have
     std::vector<Toleration> tolerations{};
     std::vector<AntiAffinity> anti_affinity{};
     std::vector<Affinity> affinity{};
     std::optional<NetworkAffinity> network_affinity{};
     std::vector<HardwareAffinity> hardware_affinity{};
-    bool cpu_local = false;                ///< its cores must come from the NUMA nodes of its GPUs
-    std::optional<std::vector<int>> cores{}; ///< absent = spread evenly over the NUMA nodes of its GPUs
-    std::int64_t move_cost = 1;            ///< weight of one move in a migration budget, >= 0
-    std::int64_t start_time = 0;           ///< seconds
+    bool cpu_local = false;                   ///< its cores must come from the NUMA nodes of its GPUs
+    std::optional<std::vector<int>> cores{};  ///< absent = spread evenly over the NUMA nodes of its GPUs
+    std::int64_t move_cost = 1;               ///< weight of one move in a migration budget, >= 0
+    std::int64_t start_time = 0;              ///< seconds
     std::optional<std::int64_t> last_checkpoint_time{};  ///< absent = start_time
-    std::int64_t checkpoint_interval = 0;  ///< seconds; 0 = never
+    std::int64_t checkpoint_interval = 0;                ///< seconds; 0 = never
     std::int64_t eviction_count = 0;
-    std::optional<std::string> node{};       ///< where it runs; absent = pending
-    std::vector<int> gpus{};                 ///< which GPUs it holds there
+    std::optional<std::string> node{};  ///< where it runs; absent = pending
+    std::vector<int> gpus{};            ///< which GPUs it holds there
     bool operator==(const TaskSpec&) const = default;
 };
 
 /// A workload: its tasks are a gang.
 struct JobSpec {
     std::string name{};
-    std::int64_t min_members = 0;               ///< gang size that must run
-    std::optional<std::int64_t> max_disrupted{};  ///< most members that may move in one wave; absent = any number
+    std::int64_t min_members = 0;  ///< gang size that must run
+    std::optional<std::int64_t>
+        max_disrupted{};  ///< most members that may move in one wave; absent = any number
     bool operator==(const JobSpec&) const = default;
 };
 

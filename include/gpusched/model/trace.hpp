@@ -12,9 +12,9 @@ namespace gpusched {
 /// One task of a trace. Its `TaskSpec` is pending.
 struct TraceTask {
     TaskSpec task{};
-    std::int64_t creation_time = 0;                 ///< seconds
-    std::optional<std::int64_t> deletion_time{};    ///< absent = runs on after the trace ends
-    std::optional<std::int64_t> scheduled_time{};   ///< when the recorded scheduler placed it; absent = never
+    std::int64_t creation_time = 0;                ///< seconds
+    std::optional<std::int64_t> deletion_time{};   ///< absent = runs on after the trace ends
+    std::optional<std::int64_t> scheduled_time{};  ///< when the recorded scheduler placed it; absent = never
     bool operator==(const TraceTask&) const = default;
 };
 

@@ -12,9 +12,7 @@ using namespace gpusched;
 
 namespace {
 
-std::string golden(const std::string& file) {
-    return io::read_file(GPUSCHED_TEST_DATA_DIR "/io/" + file);
-}
+std::string golden(const std::string& file) { return io::read_file(GPUSCHED_TEST_DATA_DIR "/io/" + file); }
 
 PlanSpec plan() {
     return {.waves = 2,

@@ -98,7 +98,8 @@ GPUSCHED_INLINE bool EasierVictims::operator()(const Cluster& cluster, TaskId ta
         }
     }
     std::sort(victims.begin(), victims.end(), [&](const Victim& a, const Victim& b) {
-        return std::tuple(-cluster.gpu_milli(a.task), size(a)) < std::tuple(-cluster.gpu_milli(b.task), size(b));
+        return std::tuple(-cluster.gpu_milli(a.task), size(a)) <
+               std::tuple(-cluster.gpu_milli(b.task), size(b));
     });
     auto room = before;
     std::size_t count = 0;

@@ -31,7 +31,8 @@ class ShapeCounter {
         models.erase(std::unique(models.begin(), models.end()), models.end());
         auto& tally = counts_[{task.cpu_milli, task.gpu_count, task.gpu_share_milli, std::move(models)}];
         ++tally.count;
-        tally.memory_mib += std::clamp<std::int64_t>(task.memory_mib, 0, 1'000'000'000'000);  // not validated yet
+        tally.memory_mib +=
+            std::clamp<std::int64_t>(task.memory_mib, 0, 1'000'000'000'000);  // not validated yet
         ++total_;
     }
 
@@ -46,7 +47,8 @@ class ShapeCounter {
         for (const auto& [key, tally] : order) {
             if (covered * 100 >= total_ * options_.coverage_percent) break;
             const auto& [cpu, gpus, share, models] = *key;
-            workload.shapes.push_back({cpu, gpus, share, models, tally.count, tally.memory_mib / tally.count});
+            workload.shapes.push_back(
+                {cpu, gpus, share, models, tally.count, tally.memory_mib / tally.count});
             covered += tally.count;
         }
         return workload;

@@ -61,7 +61,8 @@ GPUSCHED_INLINE void Cluster::set_capacities() {
         if (!set.uniform)
             for (std::size_t l = 0; l < set.limits.size(); ++l) groups_.add_table(set.members);
     }
-    for (const auto& set : inventory_->together_sets) together_tables_.push_back(groups_.add_table(set.members));
+    for (const auto& set : inventory_->together_sets)
+        together_tables_.push_back(groups_.add_table(set.members));
 }
 
 GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems& problems) {
@@ -85,8 +86,8 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
         bool good = true;
         for (const int gpu : task.gpus) {
             if (gpu < 0 || gpu >= gpu_count(node)) {
-                problems.add(owner + ": holds GPU " + std::to_string(gpu) + " of node " + detail::quoted(*task.node) +
-                             ", which has " + std::to_string(gpu_count(node)));
+                problems.add(owner + ": holds GPU " + std::to_string(gpu) + " of node " +
+                             detail::quoted(*task.node) + ", which has " + std::to_string(gpu_count(node)));
                 good = false;
             } else if ((mask & gpu_bit(gpu)) != 0) {
                 problems.add(owner + ": lists GPU " + std::to_string(gpu) + " twice");
@@ -103,8 +104,8 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
         if (good) assign(make_id<TaskId>(i), node, mask);
     }
     const auto over = [&](NodeId node, const char* what, std::int64_t by) {
-        problems.add("node " + detail::quoted(name(node)) + ": its tasks ask for " + std::to_string(by) + " " + what +
-                     " more than it has");
+        problems.add("node " + detail::quoted(name(node)) + ": its tasks ask for " + std::to_string(by) +
+                     " " + what + " more than it has");
     };
     const auto& n = inventory_->nodes;
     for (const auto node : nodes()) {
@@ -114,7 +115,8 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
         if (u.memory < 0) over(node, "memory_mib", -u.memory);
         for (int g = 0; g < gpu_count(node); ++g) {
             const auto at = n.first_gpu[i] + static_cast<std::uint32_t>(g);
-            const auto capacity = (healthy_gpus(node) & gpu_bit(g)) != 0 ? 0 : whole_gpu_milli;  // spare if failed
+            const auto capacity =
+                (healthy_gpus(node) & gpu_bit(g)) != 0 ? 0 : whole_gpu_milli;  // spare if failed
             if (std::min(gpu_[at].lendable, gpu_[at].firm) + capacity < 0) {
                 std::string holders;
                 for (const auto task : tasks_on(node))
@@ -133,10 +135,12 @@ GPUSCHED_INLINE std::vector<std::string> Cluster::warnings() const {
     std::vector<std::string> found;
     for (const auto task : tasks())
         if (is_placed(task))
-            for_each_gpu(static_cast<GpuMask>(gpus_of(task) & inventory_->nodes.failed_gpus[index(node_of(task))]), [&](int g) {
-                found.push_back("task " + detail::quoted(name(task)) + ": holds failed GPU " + std::to_string(g) +
-                                " of node " + detail::quoted(name(node_of(task))));
-            });
+            for_each_gpu(
+                static_cast<GpuMask>(gpus_of(task) & inventory_->nodes.failed_gpus[index(node_of(task))]),
+                [&](int g) {
+                    found.push_back("task " + detail::quoted(name(task)) + ": holds failed GPU " +
+                                    std::to_string(g) + " of node " + detail::quoted(name(node_of(task))));
+                });
     return found;
 }
 
@@ -159,8 +163,8 @@ GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
         const auto bit = gpu_bit(g);
         if (consumes) {
             gpu_[at].lendable -= share;
-            u.idle_lendable = static_cast<GpuMask>(gpu_[at].lendable == whole_gpu_milli ? u.idle_lendable | bit
-                                                                                        : u.idle_lendable & ~bit);
+            u.idle_lendable = static_cast<GpuMask>(
+                gpu_[at].lendable == whole_gpu_milli ? u.idle_lendable | bit : u.idle_lendable & ~bit);
         }
         if (claims) {
             gpu_[at].firm -= share;
@@ -177,7 +181,8 @@ GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
         const auto domain = inventory_->domain(set.level, node);
         count(spread_tables_[m.set], domain);
         if (!set.uniform && m.limit != Membership::no_limit) {
-            const auto which = std::lower_bound(set.limits.begin(), set.limits.end(), m.limit) - set.limits.begin();
+            const auto which =
+                std::lower_bound(set.limits.begin(), set.limits.end(), m.limit) - set.limits.begin();
             count(spread_tables_[m.set] + 1 + static_cast<std::uint32_t>(which), domain);
         }
     }
@@ -236,9 +241,15 @@ GPUSCHED_INLINE void Cluster::undo() {
     const auto change = log_.back();
     log_.pop_back();
     switch (change.kind) {
-        case Change::Kind::assign: place(change.task, change.node, change.gpus, change.previous); break;
-        case Change::Kind::reserve: use(change.task, change.node, change.gpus, -1); break;
-        case Change::Kind::unreserve: use(change.task, change.node, change.gpus, +1); break;
+    case Change::Kind::assign:
+        place(change.task, change.node, change.gpus, change.previous);
+        break;
+    case Change::Kind::reserve:
+        use(change.task, change.node, change.gpus, -1);
+        break;
+    case Change::Kind::unreserve:
+        use(change.task, change.node, change.gpus, +1);
+        break;
     }
 }
 
@@ -258,9 +269,17 @@ GPUSCHED_INLINE ClusterSpec Cluster::to_spec() const {
         const auto i = index(node);
         const auto& n = inv.nodes;
         const auto& attributes = inv.node_attributes[n.attributes[i]];
-        NodeSpec out{.name = name(node), .gpu_model = {}, .gpu_count = n.gpu_count[i], .cpu_milli = n.cpu_milli[i],
-                     .memory_mib = n.memory_mib[i], .gpu_memory_mib = {}, .schedulable = n.schedulable[i] != 0,
-                     .network = {}, .labels = attributes.labels, .taints = attributes.taints, .hardware = {},
+        NodeSpec out{.name = name(node),
+                     .gpu_model = {},
+                     .gpu_count = n.gpu_count[i],
+                     .cpu_milli = n.cpu_milli[i],
+                     .memory_mib = n.memory_mib[i],
+                     .gpu_memory_mib = {},
+                     .schedulable = n.schedulable[i] != 0,
+                     .network = {},
+                     .labels = attributes.labels,
+                     .taints = attributes.taints,
+                     .hardware = {},
                      .failed_gpus = {}};
         if (n.gpu_model[i] != none<GpuModelId>) out.gpu_model = inv.gpu_models[index(n.gpu_model[i])];
         if (n.gpu_memory_mib[i] >= 0) out.gpu_memory_mib = n.gpu_memory_mib[i];
@@ -283,7 +302,8 @@ GPUSCHED_INLINE ClusterSpec Cluster::to_spec() const {
         out.gpu_count = t.gpu_count[i];
         out.gpu_share_milli = t.gpu_share_milli[i];
         out.gpu_memory_mib = t.gpu_memory_mib[i];
-        for (const auto model : requirement.gpu_models) out.gpu_models.push_back(inv.gpu_models[index(model)]);
+        for (const auto model : requirement.gpu_models)
+            out.gpu_models.push_back(inv.gpu_models[index(model)]);
         out.priority = t.priority[i];
         out.priority_class = t.priority_class[i];
         out.locked = t.locked[i] != 0;
@@ -300,7 +320,8 @@ GPUSCHED_INLINE ClusterSpec Cluster::to_spec() const {
         out.cores = wishes.cores;
         out.move_cost = t.move_cost[i];
         out.start_time = t.start_time[i];
-        if (t.last_checkpoint_time[i] != TaskTable::no_time) out.last_checkpoint_time = t.last_checkpoint_time[i];
+        if (t.last_checkpoint_time[i] != TaskTable::no_time)
+            out.last_checkpoint_time = t.last_checkpoint_time[i];
         out.checkpoint_interval = t.checkpoint_interval[i];
         out.eviction_count = t.eviction_count[i];
         if (is_placed(task)) out.node = name(node_of(task));

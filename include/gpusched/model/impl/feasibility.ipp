@@ -8,20 +8,34 @@ namespace gpusched {
 
 GPUSCHED_INLINE const char* to_string(Obstacle obstacle) noexcept {
     switch (obstacle) {
-        case Obstacle::none: return "none";
-        case Obstacle::cordoned: return "cordoned";
-        case Obstacle::not_eligible: return "not_eligible";
-        case Obstacle::gpu_model: return "gpu_model";
-        case Obstacle::node_selector: return "node_selector";
-        case Obstacle::taint: return "taint";
-        case Obstacle::cpu: return "cpu";
-        case Obstacle::memory: return "memory";
-        case Obstacle::gpu: return "gpu";
-        case Obstacle::gpu_memory: return "gpu_memory";
-        case Obstacle::hardware: return "hardware";
-        case Obstacle::anti_affinity: return "anti_affinity";
-        case Obstacle::affinity: return "affinity";
-        case Obstacle::network: return "network";
+    case Obstacle::none:
+        return "none";
+    case Obstacle::cordoned:
+        return "cordoned";
+    case Obstacle::not_eligible:
+        return "not_eligible";
+    case Obstacle::gpu_model:
+        return "gpu_model";
+    case Obstacle::node_selector:
+        return "node_selector";
+    case Obstacle::taint:
+        return "taint";
+    case Obstacle::cpu:
+        return "cpu";
+    case Obstacle::memory:
+        return "memory";
+    case Obstacle::gpu:
+        return "gpu";
+    case Obstacle::gpu_memory:
+        return "gpu_memory";
+    case Obstacle::hardware:
+        return "hardware";
+    case Obstacle::anti_affinity:
+        return "anti_affinity";
+    case Obstacle::affinity:
+        return "affinity";
+    case Obstacle::network:
+        return "network";
     }
     return "unknown";
 }
@@ -73,7 +87,8 @@ GPUSCHED_INLINE Localities guaranteed_localities(const Cluster& cluster, TaskId 
     if (!level) return {};
     const auto hardware = inv.nodes.hardware[index(node)];
     if (hardware == NodeTable::no_hardware) return {{}, true};
-    return {*level == HardwareLevel::numa ? inv.hardware[hardware].numa : inv.hardware[hardware].socket, false};
+    return {*level == HardwareLevel::numa ? inv.hardware[hardware].numa : inv.hardware[hardware].socket,
+            false};
 }
 
 GPUSCHED_INLINE Obstacle find_resource_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
@@ -85,14 +100,17 @@ GPUSCHED_INLINE Obstacle find_resource_obstacle(const Cluster& cluster, TaskId t
     const auto candidates = candidate_gpus(cluster, task, node);
     if (gpu_count(candidates) < t.gpu_count[i]) {
         if (t.gpu_memory_mib[i] == 0 || cluster.is_fraction(task)) return Obstacle::gpu;
-        return gpu_count(cluster.idle_gpus(node, cluster.may_borrow(task))) < t.gpu_count[i] ? Obstacle::gpu
-                                                                                               : Obstacle::gpu_memory;
+        return gpu_count(cluster.idle_gpus(node, cluster.may_borrow(task))) < t.gpu_count[i]
+                   ? Obstacle::gpu
+                   : Obstacle::gpu_memory;
     }
     const auto local = guaranteed_localities(cluster, task, node);
     if (local.unknown) return Obstacle::hardware;
     if (local.masks.empty()) return Obstacle::none;
     return std::any_of(local.masks.begin(), local.masks.end(),
-                       [&](GpuMask mask) { return gpu_count(static_cast<GpuMask>(mask & candidates)) >= t.gpu_count[i]; })
+                       [&](GpuMask mask) {
+                           return gpu_count(static_cast<GpuMask>(mask & candidates)) >= t.gpu_count[i];
+                       })
                ? Obstacle::none
                : Obstacle::hardware;
 }
@@ -118,7 +136,8 @@ GPUSCHED_INLINE Obstacle find_group_obstacle(const Cluster& cluster, TaskId task
         const auto& set = inv.together_sets[m.set];
         const auto domain = inv.domain(set.level, node);
         const auto own_domain = own != none<NodeId> ? inv.domain(set.level, own) : none<DomainId>;
-        auto elsewhere = cluster.together_domains(m.set) - (cluster.together_count(m.set, domain) > 0 ? 1u : 0u);
+        auto elsewhere =
+            cluster.together_domains(m.set) - (cluster.together_count(m.set, domain) > 0 ? 1u : 0u);
         // Its own old copy does not count against a group, but does against a gang's network domain.
         if (!set.is_network && own_domain != none<DomainId> && own_domain != domain &&
             cluster.together_count(m.set, own_domain) == 1)
@@ -133,8 +152,8 @@ GPUSCHED_INLINE bool gpus_fit(const Cluster& cluster, TaskId task, NodeId node, 
     if ((gpus & ~candidate_gpus(cluster, task, node)) != 0) return false;
     const auto local = guaranteed_localities(cluster, task, node);
     if (local.unknown) return false;
-    return local.masks.empty() ||
-           std::any_of(local.masks.begin(), local.masks.end(), [&](GpuMask mask) { return (gpus & ~mask) == 0; });
+    return local.masks.empty() || std::any_of(local.masks.begin(), local.masks.end(),
+                                              [&](GpuMask mask) { return (gpus & ~mask) == 0; });
 }
 
 }  // namespace gpusched
