@@ -78,6 +78,16 @@ gs_venv() {
   printf '%s' "$wanted" >"$stamp"
 }
 
+# gs_cmake: a CMake that is new enough, from PyPI where the distribution's is not.
+gs_cmake() {
+  local have
+  have="$(cmake --version 2>/dev/null | sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p')"
+  if [ "$(printf '%s\n' 3.25 "${have:-0}" | sort -V | head -n 1)" != 3.25 ]; then
+    gs_venv build/cmake-venv "cmake>=3.25,<4"
+    PATH="$GS_ROOT/build/cmake-venv/bin:$PATH"
+  fi
+}
+
 # gs_requirements <extra>: the packages of an extra of pyproject.toml, one per line.
 gs_requirements() {
   "$(gs_python)" - "$1" <<'PY'

@@ -17,6 +17,7 @@ rm -f "$logs"/ctest.summary "$logs"/pytest.summary
 
 # shellcheck disable=SC2086
 gs_apt $GS_APT_BUILD $GS_APT_TEST
+gs_cmake
 mapfile -t requirements < <(gs_requirements test)
 [ "${#requirements[@]}" -gt 0 ] || gs_fail "pyproject.toml has no extra 'test'"
 gs_venv build/venv "$GS_NUMPY" "${requirements[@]}"
