@@ -12,6 +12,9 @@
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/core/context.hpp>
 
+#include <cstdint>
+#include <limits>
+
 namespace gpusched::consolidation {
 
 /// One policy of each kind. `Policies{.partitioner = BySwitch{}, ...}` works with any types that satisfy the concepts.
@@ -25,6 +28,8 @@ struct Policies {
     W weight{};
     /// Try all chains of one nesting depth before deeper ones.
     bool shortest_chains_first = true;
+    /// Most tasks that may move for one pod of the node, itself included; those that have moved already are free.
+    std::int64_t longest_chain = std::numeric_limits<std::int64_t>::max();
     /// In each round that vacates a node of the group, gather fractions on fewer GPUs first, and fill nodes that are nearly full with tasks of others
     /// that are not in the end.
     bool fill_gaps = false;

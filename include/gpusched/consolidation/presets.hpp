@@ -3,18 +3,29 @@
 
 #include <gpusched/consolidation/policies.hpp>
 
-namespace gpusched::consolidation {
+namespace gpusched::consolidation::presets {
 
 /// The paper's: random groups, fewest pods first, destinations in group order, any victims.
 template <NodeWeight W = GpuWeight>
-using Ipc = Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, AcceptAll, W>;
+[[nodiscard]] auto ipc(W weight = {}) {
+    return Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, AcceptAll, W>{
+        .weight = weight, .shortest_chains_first = false};
+}
 
-/// Ours: pools per GPU model, least GPU demand first, tightest fit, easier victims only.
+/// Ours: pools per GPU model, least GPU demand first, tightest fit, the fewest victims that are easier to place.
+/// `consolidate` runs it with a depth of at most 2.
 template <NodeWeight W = GpuWeight>
-using Fast = Policies<ByGpuModel, LeastDemand, TightestFit, CheapestVictims, AcceptAll, W>;
+[[nodiscard]] auto fast(W weight = {}) {
+    return Policies<ByGpuModel, LeastDemand, TightestFit, CheapestVictims, AcceptAll, W>{.weight = weight};
+}
 
-/// Ours: the same, comparing all ways to make room.
+/// Ours: the same at full depth, with at most four tasks moved for one pod, and exact where the group is tiny.
 template <NodeWeight W = GpuWeight>
-using Best = Policies<ByGpuModel, LeastDemand, TightestFit, CheapestVictims, AcceptAll, W>;
+[[nodiscard]] auto best(W weight = {}) {
+    auto policies = fast(weight);
+    policies.longest_chain = 4;
+    policies.exact_when_tiny = true;
+    return policies;
+}
 
-}  // namespace gpusched::consolidation
+}  // namespace gpusched::consolidation::presets

@@ -51,12 +51,14 @@ TEST_CASE("fractions gather on few GPUs and gaps are filled") {
                                fraction("g", "b", 0, 500, true), task("m", "b", {1}, true),
                                task("z", "d", {0})}};
     const auto cluster = Cluster::build(spec);
-    const auto result = con::consolidate(cluster);
+    auto tidy = con::presets::best();
+    tidy.fill_gaps = true;
+    const auto result = con::consolidate(cluster, tidy);
     CHECK(check(spec, cluster, result.plan).ok);
     const auto after = apply(cluster, result.plan);
     CHECK(after.node_of(cluster.find_task("f")) == cluster.find_node("b"));
     CHECK(result.plan.vacated_nodes == std::vector{cluster.find_node("d")});
     // By itself, tidying is not worth a move.
     spec.tasks.pop_back();
-    CHECK(con::consolidate(Cluster::build(spec)).plan.moves.empty());
+    CHECK(con::consolidate(Cluster::build(spec), tidy).plan.moves.empty());
 }

@@ -93,8 +93,15 @@ class ChainSearch {
 
     // The shortest nesting that works, since every level of it costs moves.
     bool find_place(TaskId task) {
-        for (int depth = policies_.shortest_chains_first ? 1 : depth_; depth <= depth_; ++depth)
-            if (eject(task, depth)) return true;
+        for (int depth = policies_.shortest_chains_first ? 1 : depth_; depth <= depth_; ++depth) {
+            const auto mark = steps_.size();
+            if (!eject(task, depth)) continue;
+            std::int64_t moves = 0;
+            for (auto i = mark; i < steps_.size(); ++i)
+                moves += work_.snapshot.node_of(steps_[i].task) == steps_[i].from;
+            if (moves <= policies_.longest_chain) return true;
+            undo_to(mark);
+        }
         return false;
     }
 

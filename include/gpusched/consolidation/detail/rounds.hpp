@@ -139,6 +139,7 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W>& pol
                                                                        policies.acceptance,
                                                                        policies.weight,
                                                                        policies.shortest_chains_first,
+                                                                       policies.longest_chain,
                                                                        policies.fill_gaps,
                                                                        policies.exact_when_tiny};
             auto again = options;
