@@ -15,7 +15,7 @@ namespace gpusched::consolidation {
 enum class Preset : std::uint8_t {
     ipc,   ///< the paper's algorithm, to the letter: random groups, fewest pods first
     fast,  ///< ours: pools per GPU model, tightest fit through an index, fewest GPUs first
-    best,  ///< ours: the same with a deeper search, repairs, and an exact search where the instance is tiny
+    best,  ///< ours: the same with a deeper search, and an exact one where the group is tiny
 };
 
 /// What a vacated node is worth.
