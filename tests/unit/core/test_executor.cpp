@@ -104,7 +104,8 @@ TEST_CASE("an exception reaches the caller, and the executor lives on") {
             };
             REQUIRE_THROWS_MESSAGE(pool.run(1000, body), std::runtime_error, "index 5");
             REQUIRE(ran >= 6);
-            REQUIRE(ran < 1000);  // what had not begun does not run
+            // What had not begun does not run; other threads may have begun everything before the exception is seen.
+            if (threads == 1) REQUIRE(ran == 6);
             REQUIRE(run_counts(pool, 50) == std::vector<int>(50, 1));
         }
         auto all_fail = [](std::size_t i) { throw i; };
