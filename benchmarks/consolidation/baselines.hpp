@@ -5,6 +5,7 @@
 #include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/consolidation/detail/pick_gpus.hpp>
 #include <gpusched/consolidation/detail/scope.hpp>
+#include <gpusched/fragmentation/occupancy.hpp>
 
 #include <algorithm>
 #include <span>
@@ -66,9 +67,9 @@ inline con::Result random_eviction(const Cluster& snapshot, std::uint64_t seed) 
     result.stats.waves = order.waves;
     result.stats.dropped_chains = order.dropped_chains;
     for (const auto& move : result.plan.moves) result.stats.first_wave_moves += move.wave == 0;
+    result.stats.not_fully_occupied_before = fragmentation::occupancy(snapshot).not_fully_occupied;
+    result.stats.not_fully_occupied_after = fragmentation::occupancy(after).not_fully_occupied;
     for (const auto node : snapshot.nodes()) {
-        result.stats.not_fully_occupied_before += con::detail::not_fully_occupied(snapshot, node);
-        result.stats.not_fully_occupied_after += con::detail::not_fully_occupied(after, node);
         if (snapshot.occupants(node) == 0 || after.occupants(node) > 0) continue;
         result.plan.vacated_nodes.push_back(node);
         ++result.stats.vacated_nodes;

@@ -3,7 +3,7 @@
 //   bench_fragmentation_metrics [--nodes N] [--seed S] [--runs R] [--smoke]      (defaults: 37707, 0, 21)
 //
 // One JSON line per metric. `whole_ms` is one evaluation from scratch, tables included; `update_ns` is one
-// `Running::update` of a node after a task has left it or come back.
+// `Incremental::update` of a node after a task has left it or come back.
 #include <gpusched/core/rng.hpp>
 #include <gpusched/fragmentation/fragmentation.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -59,7 +59,7 @@ struct Scene {
 // Follows the cluster to the changed one and back.
 template <class M>
 double update_ns(const Scene& scene, const M& metric) {
-    Running running(metric, scene.cluster);
+    Incremental running(metric, scene.cluster);
     const double ns = median_ns(scene.runs, [&] {
         std::size_t moved = 0;
         for (const auto node : scene.nodes) moved += running.update(scene.changed, node);
@@ -145,10 +145,10 @@ int main(int argc, char** argv) {
         scene, "report, 8 shapes by model", [&] { return report(cluster, asi_shapes, by_model).size(); },
         ReportMetric(inv, asi_shapes, by_model));
     line(
-        scene, "switch slots", [&] { return switch_slots(cluster).size(); }, SlotMetric(inv));
+        scene, "switch slots", [&] { return switch_slots(cluster).size(); }, SwitchSlotMetric(inv));
     line(
         scene, "switch slots, exact", [&] { return switch_slots(cluster, {.gpus_per_pod = 8}).size(); },
-        SlotMetric(inv, {.gpus_per_pod = 8}));
+        SwitchSlotMetric(inv, {.gpus_per_pod = 8}));
     line(
         scene, "largest job", [&] { return largest_job(cluster).size(); }, LargestJobMetric(inv));
     line(

@@ -112,8 +112,8 @@ void bind_report(py::module_& m) {
 }
 
 void bind_slots(py::module_& m) {
-    using S = f::SlotOptions;
-    const auto slots = Options<S>("fragmentation::SlotOptions")
+    using S = f::SwitchSlotOptions;
+    const auto slots = Options<S>("fragmentation::SwitchSlotOptions")
                            .field("gpus", &S::gpus)
                            .field("cores_per_gpu", &S::cores_per_gpu)
                            .field("level", &S::level)

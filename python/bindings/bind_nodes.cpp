@@ -57,8 +57,8 @@ auto column(F value) {
     };
 }
 
-const auto cpu_free = [](const Cluster& c, NodeId n) { return c.cpu_free(n); };
-const auto memory_free = [](const Cluster& c, NodeId n) { return c.memory_free(n); };
+const auto cpu_free_milli = [](const Cluster& c, NodeId n) { return c.cpu_free_milli(n); };
+const auto memory_free_mib = [](const Cluster& c, NodeId n) { return c.memory_free_mib(n); };
 const auto gpu_free = [](const Cluster& c, NodeId n) { return c.gpu_free_milli(n); };
 const auto occupants = [](const Cluster& c, NodeId n) { return c.occupants(n); };
 
@@ -107,10 +107,10 @@ void bind_nodes(py::module_& m) {
             "occupants", [](const NodeView& n) { return n.cluster->occupants(n.id); },
             "How many tasks other than daemons run here.")
         .def_property_readonly(
-            "cpu_free", [](const NodeView& n) { return cpu_free(*n.cluster, n.id); },
+            "cpu_free_milli", [](const NodeView& n) { return cpu_free_milli(*n.cluster, n.id); },
             "Thousandths of a core that are free.")
         .def_property_readonly(
-            "memory_free", [](const NodeView& n) { return memory_free(*n.cluster, n.id); },
+            "memory_free_mib", [](const NodeView& n) { return memory_free_mib(*n.cluster, n.id); },
             "Free memory in MiB.")
         .def_property_readonly(
             "gpu_free_milli", [](const NodeView& n) { return gpu_free(*n.cluster, n.id); },
@@ -194,8 +194,9 @@ void bind_nodes(py::module_& m) {
         .def_property_readonly("idle_gpus", column([](const Cluster& c, NodeId n) { return c.idle_gpus(n); }),
                                "Bit masks of healthy GPUs that are entirely free.")
         .def_property_readonly("occupants", column(occupants), "How many tasks other than daemons run there.")
-        .def_property_readonly("cpu_free", column(cpu_free), "Thousandths of a core that are free.")
-        .def_property_readonly("memory_free", column(memory_free), "Free memory in MiB.")
+        .def_property_readonly("cpu_free_milli", column(cpu_free_milli),
+                               "Thousandths of a core that are free.")
+        .def_property_readonly("memory_free_mib", column(memory_free_mib), "Free memory in MiB.")
         .def_property_readonly("gpu_free_milli", column(gpu_free), "Free GPU quantity in thousandths.");
 }
 

@@ -27,8 +27,8 @@ def cluster(c: Cluster) -> tuple[pd.DataFrame, pd.DataFrame]:
             "schedulable": n.schedulable,
             "occupants": n.occupants,
             "gpu_free_milli": n.gpu_free_milli,
-            "cpu_free": n.cpu_free,
-            "memory_free": n.memory_free,
+            "cpu_free_milli": n.cpu_free_milli,
+            "memory_free_mib": n.memory_free_mib,
             "idle_gpus": _popcount(n.idle_gpus),
             "failed_gpus": _popcount(n.failed_gpus),
         }

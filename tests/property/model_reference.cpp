@@ -27,24 +27,24 @@ GpuMask to_mask(const std::vector<int>& list) {
 std::string observe(const Cluster& c) {
     std::ostringstream out;
     for (const auto n : c.nodes()) {
-        out << c.occupants(n) << ' ' << c.memory_free(n) << ':';
+        out << c.occupants(n) << ' ' << c.memory_free_mib(n) << ':';
         for (const bool borrow : {false, true}) {
-            out << c.cpu_free(n, borrow) << ' ' << c.idle_gpus(n, borrow) << ' '
+            out << c.cpu_free_milli(n, borrow) << ' ' << c.idle_gpus(n, borrow) << ' '
                 << c.gpu_free_milli(n, borrow) << ' ';
             for (int g = 0; g < c.gpu_count(n); ++g) out << c.gpu_free_milli(n, g, borrow) << ' ';
         }
-        for (int g = 0; g < c.gpu_count(n); ++g) out << c.gpu_memory_free(n, g) << ' ';
+        for (int g = 0; g < c.gpu_count(n); ++g) out << c.gpu_memory_free_mib(n, g) << ' ';
         for (const auto t : c.tasks_on(n)) out << index(t) << '/' << c.gpus_of(t) << ' ';
         out << '\n';
     }
     const auto& inv = c.inventory();
-    for (std::uint32_t s = 0; s < inv.spread_sets.size(); ++s)
+    for (std::uint32_t s = 0; s < inv.anti_affinity_sets.size(); ++s)
         for (const auto n : c.nodes())
-            out << c.spread_count(s, inv.domain(inv.spread_sets[s].level, n)) << ' ';
-    for (std::uint32_t s = 0; s < inv.together_sets.size(); ++s) {
-        out << c.together_domains(s) << ':';
+            out << c.anti_affinity_count(s, inv.domain(inv.anti_affinity_sets[s].level, n)) << ' ';
+    for (std::uint32_t s = 0; s < inv.affinity_sets.size(); ++s) {
+        out << c.affinity_domains(s) << ':';
         for (const auto n : c.nodes())
-            out << c.together_count(s, inv.domain(inv.together_sets[s].level, n)) << ' ';
+            out << c.affinity_count(s, inv.domain(inv.affinity_sets[s].level, n)) << ' ';
     }
     for (const auto t : c.tasks())
         for (const auto n : c.nodes()) out << static_cast<int>(find_obstacle(c, t, n));
@@ -125,9 +125,9 @@ struct Pair {
             int occupants = 0;
             for (const auto& c : placed) occupants += c.node == n && !spec.tasks[c.task].daemon ? 1 : 0;
             REQUIRE(cluster.occupants(node) == occupants);
-            REQUIRE(cluster.memory_free(node) == reference::memory_free(s, n));
+            REQUIRE(cluster.memory_free_mib(node) == reference::memory_free_mib(s, n));
             for (const bool borrow : {false, true}) {
-                REQUIRE(cluster.cpu_free(node, borrow) == reference::cpu_free(s, n, borrow));
+                REQUIRE(cluster.cpu_free_milli(node, borrow) == reference::cpu_free_milli(s, n, borrow));
                 std::int64_t sum = 0;
                 GpuMask idle = 0;
                 for (int g = 0; g < cluster.gpu_count(node); ++g) {
@@ -136,7 +136,8 @@ struct Pair {
                     sum += free;
                     if (free == 1000) idle |= gpu_bit(g);
                     if (spec.nodes[n].gpu_memory_mib)
-                        REQUIRE(cluster.gpu_memory_free(node, g) == reference::gpu_memory_free(s, n, g));
+                        REQUIRE(cluster.gpu_memory_free_mib(node, g) ==
+                                reference::gpu_memory_free_mib(s, n, g));
                 }
                 REQUIRE(cluster.gpu_free_milli(node, borrow) == sum);
                 REQUIRE(cluster.idle_gpus(node, borrow) == idle);

@@ -64,7 +64,7 @@ def test_what_a_document_says_is_what_the_views_show() -> None:
     for key, value in task.items():
         assert getattr(t, key) == value, key
     assert (c.now, t.preemptible, t.gpu_milli, t.cores, n.tasks) == (99, True, 2000, None, [t])
-    assert (n.cpu_free, n.memory_free, n.gpu_free_milli, n.idle_gpus) == (
+    assert (n.cpu_free_milli, n.memory_free_mib, n.gpu_free_milli, n.idle_gpus) == (
         120000,
         999000,
         5000,
@@ -135,8 +135,8 @@ def test_columns_agree_with_views(small: gs.Cluster) -> None:
         "memory_mib",
         "schedulable",
         "occupants",
-        "cpu_free",
-        "memory_free",
+        "cpu_free_milli",
+        "memory_free_mib",
         "gpu_free_milli",
     ):
         assert list(getattr(nodes, name)) == [getattr(n, name) for n in nodes], name
@@ -159,7 +159,7 @@ def test_columns_agree_with_views(small: gs.Cluster) -> None:
     assert [[g for g in range(16) if m >> g & 1] for m in tasks.gpus.tolist()] == [t.gpus for t in tasks]
 
 
-@pytest.mark.parametrize("name", ["gpu_count", "cpu_milli", "cpu_free", "idle_gpus", "schedulable"])
+@pytest.mark.parametrize("name", ["gpu_count", "cpu_milli", "cpu_free_milli", "idle_gpus", "schedulable"])
 def test_arrays_are_read_only_and_outlive_their_cluster(name: str) -> None:
     array = getattr(gs.sim.generate_cluster(nodes=50, seed=1).nodes, name)
     kept = array.copy()

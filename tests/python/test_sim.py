@@ -157,7 +157,7 @@ def test_bad_replay_options_are_named(trace: gs.sim.Trace, options: dict[str, An
 def last_feasible(cluster: gs.Cluster, task: gs.Task) -> Any:
     """A first fit from the back, with the cards named."""
     for node in reversed(cluster.nodes[:]):
-        if len(node.idle_gpus) >= task.gpu_count and node.cpu_free >= task.cpu_milli:
+        if len(node.idle_gpus) >= task.gpu_count and node.cpu_free_milli >= task.cpu_milli:
             return node, node.idle_gpus[: task.gpu_count]
     return None
 

@@ -262,8 +262,8 @@ class RandomCluster {
 
     static bool fits(const reference::State& s, std::size_t t, std::size_t n) {
         const auto& task = s.task(t);
-        return task.cpu_milli <= reference::cpu_free(s, n, reference::is_lp(task)) &&
-               task.memory_mib <= reference::memory_free(s, n) &&
+        return task.cpu_milli <= reference::cpu_free_milli(s, n, reference::is_lp(task)) &&
+               task.memory_mib <= reference::memory_free_mib(s, n) &&
                static_cast<std::int64_t>(reference::candidates(s, t, n).size()) >= task.gpu_count;
     }
 

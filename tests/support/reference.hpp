@@ -67,12 +67,12 @@ std::int64_t left(const State& s, std::size_t node, std::int64_t capacity, bool 
     return borrow ? capacity - consumed : std::min(capacity - consumed, capacity - claimed);
 }
 
-inline std::int64_t cpu_free(const State& s, std::size_t node, bool borrow) {
+inline std::int64_t cpu_free_milli(const State& s, std::size_t node, bool borrow) {
     return left(s, node, s.node(node).cpu_milli, borrow,
                 [&](const Copy& c) { return s.task(c.task).cpu_milli; });
 }
 
-inline std::int64_t memory_free(const State& s, std::size_t node) {
+inline std::int64_t memory_free_mib(const State& s, std::size_t node) {
     auto free = s.node(node).memory_mib;
     for (const auto& c : s.copies)
         if (c.node == node) free -= s.task(c.task).memory_mib;
@@ -94,7 +94,7 @@ inline std::int64_t gpu_free_milli(const State& s, std::size_t node, int gpu, bo
                                   }));
 }
 
-inline std::int64_t gpu_memory_free(const State& s, std::size_t node, int gpu) {
+inline std::int64_t gpu_memory_free_mib(const State& s, std::size_t node, int gpu) {
     auto free = *s.node(node).gpu_memory_mib;
     for (const auto& c : s.copies)
         if (c.node == node && holds(c, gpu)) free -= s.task(c.task).gpu_memory_mib;
@@ -110,7 +110,7 @@ inline std::vector<int> candidates(const State& s, std::size_t task, std::size_t
     for (int g = 0; g < s.node(node).gpu_count; ++g) {
         if (gpu_free_milli(s, node, g, is_lp(t)) < t.gpu_share_milli) continue;
         if (with_memory && t.gpu_memory_mib > 0 && s.node(node).gpu_memory_mib &&
-            gpu_memory_free(s, node, g) < t.gpu_memory_mib)
+            gpu_memory_free_mib(s, node, g) < t.gpu_memory_mib)
             continue;
         found.push_back(g);
     }
@@ -250,8 +250,8 @@ inline std::string group_obstacle(const State& s, std::size_t task, std::size_t 
 /// What forbids the task on the node for its resources, in the order cpu, memory, gpu, gpu_memory, hardware.
 inline std::string resource_obstacle(const State& s, std::size_t task, std::size_t node) {
     const auto& t = s.task(task);
-    if (t.cpu_milli > cpu_free(s, node, is_lp(t))) return "cpu";
-    if (t.memory_mib > memory_free(s, node)) return "memory";
+    if (t.cpu_milli > cpu_free_milli(s, node, is_lp(t))) return "cpu";
+    if (t.memory_mib > memory_free_mib(s, node)) return "memory";
     if (static_cast<std::int64_t>(candidates(s, task, node, false).size()) < t.gpu_count) return "gpu";
     if (static_cast<std::int64_t>(candidates(s, task, node).size()) < t.gpu_count)
         return t.gpu_share_milli < 1000 ? "gpu" : "gpu_memory";

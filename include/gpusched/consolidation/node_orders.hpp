@@ -20,7 +20,7 @@ struct LeastDemand {
         const auto gpus =
             std::int64_t{cluster.gpu_count(node)} * whole_gpu_milli - cluster.gpu_free_milli(node);
         return gpus * 1'000'000'000 +
-               std::min<std::int64_t>(n.cpu_milli[index(node)] - cluster.cpu_free(node), 999'999'999);
+               std::min<std::int64_t>(n.cpu_milli[index(node)] - cluster.cpu_free_milli(node), 999'999'999);
     }
 };
 

@@ -26,7 +26,7 @@ struct Statistics {
     std::int64_t disturbed_jobs = 0;  ///< jobs with a moved member; a task without a job counts as one
     std::int64_t vacated_nodes = 0;
     std::int64_t vacated_gpus = 0;               ///< healthy GPUs of the vacated nodes
-    std::int64_t not_fully_occupied_before = 0;  ///< occupied nodes with an idle or partly idle GPU
+    std::int64_t not_fully_occupied_before = 0;  ///< as counted by fragmentation::occupancy
     std::int64_t not_fully_occupied_after = 0;
     std::int64_t waves = 0;
     std::int64_t first_wave_moves = 0;

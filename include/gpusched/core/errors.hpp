@@ -36,10 +36,8 @@ class BackendError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-namespace detail {
 /// A name as it appears in messages.
 inline std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
-}  // namespace detail
 
 /// Collects problems up to a limit, then throws them together.
 class Problems {

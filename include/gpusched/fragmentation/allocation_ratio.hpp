@@ -33,7 +33,7 @@ struct AllocationRatio {
 /// Reservations of moving tasks do not count. Complexity: O(nodes + tasks).
 [[nodiscard]] AllocationRatio allocation_ratio(const Cluster& cluster);
 
-/// The same as a node metric, to be kept up to date by `Running` (running.hpp). O(tasks on the node) per change.
+/// The same as a node metric, to be kept up to date by `Incremental` (incremental.hpp). O(tasks on the node) per change.
 class AllocationRatioMetric {
   public:
     using State = AllocationRatio;

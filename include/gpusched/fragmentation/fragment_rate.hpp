@@ -32,7 +32,7 @@ struct FragmentRate {
 /// Complexity: O(nodes).
 [[nodiscard]] FragmentRate fragment_rate(const Cluster& cluster, const FragmentRateOptions& options = {});
 
-/// The same as a node metric, to be kept up to date by `Running` (running.hpp). O(1) per changed node.
+/// The same as a node metric, to be kept up to date by `Incremental` (incremental.hpp). O(1) per changed node.
 class FragmentRateMetric {
   public:
     explicit FragmentRateMetric(const FragmentRateOptions& options = {});

@@ -6,9 +6,9 @@
 #include <gpusched/fragmentation/entropy.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/fragmentation/fragment_rate.hpp>
+#include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/largest_job.hpp>
 #include <gpusched/fragmentation/occupancy.hpp>
 #include <gpusched/fragmentation/report.hpp>
-#include <gpusched/fragmentation/running.hpp>
 #include <gpusched/fragmentation/switch_slots.hpp>
 #include <gpusched/fragmentation/workload.hpp>

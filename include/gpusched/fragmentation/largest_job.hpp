@@ -41,7 +41,7 @@ struct LargestJobRow {
 [[nodiscard]] std::vector<LargestJobRow> largest_job(const Cluster& cluster,
                                                      const LargestJobOptions& options = {});
 
-/// The same as a node metric, to be kept up to date by `Running` (running.hpp). O(1) per changed node, O(switches)
+/// The same as a node metric, to be kept up to date by `Incremental` (incremental.hpp). O(1) per changed node, O(switches)
 /// per result. The inventory must outlive it.
 class LargestJobMetric {
   public:

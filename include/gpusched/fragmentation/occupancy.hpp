@@ -26,7 +26,7 @@ struct Occupancy {
 /// reduces (section 4.1). Failed GPUs, Standby claims and cordoned nodes are not idle. Complexity: O(nodes).
 [[nodiscard]] Occupancy occupancy(const Cluster& cluster, const OccupancyOptions& options = {});
 
-/// The same as a node metric, to be kept up to date by `Running` (running.hpp). O(1) per changed node.
+/// The same as a node metric, to be kept up to date by `Incremental` (incremental.hpp). O(1) per changed node.
 class OccupancyMetric {
   public:
     explicit OccupancyMetric(const OccupancyOptions& options = {}) : options_(options) {}

@@ -88,7 +88,7 @@ using Report = std::vector<ReportRow>;
 [[nodiscard]] Report report(const Cluster& cluster, std::span<const Shape> shapes = asi_shapes,
                             const ReportOptions& options = {});
 
-/// The same as a node metric, to be kept up to date by `Running` (running.hpp). O(shapes) per changed node.
+/// The same as a node metric, to be kept up to date by `Incremental` (incremental.hpp). O(shapes) per changed node.
 class ReportMetric {
   public:
     ReportMetric(const Inventory& inventory, std::span<const Shape> shapes,

@@ -12,7 +12,7 @@
 
 namespace gpusched::fragmentation {
 
-struct SlotOptions {
+struct SwitchSlotOptions {
     int gpus = 128;                          ///< GPUs of one job, >= 1
     int cores_per_gpu = 12;                  ///< >= 0; 0 = CPU does not matter
     std::optional<Level> level{};            ///< level of the switches; none = the deepest that is known
@@ -22,11 +22,11 @@ struct SlotOptions {
 };
 
 /// Jobs that could be fulfilled on the idle GPUs of one model.
-struct SlotRow {
+struct SwitchSlotRow {
     std::string gpu_model{};  ///< "*" = all models together; empty = nodes that name no model
     std::int64_t across = 0;  ///< a job may use all of a cluster (top network domain)
     std::int64_t within = 0;  ///< a job must stay under one switch
-    bool operator==(const SlotRow&) const = default;
+    bool operator==(const SwitchSlotRow&) const = default;
 
     /// Jobs lost to the network topology.
     [[nodiscard]] std::int64_t loss() const noexcept { return across - within; }
@@ -45,13 +45,14 @@ struct SlotRow {
 /// @return one row per GPU model in order of first appearance, then "*"
 /// @throws InvalidInput when an option is out of range
 /// Complexity: O(nodes log nodes).
-[[nodiscard]] std::vector<SlotRow> switch_slots(const Cluster& cluster, const SlotOptions& options = {});
+[[nodiscard]] std::vector<SwitchSlotRow> switch_slots(const Cluster& cluster,
+                                                      const SwitchSlotOptions& options = {});
 
-/// The same as a node metric, to be kept up to date by `Running` (running.hpp). O(1) per changed node, O(switches)
+/// The same as a node metric, to be kept up to date by `Incremental` (incremental.hpp). O(1) per changed node, O(switches)
 /// per result.
-class SlotMetric {
+class SwitchSlotMetric {
   public:
-    explicit SlotMetric(const Inventory& inventory, const SlotOptions& options = {});
+    explicit SwitchSlotMetric(const Inventory& inventory, const SwitchSlotOptions& options = {});
 
     using State = detail::SlotSums::State;
     using Total = detail::SlotSums::Total;
@@ -62,7 +63,7 @@ class SlotMetric {
     void add(Total& total, NodeId node, State slots, int sign) const noexcept {
         sums_.add(total, node, slots, sign);
     }
-    [[nodiscard]] std::vector<SlotRow> result(const Total& total) const;
+    [[nodiscard]] std::vector<SwitchSlotRow> result(const Total& total) const;
 
   private:
     detail::SlotSums sums_;

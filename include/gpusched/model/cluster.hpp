@@ -120,11 +120,13 @@ class Cluster {
 
     // Free capacity (reservations count as used) -----------------------------------------------------------
     /// Thousandths of a core that are free; to tasks that may `borrow`, also those that Standby tasks lend.
-    [[nodiscard]] std::int64_t cpu_free(NodeId node, bool borrow = false) const noexcept {
+    [[nodiscard]] std::int64_t cpu_free_milli(NodeId node, bool borrow = false) const noexcept {
         const auto& u = usage_[index(node)];
         return borrow || u.cpu_lendable < u.cpu_firm ? u.cpu_lendable : u.cpu_firm;
     }
-    [[nodiscard]] std::int64_t memory_free(NodeId node) const noexcept { return usage_[index(node)].memory; }
+    [[nodiscard]] std::int64_t memory_free_mib(NodeId node) const noexcept {
+        return usage_[index(node)].memory;
+    }
     /// Thousandths of one GPU that are free; 0 for a failed GPU.
     [[nodiscard]] int gpu_free_milli(NodeId node, int gpu, bool borrow = false) const noexcept {
         const auto& g = gpu_[inventory_->nodes.first_gpu[index(node)] + static_cast<std::uint32_t>(gpu)];
@@ -132,7 +134,7 @@ class Cluster {
         return free > 0 ? free : 0;
     }
     /// Memory of one GPU that is free; meaningful where the node models it.
-    [[nodiscard]] std::int64_t gpu_memory_free(NodeId node, int gpu) const noexcept {
+    [[nodiscard]] std::int64_t gpu_memory_free_mib(NodeId node, int gpu) const noexcept {
         return gpu_memory_[inventory_->nodes.first_gpu[index(node)] + static_cast<std::uint32_t>(gpu)];
     }
     /// Healthy GPUs that are entirely free.
@@ -148,21 +150,22 @@ class Cluster {
     }
 
     // Groups -----------------------------------------------------------------------------------------------
-    /// Members of a spread set in a domain, reservations included.
-    [[nodiscard]] std::uint32_t spread_count(std::uint32_t set, DomainId domain) const noexcept {
-        return groups_.count(spread_tables_[set], domain);
+    /// Members of an anti-affinity set in a domain, reservations included.
+    [[nodiscard]] std::uint32_t anti_affinity_count(std::uint32_t set, DomainId domain) const noexcept {
+        return groups_.count(anti_affinity_tables_[set], domain);
     }
     /// Members in the domain whose own limit is the set's `limit_index`-th smallest; only for sets not `uniform`.
-    [[nodiscard]] std::uint32_t spread_count(std::uint32_t set, std::size_t limit_index,
-                                             DomainId domain) const noexcept {
-        return groups_.count(spread_tables_[set] + 1 + static_cast<std::uint32_t>(limit_index), domain);
+    [[nodiscard]] std::uint32_t anti_affinity_count(std::uint32_t set, std::size_t limit_index,
+                                                    DomainId domain) const noexcept {
+        return groups_.count(anti_affinity_tables_[set] + 1 + static_cast<std::uint32_t>(limit_index),
+                             domain);
     }
-    [[nodiscard]] std::uint32_t together_count(std::uint32_t set, DomainId domain) const noexcept {
-        return groups_.count(together_tables_[set], domain);
+    [[nodiscard]] std::uint32_t affinity_count(std::uint32_t set, DomainId domain) const noexcept {
+        return groups_.count(affinity_tables_[set], domain);
     }
-    /// How many domains hold members of a together set.
-    [[nodiscard]] std::uint32_t together_domains(std::uint32_t set) const noexcept {
-        return groups_.domains(together_tables_[set]);
+    /// How many domains hold members of an affinity set.
+    [[nodiscard]] std::uint32_t affinity_domains(std::uint32_t set) const noexcept {
+        return groups_.domains(affinity_tables_[set]);
     }
 
     // Changes ----------------------------------------------------------------------------------------------
@@ -226,8 +229,9 @@ class Cluster {
     std::vector<GpuFree> gpu_;              // by NodeTable::first_gpu
     std::vector<std::int64_t> gpu_memory_;  // likewise
     detail::DomainCounts groups_;
-    std::vector<std::uint32_t> spread_tables_;  // total of each set, followed by one table per distinct limit
-    std::vector<std::uint32_t> together_tables_;
+    std::vector<std::uint32_t>
+        anti_affinity_tables_;  // total of each set, followed by one table per distinct limit
+    std::vector<std::uint32_t> affinity_tables_;
     std::vector<Change> log_;
 };
 

@@ -75,13 +75,14 @@ struct Requirement {
 
 /// One task's part in a group constraint.
 struct Membership {
-    std::uint32_t set = 0;    ///< index into Inventory::spread_sets or together_sets
-    std::uint32_t limit = 0;  ///< spread sets: this task's own limit; `no_limit` = it names another level
+    std::uint32_t set = 0;  ///< index into Inventory::anti_affinity_sets or affinity_sets
+    std::uint32_t limit =
+        0;  ///< anti-affinity sets: this task's own limit; `no_limit` = it names another level
     static constexpr std::uint32_t no_limit = 0xFFFFFFFFu;
 };
 
 /// Anti-affinity of one group at one level.
-struct SpreadSet {
+struct AntiAffinitySet {
     std::string group;
     Level level = node_level;
     std::uint32_t members = 0;
@@ -90,7 +91,7 @@ struct SpreadSet {
 };
 
 /// Tasks that must share one domain: an affinity group, or a job with a required network level.
-struct TogetherSet {
+struct AffinitySet {
     std::string name;  ///< the group or job
     Level level = node_level;
     std::uint32_t members = 0;
@@ -158,8 +159,8 @@ class Inventory {
     std::vector<Requirement> requirements;
     std::vector<TaskAffinities> task_affinities;
     std::vector<HardwareMasks> hardware;
-    std::vector<SpreadSet> spread_sets;
-    std::vector<TogetherSet> together_sets;
+    std::vector<AntiAffinitySet> anti_affinity_sets;
+    std::vector<AffinitySet> affinity_sets;
 
     /// Levels of the network tree: the longest path of any node, or one more than the deepest level that a
     /// constraint names.
@@ -194,11 +195,11 @@ class Inventory {
         return eligible_[requirement * node_classes.size() + node_class];
     }
 
-    [[nodiscard]] std::span<const Membership> spread_memberships(TaskId task) const noexcept {
-        return slice(spread_members_, spread_offset_, task);
+    [[nodiscard]] std::span<const Membership> anti_affinity_memberships(TaskId task) const noexcept {
+        return slice(anti_affinity_members_, anti_affinity_offset_, task);
     }
-    [[nodiscard]] std::span<const Membership> together_memberships(TaskId task) const noexcept {
-        return slice(together_members_, together_offset_, task);
+    [[nodiscard]] std::span<const Membership> affinity_memberships(TaskId task) const noexcept {
+        return slice(affinity_members_, affinity_offset_, task);
     }
 
     /// Validates and builds. Adds every problem to `problems`; where there is any, the result has all nodes and
@@ -220,8 +221,8 @@ class Inventory {
     std::vector<std::vector<std::string>> domain_names_;  // [level][domain]
     std::vector<std::int8_t> network_depth_;              // [node]
     std::vector<bool> eligible_;  // [requirement][node class]; empty = too large to hold
-    std::vector<Membership> spread_members_, together_members_;
-    std::vector<std::uint32_t> spread_offset_, together_offset_;
+    std::vector<Membership> anti_affinity_members_, affinity_members_;
+    std::vector<std::uint32_t> anti_affinity_offset_, affinity_offset_;
 };
 
 }  // namespace gpusched

@@ -158,8 +158,8 @@ TEST_CASE("the measure and its choices are those of the definition") {
         const auto expected = [&] {
             std::vector<int> free;
             for (int g = 0; g < cluster.gpu_count(n); ++g) free.push_back(cluster.gpu_free_milli(n, g));
-            return fill_by_definition(workload, static_cast<double>(cluster.cpu_free(n)),
-                                      static_cast<double>(cluster.memory_free(n)), free, everything);
+            return fill_by_definition(workload, static_cast<double>(cluster.cpu_free_milli(n)),
+                                      static_cast<double>(cluster.memory_free_mib(n)), free, everything);
         };
         // Popularities are rounded down to 1/32768, values to half a thousandth of a GPU per card.
         const double tolerance = 0.01;

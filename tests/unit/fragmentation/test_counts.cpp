@@ -6,8 +6,8 @@
 #include <gpusched/fragmentation/allocation_ratio.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
 #include <gpusched/fragmentation/fragment_rate.hpp>
+#include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/occupancy.hpp>
-#include <gpusched/fragmentation/running.hpp>
 
 #include <cmath>
 #include <map>
@@ -173,9 +173,9 @@ TEST_CASE("kept up to date, counts stay those of the whole cluster") {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
         auto cluster = Cluster::build(random_snapshot(seed));
         Rng rng(seed);
-        Running ratio(AllocationRatioMetric{}, cluster);
-        Running nodes(OccupancyMetric{}, cluster);
-        Running rate(FragmentRateMetric({.gpus = 2}), cluster);
+        Incremental ratio(AllocationRatioMetric{}, cluster);
+        Incremental nodes(OccupancyMetric{}, cluster);
+        Incremental rate(FragmentRateMetric({.gpus = 2}), cluster);
         for (int step = 0; step < 200; ++step) {
             for (const auto node : random_change(cluster, rng)) {
                 ratio.update(cluster, node);

@@ -3,7 +3,7 @@
 #include "random_snapshot.hpp"
 
 #include <gpusched/fragmentation/fgd.hpp>
-#include <gpusched/fragmentation/running.hpp>
+#include <gpusched/fragmentation/incremental.hpp>
 
 #include <bit>
 
@@ -229,7 +229,7 @@ TEST_CASE("kept up to date, expected fragmentation stays that of the whole clust
         const auto spec = random_snapshot(seed);
         auto cluster = Cluster::build(spec);
         Rng rng(seed);
-        Running running(Fgd(typical_workload(spec.tasks), cluster.inventory()), cluster);
+        Incremental running(Fgd(typical_workload(spec.tasks), cluster.inventory()), cluster);
         const auto start = running.result();
         bool changed = false;
         for (int step = 0; step < 200; ++step) {

@@ -2,8 +2,8 @@
 
 #include "random_snapshot.hpp"
 
+#include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/largest_job.hpp>
-#include <gpusched/fragmentation/running.hpp>
 
 #include <map>
 
@@ -51,7 +51,7 @@ TEST_CASE(
         auto cluster = Cluster::build(random_snapshot(seed));
         const LargestJobOptions options{.gpus_per_pod = 1 + static_cast<int>(seed % 3),
                                         .cores_per_gpu = static_cast<int>(seed % 4)};
-        Running running(LargestJobMetric(cluster.inventory(), options), cluster);
+        Incremental running(LargestJobMetric(cluster.inventory(), options), cluster);
         Rng rng(seed);
         for (int step = 0; step < 40; ++step)
             for (const auto n : random_change(cluster, rng)) running.update(cluster, n);
@@ -62,8 +62,8 @@ TEST_CASE(
         bool reserved = false;
         const auto rebuilt = Cluster::build(spec);
         for (const auto n : cluster.nodes())
-            reserved |=
-                cluster.cpu_free(n) != rebuilt.cpu_free(n) || cluster.idle_gpus(n) != rebuilt.idle_gpus(n);
+            reserved |= cluster.cpu_free_milli(n) != rebuilt.cpu_free_milli(n) ||
+                        cluster.idle_gpus(n) != rebuilt.idle_gpus(n);
         const auto whole = largest_job(cluster, options);
         REQUIRE(running.result() == whole);
         if (reserved) continue;

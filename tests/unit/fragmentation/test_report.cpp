@@ -2,8 +2,8 @@
 
 #include "random_snapshot.hpp"
 
+#include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/report.hpp>
-#include <gpusched/fragmentation/running.hpp>
 
 #include <map>
 
@@ -245,7 +245,8 @@ TEST_CASE("kept up to date, a report stays that of the whole cluster") {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
         auto cluster = Cluster::build(random_snapshot(seed));
         Rng rng(seed);
-        Running running(ReportMetric(cluster.inventory(), asi_shapes, {.by = GroupBy::gpu_model}), cluster);
+        Incremental running(ReportMetric(cluster.inventory(), asi_shapes, {.by = GroupBy::gpu_model}),
+                            cluster);
         const auto start = running.result();
         bool changed = false;
         for (int step = 0; step < 200; ++step) {

@@ -2,7 +2,7 @@
 
 #include "random_snapshot.hpp"
 
-#include <gpusched/fragmentation/running.hpp>
+#include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/switch_slots.hpp>
 
 #include <cmath>
@@ -15,7 +15,7 @@ using namespace fragmentation_test;
 
 namespace {
 
-static_assert(NodeMetric<SlotMetric>);
+static_assert(NodeMetric<SwitchSlotMetric>);
 
 NodeSpec node(std::string name, std::string model, std::int64_t gpus, std::int64_t cores,
               std::vector<std::string> network) {
@@ -27,7 +27,7 @@ NodeSpec node(std::string name, std::string model, std::int64_t gpus, std::int64
 }
 
 // Slots of a node as the definition reads, in floating point.
-double naive_slots(const NodeSpec& n, const FreeNode& free, const SlotOptions& o) {
+double naive_slots(const NodeSpec& n, const FreeNode& free, const SwitchSlotOptions& o) {
     const double cpus = static_cast<double>(free.cpu_milli) / 1000;
     const double by_cpu = o.cores_per_gpu == 0 ? 1e9 : std::floor(cpus / o.cores_per_gpu);
     if (!o.gpus_per_pod) {
@@ -64,7 +64,7 @@ TEST_CASE("slots and jobs by hand") {
                               .node = "c",
                               .gpus = {g}});
     const auto cluster = Cluster::build(spec);
-    using Rows = std::vector<SlotRow>;
+    using Rows = std::vector<SwitchSlotRow>;
     // A: cluster c has 18, d has 8, f has 8. Switches: s0 15, s1 3, s2 8, f 8. Together s1 has 7 and c 22.
     CHECK(switch_slots(cluster, {.gpus = 8}) ==
           Rows{{"A", 2 + 1 + 1, 1 + 0 + 1 + 1}, {"B", 0, 0}, {"*", 2 + 1 + 1, 1 + 0 + 1 + 1}});
@@ -74,11 +74,11 @@ TEST_CASE("slots and jobs by hand") {
           Rows{{"A", 4 + 2 + 2, 3 + 0 + 2 + 2}, {"B", 1, 1}, {"*", 5 + 2 + 2, 3 + 1 + 2 + 2}});
     // At the top level nothing is lost; without CPU node b counts fully.
     for (const auto& row : switch_slots(cluster, {.gpus = 8, .level = 0})) CHECK(row.loss() == 0);
-    CHECK(switch_slots(cluster, {.gpus = 16, .cores_per_gpu = 0})[0] == SlotRow{"A", 1, 1});
-    CHECK(switch_slots(cluster, {.gpus = 16})[0] == SlotRow{"A", 1, 0});
+    CHECK(switch_slots(cluster, {.gpus = 16, .cores_per_gpu = 0})[0] == SwitchSlotRow{"A", 1, 1});
+    CHECK(switch_slots(cluster, {.gpus = 16})[0] == SwitchSlotRow{"A", 1, 0});
     CHECK(switch_slots(cluster, {.gpus = 16})[0].loss() == 1);
     // At node level every node is a switch of its own.
-    CHECK(switch_slots(cluster, {.gpus = 8, .level = node_level})[2] == SlotRow{"*", 4, 3});
+    CHECK(switch_slots(cluster, {.gpus = 8, .level = node_level})[2] == SwitchSlotRow{"*", 4, 3});
     CHECK(switch_slots(cluster, {.gpus = 4, .max_gpus_per_node = 4}) == Rows{{"B", 1, 1}, {"*", 1, 1}});
 }
 
@@ -126,7 +126,8 @@ TEST_CASE("switch slots agree with their definition on random clusters") {
         const auto spec = random_snapshot(seed, 40, 40);
         const auto cluster = Cluster::build(spec);
         const auto free = free_nodes(spec);
-        SlotOptions options{.gpus = seed % 3 == 0 ? 4 : 12, .cores_per_gpu = static_cast<int>(seed % 4)};
+        SwitchSlotOptions options{.gpus = seed % 3 == 0 ? 4 : 12,
+                                  .cores_per_gpu = static_cast<int>(seed % 4)};
         options.include_cordoned = seed % 2 == 0;
         options.level = static_cast<int>(seed % 4) - 1;
         if (seed % 5 < 2) options.gpus_per_pod = seed % 5 == 0 ? 1 : 4;
@@ -170,8 +171,8 @@ TEST_CASE("kept up to date, switch slots stay those of the whole cluster") {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
         auto cluster = Cluster::build(random_snapshot(seed));
         Rng rng(seed);
-        const SlotOptions options{.gpus = 4, .cores_per_gpu = 1};
-        Running running(SlotMetric(cluster.inventory(), options), cluster);
+        const SwitchSlotOptions options{.gpus = 4, .cores_per_gpu = 1};
+        Incremental running(SwitchSlotMetric(cluster.inventory(), options), cluster);
         const auto start = running.result();
         bool changed = false;
         for (int step = 0; step < 200; ++step) {
@@ -187,7 +188,7 @@ TEST_CASE("switch slots refuse options out of range") {
     ClusterSpec spec;
     spec.nodes.push_back(node("a", "A", 8, 96, {"c", "s"}));
     const auto cluster = Cluster::build(spec);
-    const auto fails = [&](const SlotOptions& options, const std::string& text) {
+    const auto fails = [&](const SwitchSlotOptions& options, const std::string& text) {
         REQUIRE_THROWS_MESSAGE(switch_slots(cluster, options), InvalidInput, text);
     };
     fails({.gpus = 0}, "gpus is 0; expected 1 to 100000000");
@@ -207,6 +208,6 @@ TEST_CASE("a constraint that names a level deeper than any node is no reason to 
     const auto cluster = Cluster::build(spec);
     REQUIRE(cluster.inventory().network_levels() == 4);
     CHECK(cluster.inventory().deepest_level() == 0);
-    CHECK(switch_slots(cluster, {.gpus = 16})[0] == SlotRow{"A", 1, 1});
+    CHECK(switch_slots(cluster, {.gpus = 16})[0] == SwitchSlotRow{"A", 1, 1});
     CHECK(Cluster().inventory().deepest_level() == node_level);
 }

@@ -348,6 +348,6 @@ TEST_CASE("what is odd but legal is accepted") {
         spec.nodes[0].cpu_milli = spec.nodes[0].memory_mib = huge - 1;
         spec.tasks[0].cpu_milli = spec.tasks[0].memory_mib = huge - 1 - 1'000;
         spec.tasks[1].cpu_milli = spec.tasks[1].memory_mib = 1'000;
-        REQUIRE(Cluster::build(spec).cpu_free(NodeId{0}) == 0);
+        REQUIRE(Cluster::build(spec).cpu_free_milli(NodeId{0}) == 0);
     }
 }

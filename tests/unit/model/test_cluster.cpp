@@ -53,14 +53,14 @@ TEST_CASE("a placed task uses its node, a removed one gives all back") {
     c.assign(t0, n, 0b0100);
     REQUIRE(c.node_of(t0) == n);
     REQUIRE(c.gpus_of(t0) == 0b0100);
-    REQUIRE(c.cpu_free(n) == 8'000);
-    REQUIRE(c.memory_free(n) == 90);
+    REQUIRE(c.cpu_free_milli(n) == 8'000);
+    REQUIRE(c.memory_free_mib(n) == 90);
     REQUIRE(c.idle_gpus(n) == 0b1011);
     REQUIRE(c.gpu_free_milli(n) == 3'000);
     REQUIRE(c.occupants(n) == 1);
     c.remove(t0);
     REQUIRE_FALSE(c.is_placed(t0));
-    REQUIRE(c.cpu_free(n) == 10'000);
+    REQUIRE(c.cpu_free_milli(n) == 10'000);
     REQUIRE(c.idle_gpus(n) == 0b1111);
     REQUIRE(c.tasks_on(n).empty());
     REQUIRE(c.occupants(n) == 0);
@@ -87,9 +87,9 @@ TEST_CASE("a Standby claim is open to LP tasks alone") {
     spec.tasks[0].node = "n";
     spec.tasks[0].gpus = {0};
     auto c = Cluster::build(spec);
-    REQUIRE(c.cpu_free(n) == 8'000);
-    REQUIRE(c.cpu_free(n, true) == 10'000);
-    REQUIRE(c.memory_free(n) == 90);  // memory is not lent
+    REQUIRE(c.cpu_free_milli(n) == 8'000);
+    REQUIRE(c.cpu_free_milli(n, true) == 10'000);
+    REQUIRE(c.memory_free_mib(n) == 90);  // memory is not lent
     REQUIRE(c.idle_gpus(n) == 0b1110);
     REQUIRE(c.idle_gpus(n, true) == 0b1111);
     REQUIRE(c.gpu_free_milli(n, 0) == 0);
@@ -99,12 +99,12 @@ TEST_CASE("a Standby claim is open to LP tasks alone") {
     REQUIRE_FALSE(c.is_movable(t0));
 
     c.assign(t1, n, 0b0001);  // the borrower takes what was lent, and nothing else
-    REQUIRE(c.cpu_free(n) == 8'000);
-    REQUIRE(c.cpu_free(n, true) == 8'000);
+    REQUIRE(c.cpu_free_milli(n) == 8'000);
+    REQUIRE(c.cpu_free_milli(n, true) == 8'000);
     REQUIRE(c.idle_gpus(n, true) == 0b1110);
     c.assign(t1, n, 0b0010);  // beside the claim it counts against everybody
     REQUIRE(c.idle_gpus(n) == 0b1100);
-    REQUIRE(c.cpu_free(n) == 8'000);
+    REQUIRE(c.cpu_free_milli(n) == 8'000);
 }
 
 TEST_CASE("failed GPUs offer nothing, before and after their task goes") {
@@ -128,7 +128,7 @@ TEST_CASE("daemons use resources, but do not occupy") {
     auto c = Cluster::build(spec);
     c.assign(t0, n, 1);
     REQUIRE(c.occupants(n) == 0);
-    REQUIRE(c.cpu_free(n) == 8'000);
+    REQUIRE(c.cpu_free_milli(n) == 8'000);
     REQUIRE_FALSE(c.is_movable(t0));
     REQUIRE(order(c, n) == std::vector<std::size_t>{0});
 }
@@ -158,13 +158,13 @@ TEST_CASE("reservations hold room without moving anybody") {
     c.assign(t0, n, 1);
     const auto before = c.checkpoint();
     c.reserve(t0, n, 0b0010);
-    REQUIRE(c.cpu_free(n) == 6'000);
+    REQUIRE(c.cpu_free_milli(n) == 6'000);
     REQUIRE(c.idle_gpus(n) == 0b1100);
     REQUIRE(c.node_of(t0) == n);
     REQUIRE(c.gpus_of(t0) == 1);
     REQUIRE(c.occupants(n) == 1);
     c.unreserve(t0, n, 0b0010);
-    REQUIRE(c.cpu_free(n) == 8'000);
+    REQUIRE(c.cpu_free_milli(n) == 8'000);
     c.undo();  // the reservation is back
     REQUIRE(c.idle_gpus(n) == 0b1100);
     c.rollback(before);

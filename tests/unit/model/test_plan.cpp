@@ -110,7 +110,7 @@ TEST_CASE("applying a plan gives its snapshot and leaves the old one alone") {
     REQUIRE(after.node_of(TaskId{3}) == NodeId{2});
     REQUIRE(after.occupants(NodeId{0}) == 0);
     REQUIRE(after.checkpoint() == 0);
-    REQUIRE(after.cpu_free(NodeId{1}) == 6'000);
+    REQUIRE(after.cpu_free_milli(NodeId{1}) == 6'000);
     REQUIRE(apply(before, Plan{}).same_placement(before));
 }
 

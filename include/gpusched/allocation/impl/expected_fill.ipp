@@ -163,8 +163,8 @@ GPUSCHED_INLINE ExpectedFill::NodeState ExpectedFill::state(const Cluster& clust
     NodeState state{0, 0, gpu_count(cluster.idle_gpus(node))};
     for (int g = 0; g < cluster.gpu_count(node); ++g)
         state.cards += seen.card[static_cast<std::size_t>(cluster.gpu_free_milli(node, g))];
-    state.fill = value(seen, cpu_.at(cluster.cpu_free(node), shapes_),
-                       memory_.at(cluster.memory_free(node), shapes_), state.cards, state.idle);
+    state.fill = value(seen, cpu_.at(cluster.cpu_free_milli(node), shapes_),
+                       memory_.at(cluster.memory_free_mib(node), shapes_), state.cards, state.idle);
     return state;
 }
 
@@ -199,10 +199,12 @@ GPUSCHED_INLINE ExpectedFill::Choice ExpectedFill::best(const Cluster& cluster, 
     // An LP task takes lent capacity first, which is not idle to others.
     const bool borrow = cluster.may_borrow(task);
     const int share = tasks.gpu_share_milli[index(task)];
-    const auto* const cpu = cpu_.at(
-        std::min(cluster.cpu_free(node), cluster.cpu_free(node, borrow) - tasks.cpu_milli[index(task)]),
-        shapes_);
-    const auto* const memory = memory_.at(cluster.memory_free(node) - tasks.memory_mib[index(task)], shapes_);
+    const auto* const cpu =
+        cpu_.at(std::min(cluster.cpu_free_milli(node),
+                         cluster.cpu_free_milli(node, borrow) - tasks.cpu_milli[index(task)]),
+                shapes_);
+    const auto* const memory =
+        memory_.at(cluster.memory_free_mib(node) - tasks.memory_mib[index(task)], shapes_);
     struct Room {
         std::int32_t cards;
         int idle;

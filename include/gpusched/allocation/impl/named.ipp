@@ -27,7 +27,7 @@ inline constexpr std::array<std::string_view, 12> all_placements{
                                       std::span<const std::string_view> known) {
     std::string expected;
     for (const auto& one : known) expected += (expected.empty() ? "" : ", ") + std::string(one);
-    throw InvalidInput(std::string(field) + " is " + gpusched::detail::quoted(name) + "; expected one of " +
+    throw InvalidInput(std::string(field) + " is " + gpusched::quoted(name) + "; expected one of " +
                        expected);
 }
 

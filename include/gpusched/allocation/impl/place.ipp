@@ -46,7 +46,7 @@ GPUSCHED_INLINE std::optional<Destination> place(const Cluster& cluster, TaskId 
     if (options.gpu_picker == "least_harm") return place(cluster, task, list, LeastHarm{}, rng);
     if (options.gpu_picker == "tightest_gpu") return place(cluster, task, list, TightestGpu{}, rng);
     if (options.gpu_picker == "random") return place(cluster, task, list, RandomGpus{}, rng);
-    throw InvalidInput("gpu_picker is " + gpusched::detail::quoted(options.gpu_picker) +
+    throw InvalidInput("gpu_picker is " + gpusched::quoted(options.gpu_picker) +
                        "; expected fewest_crossings, least_harm, tightest_gpu or random");
 }
 

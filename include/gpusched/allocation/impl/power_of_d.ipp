@@ -16,7 +16,7 @@ inline std::int32_t load_of(const Cluster& cluster, NodeId node) {
         return capacity == 0 ? 0 : static_cast<std::int32_t>(1000 * (capacity - free) / capacity);
     };
     const auto gpus = std::int64_t{whole_gpu_milli} * gpu_count(cluster.healthy_gpus(node));
-    return std::max(part(cluster.cpu_free(node), cluster.inventory().nodes.cpu_milli[index(node)]),
+    return std::max(part(cluster.cpu_free_milli(node), cluster.inventory().nodes.cpu_milli[index(node)]),
                     part(cluster.gpu_free_milli(node), gpus));
 }
 

@@ -23,8 +23,8 @@ struct LeastAllocated {
             sum += 100 * (free - request) / capacity;
             ++resources;
         };
-        add(cluster.cpu_free(node, borrow), t.cpu_milli[index(task)], n.cpu_milli[index(node)]);
-        add(cluster.memory_free(node), t.memory_mib[index(task)], n.memory_mib[index(node)]);
+        add(cluster.cpu_free_milli(node, borrow), t.cpu_milli[index(task)], n.cpu_milli[index(node)]);
+        add(cluster.memory_free_mib(node), t.memory_mib[index(task)], n.memory_mib[index(node)]);
         add(cluster.gpu_free_milli(node, borrow), cluster.gpu_milli(task),
             std::int64_t{whole_gpu_milli} * gpu_count(cluster.healthy_gpus(node)));
         return resources == 0 ? 0 : sum / resources;
@@ -45,8 +45,8 @@ struct MostAllocated {
             sum += 100 * (capacity - free + request) / capacity;
             ++resources;
         };
-        add(cluster.cpu_free(node, borrow), t.cpu_milli[index(task)], n.cpu_milli[index(node)]);
-        add(cluster.memory_free(node), t.memory_mib[index(task)], n.memory_mib[index(node)]);
+        add(cluster.cpu_free_milli(node, borrow), t.cpu_milli[index(task)], n.cpu_milli[index(node)]);
+        add(cluster.memory_free_mib(node), t.memory_mib[index(task)], n.memory_mib[index(node)]);
         add(cluster.gpu_free_milli(node, borrow), cluster.gpu_milli(task),
             std::int64_t{whole_gpu_milli} * gpu_count(cluster.healthy_gpus(node)));
         return resources == 0 ? 0 : sum / resources;

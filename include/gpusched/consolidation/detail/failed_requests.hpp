@@ -26,7 +26,7 @@ class FailedRequests {
     void add(const Cluster& cluster, TaskId task, int depth) {
         // What fails for its groups, GPU memory or locality says nothing about others.
         const auto& inv = cluster.inventory();
-        if (!inv.spread_memberships(task).empty() || !inv.together_memberships(task).empty() ||
+        if (!inv.anti_affinity_memberships(task).empty() || !inv.affinity_memberships(task).empty() ||
             inv.tasks.gpu_memory_mib[index(task)] > 0 ||
             !inv.task_affinities[inv.tasks.affinities[index(task)]].hardware_affinity.empty())
             return;

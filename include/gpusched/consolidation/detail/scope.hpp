@@ -24,9 +24,6 @@ struct Scope {
 /// both. Largest first, then by first node; nodes ascending.
 [[nodiscard]] std::vector<std::vector<NodeId>> components(const Cluster& cluster);
 
-/// An occupied node with a healthy GPU that is idle or partly idle.
-[[nodiscard]] bool not_fully_occupied(const Cluster& cluster, NodeId node);
-
 }  // namespace gpusched::consolidation::detail
 
 #ifdef GPUSCHED_HEADER_ONLY

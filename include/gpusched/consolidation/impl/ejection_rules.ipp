@@ -13,8 +13,8 @@ GPUSCHED_INLINE RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, NodeId
     : cluster_(cluster), node_(node), gpus_(candidate_gpus(cluster, task, node)),
       wanted_(cluster.inventory().tasks.gpu_count[index(task)]),
       share_(cluster.inventory().tasks.gpu_share_milli[index(task)]), borrow_(cluster.may_borrow(task)),
-      cpu_short_(cluster.inventory().tasks.cpu_milli[index(task)] - cluster.cpu_free(node, borrow_)),
-      memory_short_(cluster.inventory().tasks.memory_mib[index(task)] - cluster.memory_free(node)) {}
+      cpu_short_(cluster.inventory().tasks.cpu_milli[index(task)] - cluster.cpu_free_milli(node, borrow_)),
+      memory_short_(cluster.inventory().tasks.memory_mib[index(task)] - cluster.memory_free_mib(node)) {}
 
 GPUSCHED_INLINE void RoomAfter::leave(TaskId victim) noexcept {
     const auto& t = cluster_.inventory().tasks;

@@ -94,7 +94,7 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, No
     Explanation result{.node = node,
                        .fate = NodeFate::empty,
                        .blockers = {},
-                       .text = "node " + gpusched::detail::quoted(cluster.name(node))};
+                       .text = "node " + gpusched::quoted(cluster.name(node))};
     if (cluster.occupants(node) == 0) {
         result.text += " holds no task but daemons to begin with";
         return result;
@@ -122,8 +122,7 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, No
         result.text += ": each of its tasks fits elsewhere, but the search found no way to move them all";
     const char* separator = ": ";
     for (const auto& blocker : result.blockers) {
-        result.text +=
-            separator + std::string("task ") + gpusched::detail::quoted(cluster.name(blocker.task));
+        result.text += separator + std::string("task ") + gpusched::quoted(cluster.name(blocker.task));
         if (!blocker.reason.empty())
             result.text += " must stay (" + blocker.reason + ")";
         else if (blocker.nodes_looked_at == 0)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/consolidation/detail/joiner.hpp>
+#include <gpusched/fragmentation/occupancy.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ GPUSCHED_INLINE bool Joiner::try_take(const Vacated& vacated) {
     const auto& inv = cluster_.inventory();
     for (const auto& step : vacated.steps) {
         // Groups of nodes share nothing but group constraints that reach beyond one node.
-        if (!inv.spread_memberships(step.task).empty() &&
+        if (!inv.anti_affinity_memberships(step.task).empty() &&
             find_group_obstacle(cluster_, step.task, step.to) != Obstacle::none) {
             cluster_.rollback(mark);
             return false;
@@ -118,9 +119,9 @@ GPUSCHED_INLINE Result Joiner::finish(const Budget& budget) {
         auto& seen = job != none<JobId> ? job_moved[index(job)] : task_moved[index(move.task)];
         stats.disturbed_jobs += !std::exchange(seen, std::uint8_t{1});
     }
+    stats.not_fully_occupied_before = fragmentation::occupancy(snapshot_).not_fully_occupied;
+    stats.not_fully_occupied_after = fragmentation::occupancy(cluster_).not_fully_occupied;
     for (const auto node : cluster_.nodes()) {
-        stats.not_fully_occupied_before += not_fully_occupied(snapshot_, node);
-        stats.not_fully_occupied_after += not_fully_occupied(cluster_, node);
         if (snapshot_.occupants(node) == 0 || cluster_.occupants(node) > 0) continue;
         plan.vacated_nodes.push_back(node);
         stats.vacated_gpus += gpu_count(snapshot_.healthy_gpus(node));

@@ -78,11 +78,4 @@ GPUSCHED_INLINE std::vector<std::vector<NodeId>> components(const Cluster& clust
     return groups;
 }
 
-GPUSCHED_INLINE bool not_fully_occupied(const Cluster& cluster, NodeId node) {
-    if (cluster.occupants(node) == 0) return false;
-    for (int g = 0; g < cluster.gpu_count(node); ++g)
-        if (cluster.gpu_free_milli(node, g, true) > 0) return true;
-    return false;
-}
-
 }  // namespace gpusched::consolidation::detail

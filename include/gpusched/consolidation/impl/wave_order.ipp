@@ -68,13 +68,13 @@ class WaveBuilder {
     bool crowds_out_earlier(TaskId task, NodeId from, NodeId to) {
         const auto& inv = cluster_.inventory();
         const auto doubled = [&](const Membership& m) {
-            const auto level = inv.spread_sets[m.set].level;
+            const auto level = inv.anti_affinity_sets[m.set].level;
             return inv.domain(level, from) == inv.domain(level, to);
         };
-        const auto sets = inv.spread_memberships(task);
+        const auto sets = inv.anti_affinity_memberships(task);
         if (std::none_of(sets.begin(), sets.end(), doubled)) return false;
         return std::any_of(wave_.begin(), wave_.end(), [&](const Move& earlier) {
-            if (inv.spread_memberships(earlier.task).empty()) return false;
+            if (inv.anti_affinity_memberships(earlier.task).empty()) return false;
             cluster_.unreserve(earlier.task, earlier.to, earlier.gpus);
             const auto found = find_group_obstacle(cluster_, earlier.task, earlier.to);
             cluster_.reserve(earlier.task, earlier.to, earlier.gpus);

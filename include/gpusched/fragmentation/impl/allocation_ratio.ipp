@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/fragmentation/allocation_ratio.hpp>
-#include <gpusched/fragmentation/running.hpp>
+#include <gpusched/fragmentation/incremental.hpp>
 
 #include <algorithm>
 #include <array>

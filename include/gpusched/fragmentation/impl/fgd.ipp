@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/fragmentation/fgd.hpp>
-#include <gpusched/fragmentation/running.hpp>
+#include <gpusched/fragmentation/incremental.hpp>
 
 #include <algorithm>
 #include <map>
@@ -129,7 +129,7 @@ GPUSCHED_INLINE std::int64_t Fgd::state(const Cluster& cluster, NodeId node) con
     const auto& nodes = cluster.inventory().nodes;
     if (!nodes.schedulable[index(node)] && !options_.include_cordoned) return 0;
     const auto gpus = read_gpus(cluster, node);
-    return value(nodes.gpu_model[index(node)], cluster.cpu_free(node),
+    return value(nodes.gpu_model[index(node)], cluster.cpu_free_milli(node),
                  {gpus.milli.data(), static_cast<std::size_t>(gpus.count)});
 }
 
@@ -151,8 +151,9 @@ GPUSCHED_INLINE std::int64_t Fgd::delta(const Cluster& cluster, TaskId task, Nod
         taken += milli - left;
         milli = left;
     });
-    const auto cpu = cluster.cpu_free(node);
-    const auto cpu_after = std::min(cpu, cluster.cpu_free(node, borrow) - inv.tasks.cpu_milli[index(task)]);
+    const auto cpu = cluster.cpu_free_milli(node);
+    const auto cpu_after =
+        std::min(cpu, cluster.cpu_free_milli(node, borrow) - inv.tasks.cpu_milli[index(task)]);
     const auto count = static_cast<std::size_t>(state.count);
     return usable(row(seen, cpu), {state.milli.data(), count}) -
            usable(row(seen, cpu_after), {after.milli.data(), count}) - taken * total_weight_;
@@ -171,9 +172,9 @@ GPUSCHED_INLINE FgdChoice Fgd::best(const Cluster& cluster, TaskId task, NodeId 
     const std::span<const int> all{state.milli.data(), static_cast<std::size_t>(state.count)};
     const bool borrow = cluster.may_borrow(task);
     const int share = inv.tasks.gpu_share_milli[index(task)];
-    const auto cpu = cluster.cpu_free(node);
+    const auto cpu = cluster.cpu_free_milli(node);
     const auto* const row_after =
-        row(seen, std::min(cpu, cluster.cpu_free(node, borrow) - inv.tasks.cpu_milli[index(task)]));
+        row(seen, std::min(cpu, cluster.cpu_free_milli(node, borrow) - inv.tasks.cpu_milli[index(task)]));
     const auto idle = static_cast<std::size_t>(std::count(all.begin(), all.end(), whole_gpu_milli));
     const auto before = usable(row(seen, cpu), all);
     const auto untouched = usable(row_after, all);
@@ -209,7 +210,7 @@ GPUSCHED_INLINE FgdClasses<std::int64_t> Fgd::classes(const Cluster& cluster, No
         fullest = std::max<std::size_t>(fullest, first_share + share_rank_[static_cast<std::size_t>(milli)]);
     }
     const auto& seen = view(nodes.gpu_model[index(node)]);
-    const auto cpu = cluster.cpu_free(node);
+    const auto cpu = cluster.cpu_free_milli(node);
     const auto* const here = row(seen, cpu);
     const auto* const any_cpu = seen.weights.data() + seen.cpu.size() * row_size_;
     // Weights of the GPU shapes whose GPU demand is met, or whose CPU demand is.

@@ -2,7 +2,7 @@
 
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/fragment_rate.hpp>
-#include <gpusched/fragmentation/running.hpp>
+#include <gpusched/fragmentation/incremental.hpp>
 
 namespace gpusched::fragmentation {
 

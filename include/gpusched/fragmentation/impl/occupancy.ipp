@@ -1,8 +1,8 @@
 #pragma once
 
 #include <gpusched/fragmentation/detail/node_groups.hpp>
+#include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/occupancy.hpp>
-#include <gpusched/fragmentation/running.hpp>
 
 namespace gpusched::fragmentation {
 

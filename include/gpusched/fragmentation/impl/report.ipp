@@ -1,8 +1,8 @@
 #pragma once
 
 #include <gpusched/fragmentation/detail/node_groups.hpp>
+#include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/report.hpp>
-#include <gpusched/fragmentation/running.hpp>
 
 #include <algorithm>
 
@@ -69,7 +69,7 @@ GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span
 
 GPUSCHED_INLINE ReportMetric::State ReportMetric::state(const Cluster& cluster, NodeId node) const noexcept {
     if (group_of_node_[index(node)] == not_counted) return {};
-    return {cluster.gpu_free_milli(node), cluster.cpu_free(node)};
+    return {cluster.gpu_free_milli(node), cluster.cpu_free_milli(node)};
 }
 
 GPUSCHED_INLINE void ReportMetric::add(Total& total, NodeId node, const State& state,

@@ -60,7 +60,7 @@ GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool
 
 GPUSCHED_INLINE SlotSums::State SlotSums::state(const Cluster& cluster, NodeId node) const noexcept {
     if (!counted_[index(node)]) return 0;
-    const auto cpu = std::max<std::int64_t>(0, cluster.cpu_free(node));
+    const auto cpu = std::max<std::int64_t>(0, cluster.cpu_free_milli(node));
     if (gpus_per_pod_) {
         const std::int64_t g = *gpus_per_pod_;
         auto pods = gpu_count(cluster.idle_gpus(node)) / g;

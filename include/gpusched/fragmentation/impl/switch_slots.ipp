@@ -1,13 +1,13 @@
 #pragma once
 
 #include <gpusched/fragmentation/detail/node_groups.hpp>
-#include <gpusched/fragmentation/running.hpp>
+#include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/switch_slots.hpp>
 
 namespace gpusched::fragmentation {
 namespace detail {
 
-inline SlotSums slot_sums(const Inventory& inventory, const SlotOptions& options) {
+inline SlotSums slot_sums(const Inventory& inventory, const SwitchSlotOptions& options) {
     check_range("gpus", options.gpus, 1, 100'000'000);
     SlotSums sums(inventory, checked_level(inventory, options.level), options.include_cordoned,
                   options.max_gpus_per_node, options.gpus_per_pod, options.cores_per_gpu);
@@ -19,11 +19,12 @@ inline SlotSums slot_sums(const Inventory& inventory, const SlotOptions& options
 
 }  // namespace detail
 
-GPUSCHED_INLINE SlotMetric::SlotMetric(const Inventory& inventory, const SlotOptions& options)
+GPUSCHED_INLINE SwitchSlotMetric::SwitchSlotMetric(const Inventory& inventory,
+                                                   const SwitchSlotOptions& options)
     : sums_(detail::slot_sums(inventory, options)), gpus_(options.gpus) {}
 
-GPUSCHED_INLINE std::vector<SlotRow> SlotMetric::result(const Total& total) const {
-    std::vector<SlotRow> rows;
+GPUSCHED_INLINE std::vector<SwitchSlotRow> SwitchSlotMetric::result(const Total& total) const {
+    std::vector<SwitchSlotRow> rows;
     for (const auto& name : sums_.rows()) rows.push_back({.gpu_model = name});
     for (std::size_t c = 0; c < total.size(); ++c) {
         const auto& cell = sums_.cells()[c];
@@ -33,8 +34,9 @@ GPUSCHED_INLINE std::vector<SlotRow> SlotMetric::result(const Total& total) cons
     return rows;
 }
 
-GPUSCHED_INLINE std::vector<SlotRow> switch_slots(const Cluster& cluster, const SlotOptions& options) {
-    return evaluate(SlotMetric(cluster.inventory(), options), cluster);
+GPUSCHED_INLINE std::vector<SwitchSlotRow> switch_slots(const Cluster& cluster,
+                                                        const SwitchSlotOptions& options) {
+    return evaluate(SwitchSlotMetric(cluster.inventory(), options), cluster);
 }
 
 }  // namespace gpusched::fragmentation

@@ -25,7 +25,14 @@
 #undef CSV_H
 #endif
 #define io gpusched_csv
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstringop-truncation"  // it copies file names of any length, on purpose
+#endif
 #include <csv.h>
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 #undef io
 #ifdef GPUSCHED_CSV_H_WAS_INCLUDED
 #undef GPUSCHED_CSV_H_WAS_INCLUDED

@@ -43,8 +43,7 @@ class CsvReader {
         }
         for (std::size_t i = 0; i < required; ++i)
             if (!table_->has_column(columns_[i])) {
-                add(table_->get_file_line(),
-                    "column " + gpusched::detail::quoted(columns_[i]) + " is missing");
+                add(table_->get_file_line(), "column " + gpusched::quoted(columns_[i]) + " is missing");
                 good_ = false;
             }
         if (!good_) table_.reset();
@@ -85,7 +84,7 @@ class CsvReader {
         const auto wanted = low == high
                                 ? std::to_string(low)
                                 : "an integer from " + std::to_string(low) + " to " + std::to_string(high);
-        report(column, "expected " + wanted + ", found " + gpusched::detail::quoted(printable(text)));
+        report(column, "expected " + wanted + ", found " + gpusched::quoted(printable(text)));
         return low;
     }
 

@@ -131,7 +131,7 @@ class JsonReader {
         }
         for (std::size_t i = 0; i < table.size(); ++i)
             if (table[i].need == Need::required && !seen[i])
-                report(at, "field " + gpusched::detail::quoted(table[i].key) + " is missing");
+                report(at, "field " + gpusched::quoted(table[i].key) + " is missing");
     }
 
   private:

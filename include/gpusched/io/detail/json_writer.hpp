@@ -48,7 +48,7 @@ class JsonWriter {
     void write(const std::string& value) { write(std::string_view(value)); }
     void write(std::string_view value) {
         if (find_invalid_utf8(value) != std::string_view::npos)
-            throw InvalidInput("JSON cannot hold " + gpusched::detail::quoted(printable(value)) +
+            throw InvalidInput("JSON cannot hold " + gpusched::quoted(printable(value)) +
                                ", which is not UTF-8");
         out_ += '"';
         for (const char c : value) write_character(c);

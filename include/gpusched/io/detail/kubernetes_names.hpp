@@ -51,16 +51,15 @@ inline void require_kubernetes_names(const PlanSpec& plan, std::string_view defa
         if (!seen_tasks.insert(name).second) return;
         const auto pod = pod_name(name, default_namespace);
         if (!is_kubernetes_label(pod.space) || !is_kubernetes_name(pod.name))
-            problems.add("task " + gpusched::detail::quoted(printable(name)) +
+            problems.add("task " + gpusched::quoted(printable(name)) +
                          ": expected a Kubernetes pod name, with or without \"namespace/\" before it");
     };
     const auto node = [&](std::string_view name) {
         if (seen_nodes.insert(name).second && !is_kubernetes_name(name))
-            problems.add("node " + gpusched::detail::quoted(printable(name)) +
-                         ": expected a Kubernetes node name");
+            problems.add("node " + gpusched::quoted(printable(name)) + ": expected a Kubernetes node name");
     };
     if (!is_kubernetes_label(default_namespace))
-        problems.add("default_namespace is " + gpusched::detail::quoted(printable(default_namespace)) +
+        problems.add("default_namespace is " + gpusched::quoted(printable(default_namespace)) +
                      "; expected a Kubernetes namespace");
     for (const auto& name : plan.evictions) task(name);
     for (const auto& move : plan.moves) {

@@ -77,11 +77,10 @@ struct JsonBuilder {
         for (auto at = object + 1; at < values[object].end; at = values[at].end) {
             auto& owner = last_owner[values[at].key];
             if (owner == object)
-                problems.add(problems.full()
-                                 ? std::string()
-                                 : document.where(object) + "key " +
-                                       gpusched::detail::quoted(printable(document.key(values[at]))) +
-                                       " appears more than once");
+                problems.add(problems.full() ? std::string()
+                                             : document.where(object) + "key " +
+                                                   gpusched::quoted(printable(document.key(values[at]))) +
+                                                   " appears more than once");
             owner = object;
         }
         return true;

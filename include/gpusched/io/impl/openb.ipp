@@ -21,7 +21,7 @@ void check_openb_name(CsvReader<Columns>& table, std::unordered_set<std::string>
     if (name.empty())
         table.report(0, "expected a name, found nothing");
     else if (!seen.insert(name).second)
-        table.report(0, gpusched::detail::quoted(printable(name)) + " occurs twice");
+        table.report(0, gpusched::quoted(printable(name)) + " occurs twice");
 }
 
 inline std::vector<NodeSpec> openb_nodes(std::string_view text, const std::string& source,
@@ -108,7 +108,7 @@ inline std::vector<TraceTask> openb_pods(std::string_view text, const std::strin
             table.report(
                 qos,
                 "expected LS, LSR, LSE, SYSTEM, Guaranteed, BE, BestEffort, Burstable or nothing, found " +
-                    gpusched::detail::quoted(printable(table.cell(qos))));
+                    gpusched::quoted(printable(table.cell(qos))));
         const auto time = [&](std::size_t column) {
             return table.optional_integer(column, -largest_openb_number, largest_openb_number);
         };

@@ -41,7 +41,7 @@ struct PlanExecutor {
         require_known(step, task);
         const auto& t = cluster.inventory().tasks;
         const auto i = index(task);
-        const auto owner = step + " of task " + gpusched::detail::quoted(cluster.name(task));
+        const auto owner = step + " of task " + gpusched::quoted(cluster.name(task));
         if (!cluster.is_placed(task)) refuse(owner, "is impossible: it does not run");
         if (!t.preemptible[i] || t.locked[i] || t.standby[i] || t.daemon[i])
             refuse(owner, "is not allowed: it is not preemptible, or locked, standby or a daemon");
@@ -49,8 +49,8 @@ struct PlanExecutor {
     }
 
     static std::string text(const Cluster& cluster, const Move& m) {
-        return "move of task " + gpusched::detail::quoted(cluster.name(m.task)) + " to node " +
-               gpusched::detail::quoted(cluster.name(m.to)) + " in wave " + std::to_string(m.wave);
+        return "move of task " + gpusched::quoted(cluster.name(m.task)) + " to node " +
+               gpusched::quoted(cluster.name(m.to)) + " in wave " + std::to_string(m.wave);
     }
 
     void run_wave(std::span<const Move> moves) {
@@ -66,9 +66,8 @@ struct PlanExecutor {
             if (t.locked[i] || t.standby[i] || t.daemon[i])
                 refuse(text(cluster, m), "is not allowed: it is locked, standby or a daemon");
             if (cluster.node_of(m.task) != m.from)
-                refuse(text(cluster, m), "starts from node " +
-                                             gpusched::detail::quoted(cluster.name(m.from)) +
-                                             ", where it is not");
+                refuse(text(cluster, m),
+                       "starts from node " + gpusched::quoted(cluster.name(m.from)) + ", where it is not");
             if (m.from == m.to) refuse(text(cluster, m), "leads to where it is already");
             if ((m.gpus & ~first_gpus(cluster.gpu_count(m.to))) != 0)
                 refuse(text(cluster, m), "names GPUs that the node lacks");
@@ -76,7 +75,7 @@ struct PlanExecutor {
         std::sort(moving.begin(), moving.end());
         if (const auto twice = std::adjacent_find(moving.begin(), moving.end()); twice != moving.end())
             refuse("wave " + std::to_string(moves.front().wave),
-                   "moves task " + gpusched::detail::quoted(cluster.name(*twice)) + " twice");
+                   "moves task " + gpusched::quoted(cluster.name(*twice)) + " twice");
         // All destinations are taken together, so each is judged with all others in place.
         for (const auto& m : moves) cluster.reserve(m.task, m.to, m.gpus);
         for (const auto& m : moves) {
@@ -94,8 +93,8 @@ struct PlanExecutor {
         const std::string step = "placement";
         require_known(step, p.task);
         require_known(step, p.node);
-        const auto owner = step + " of task " + gpusched::detail::quoted(cluster.name(p.task)) + " on node " +
-                           gpusched::detail::quoted(cluster.name(p.node));
+        const auto owner = step + " of task " + gpusched::quoted(cluster.name(p.task)) + " on node " +
+                           gpusched::quoted(cluster.name(p.node));
         if (cluster.is_placed(p.task)) refuse(owner, "is impossible: it runs already");
         require_fit(owner, p.task, p.node, p.gpus);
         cluster.assign(p.task, p.node, p.gpus);

@@ -9,12 +9,12 @@ namespace gpusched {
 
 GPUSCHED_INLINE NodeId Cluster::find_node(std::string_view name) const {
     if (const auto found = inventory_->nodes.names.find(name)) return make_id<NodeId>(*found);
-    throw InvalidInput("unknown node " + detail::quoted(name));
+    throw InvalidInput("unknown node " + gpusched::quoted(name));
 }
 
 GPUSCHED_INLINE TaskId Cluster::find_task(std::string_view name) const {
     if (const auto found = inventory_->tasks.names.find(name)) return make_id<TaskId>(*found);
-    throw InvalidInput("unknown task " + detail::quoted(name));
+    throw InvalidInput("unknown task " + gpusched::quoted(name));
 }
 
 GPUSCHED_INLINE bool Cluster::is_movable(TaskId task) const noexcept {
@@ -56,20 +56,20 @@ GPUSCHED_INLINE void Cluster::set_capacities() {
             gpu_memory_[at] = std::max<std::int64_t>(0, n.gpu_memory_mib[i]);
         }
     }
-    for (const auto& set : inventory_->spread_sets) {
-        spread_tables_.push_back(groups_.add_table(set.members));
+    for (const auto& set : inventory_->anti_affinity_sets) {
+        anti_affinity_tables_.push_back(groups_.add_table(set.members));
         if (!set.uniform)
             for (std::size_t l = 0; l < set.limits.size(); ++l) groups_.add_table(set.members);
     }
-    for (const auto& set : inventory_->together_sets)
-        together_tables_.push_back(groups_.add_table(set.members));
+    for (const auto& set : inventory_->affinity_sets)
+        affinity_tables_.push_back(groups_.add_table(set.members));
 }
 
 GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems& problems) {
     // Backwards, because lists grow at the front: afterwards every node lists its tasks in input order.
     for (std::size_t i = spec.tasks.size(); i-- > 0;) {
         const auto& task = spec.tasks[i];
-        const auto owner = "task " + detail::quoted(task.name);
+        const auto owner = "task " + gpusched::quoted(task.name);
         if (!task.node) {
             if (task.locked) problems.add(owner + ": locked, but on no node");
             if (task.standby) problems.add(owner + ": standby, but on no node");
@@ -78,7 +78,7 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
         }
         const auto found = inventory_->nodes.names.find(*task.node);
         if (!found) {
-            problems.add(owner + ": runs on unknown node " + detail::quoted(*task.node));
+            problems.add(owner + ": runs on unknown node " + gpusched::quoted(*task.node));
             continue;
         }
         const auto node = make_id<NodeId>(*found);
@@ -87,7 +87,7 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
         for (const int gpu : task.gpus) {
             if (gpu < 0 || gpu >= gpu_count(node)) {
                 problems.add(owner + ": holds GPU " + std::to_string(gpu) + " of node " +
-                             detail::quoted(*task.node) + ", which has " + std::to_string(gpu_count(node)));
+                             gpusched::quoted(*task.node) + ", which has " + std::to_string(gpu_count(node)));
                 good = false;
             } else if ((mask & gpu_bit(gpu)) != 0) {
                 problems.add(owner + ": lists GPU " + std::to_string(gpu) + " twice");
@@ -98,13 +98,13 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
         }
         if (good && task.gpus.size() != inventory_->tasks.gpu_count[i]) {
             problems.add(owner + ": asks for " + std::to_string(task.gpu_count) + " GPUs, but holds " +
-                         std::to_string(task.gpus.size()) + " on node " + detail::quoted(*task.node));
+                         std::to_string(task.gpus.size()) + " on node " + gpusched::quoted(*task.node));
             good = false;
         }
         if (good) assign(make_id<TaskId>(i), node, mask);
     }
     const auto over = [&](NodeId node, const char* what, std::int64_t by) {
-        problems.add("node " + detail::quoted(name(node)) + ": its tasks ask for " + std::to_string(by) +
+        problems.add("node " + gpusched::quoted(name(node)) + ": its tasks ask for " + std::to_string(by) +
                      " " + what + " more than it has");
     };
     const auto& n = inventory_->nodes;
@@ -121,8 +121,8 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
                 std::string holders;
                 for (const auto task : tasks_on(node))
                     if ((gpus_of(task) & gpu_bit(g)) != 0)
-                        holders += (holders.empty() ? "" : ", ") + detail::quoted(name(task));
-                problems.add("node " + detail::quoted(name(node)) + ": GPU " + std::to_string(g) +
+                        holders += (holders.empty() ? "" : ", ") + gpusched::quoted(name(task));
+                problems.add("node " + gpusched::quoted(name(node)) + ": GPU " + std::to_string(g) +
                              " is held beyond its capacity by tasks " + holders);
             }
             if (n.gpu_memory_mib[i] >= 0 && gpu_memory_[at] < 0)
@@ -138,8 +138,8 @@ GPUSCHED_INLINE std::vector<std::string> Cluster::warnings() const {
             for_each_gpu(
                 static_cast<GpuMask>(gpus_of(task) & inventory_->nodes.failed_gpus[index(node_of(task))]),
                 [&](int g) {
-                    found.push_back("task " + detail::quoted(name(task)) + ": holds failed GPU " +
-                                    std::to_string(g) + " of node " + detail::quoted(name(node_of(task))));
+                    found.push_back("task " + gpusched::quoted(name(task)) + ": holds failed GPU " +
+                                    std::to_string(g) + " of node " + gpusched::quoted(name(node_of(task))));
                 });
     return found;
 }
@@ -176,18 +176,18 @@ GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
     const auto count = [&](std::uint32_t table, DomainId domain) {
         sign > 0 ? groups_.increment(table, domain) : groups_.decrement(table, domain);
     };
-    for (const auto& m : inventory_->spread_memberships(task)) {
-        const auto& set = inventory_->spread_sets[m.set];
+    for (const auto& m : inventory_->anti_affinity_memberships(task)) {
+        const auto& set = inventory_->anti_affinity_sets[m.set];
         const auto domain = inventory_->domain(set.level, node);
-        count(spread_tables_[m.set], domain);
+        count(anti_affinity_tables_[m.set], domain);
         if (!set.uniform && m.limit != Membership::no_limit) {
             const auto which =
                 std::lower_bound(set.limits.begin(), set.limits.end(), m.limit) - set.limits.begin();
-            count(spread_tables_[m.set] + 1 + static_cast<std::uint32_t>(which), domain);
+            count(anti_affinity_tables_[m.set] + 1 + static_cast<std::uint32_t>(which), domain);
         }
     }
-    for (const auto& m : inventory_->together_memberships(task))
-        count(together_tables_[m.set], inventory_->domain(inventory_->together_sets[m.set].level, node));
+    for (const auto& m : inventory_->affinity_memberships(task))
+        count(affinity_tables_[m.set], inventory_->domain(inventory_->affinity_sets[m.set].level, node));
 }
 
 GPUSCHED_INLINE void Cluster::link(TaskId task, NodeId node, TaskId previous) {

@@ -75,7 +75,7 @@ GPUSCHED_INLINE GpuMask candidate_gpus(const Cluster& cluster, TaskId task, Node
     if (t.gpu_memory_mib[i] == 0 || cluster.inventory().nodes.gpu_memory_mib[index(node)] < 0) return mask;
     GpuMask roomy = 0;
     for_each_gpu(mask, [&](int g) {
-        if (cluster.gpu_memory_free(node, g) >= t.gpu_memory_mib[i]) roomy |= gpu_bit(g);
+        if (cluster.gpu_memory_free_mib(node, g) >= t.gpu_memory_mib[i]) roomy |= gpu_bit(g);
     });
     return roomy;
 }
@@ -94,8 +94,8 @@ GPUSCHED_INLINE Localities guaranteed_localities(const Cluster& cluster, TaskId 
 GPUSCHED_INLINE Obstacle find_resource_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
-    if (t.cpu_milli[i] > cluster.cpu_free(node, cluster.may_borrow(task))) return Obstacle::cpu;
-    if (t.memory_mib[i] > cluster.memory_free(node)) return Obstacle::memory;
+    if (t.cpu_milli[i] > cluster.cpu_free_milli(node, cluster.may_borrow(task))) return Obstacle::cpu;
+    if (t.memory_mib[i] > cluster.memory_free_mib(node)) return Obstacle::memory;
     if (t.gpu_count[i] == 0) return Obstacle::none;
     const auto candidates = candidate_gpus(cluster, task, node);
     if (gpu_count(candidates) < t.gpu_count[i]) {
@@ -118,29 +118,29 @@ GPUSCHED_INLINE Obstacle find_resource_obstacle(const Cluster& cluster, TaskId t
 GPUSCHED_INLINE Obstacle find_group_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& inv = cluster.inventory();
     const auto own = cluster.node_of(task);
-    for (const auto& m : inv.spread_memberships(task)) {
-        const auto& set = inv.spread_sets[m.set];
+    for (const auto& m : inv.anti_affinity_memberships(task)) {
+        const auto& set = inv.anti_affinity_sets[m.set];
         const auto domain = inv.domain(set.level, node);
         const bool own_here = own != none<NodeId> && inv.domain(set.level, own) == domain;
-        const auto others = cluster.spread_count(m.set, domain) - (own_here ? 1u : 0u);
+        const auto others = cluster.anti_affinity_count(m.set, domain) - (own_here ? 1u : 0u);
         if (others == 0) continue;
         auto limit = m.limit;
         if (!set.uniform) {
             // Its own old copy cannot bring a limit below its own.
             for (std::size_t l = 0; l < set.limits.size() && set.limits[l] < limit; ++l)
-                if (cluster.spread_count(m.set, l, domain) > 0) limit = set.limits[l];
+                if (cluster.anti_affinity_count(m.set, l, domain) > 0) limit = set.limits[l];
         }
         if (others + 1 > limit) return Obstacle::anti_affinity;
     }
-    for (const auto& m : inv.together_memberships(task)) {
-        const auto& set = inv.together_sets[m.set];
+    for (const auto& m : inv.affinity_memberships(task)) {
+        const auto& set = inv.affinity_sets[m.set];
         const auto domain = inv.domain(set.level, node);
         const auto own_domain = own != none<NodeId> ? inv.domain(set.level, own) : none<DomainId>;
         auto elsewhere =
-            cluster.together_domains(m.set) - (cluster.together_count(m.set, domain) > 0 ? 1u : 0u);
+            cluster.affinity_domains(m.set) - (cluster.affinity_count(m.set, domain) > 0 ? 1u : 0u);
         // Its own old copy does not count against a group, but does against a gang's network domain.
         if (!set.is_network && own_domain != none<DomainId> && own_domain != domain &&
-            cluster.together_count(m.set, own_domain) == 1)
+            cluster.affinity_count(m.set, own_domain) == 1)
             --elsewhere;
         if (elsewhere > 0) return set.is_network ? Obstacle::network : Obstacle::affinity;
     }

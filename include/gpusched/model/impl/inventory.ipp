@@ -145,7 +145,7 @@ struct InventoryBuilder {
         std::map<std::string, std::uint32_t> presets;
         std::uint32_t gpus = 0;
         for (const auto& node : spec.nodes) {
-            const auto owner = "node " + detail::quoted(node.name);
+            const auto owner = "node " + gpusched::quoted(node.name);
             if (node.name.empty())
                 problems.add("node #" + std::to_string(t.names.size()) + ": name is empty");
             if (!t.names.intern(node.name).second) {
@@ -170,8 +170,8 @@ struct InventoryBuilder {
                 if (taint.key.empty()) problems.add(owner + ": a taint has no key");
                 if (taint.effect != "NoSchedule" && taint.effect != "NoExecute" &&
                     taint.effect != "PreferNoSchedule")
-                    problems.add(owner + ": taint " + detail::quoted(taint.key) + " has effect " +
-                                 detail::quoted(taint.effect) +
+                    problems.add(owner + ": taint " + gpusched::quoted(taint.key) + " has effect " +
+                                 gpusched::quoted(taint.effect) +
                                  "; expected NoSchedule, PreferNoSchedule or NoExecute");
             }
             t.gpu_model.push_back(node.gpu_model.empty()
@@ -203,7 +203,7 @@ struct InventoryBuilder {
         if (!description.preset.empty()) {
             const auto preset = hardware_preset(description.preset);
             if (!preset) {
-                problems.add(owner + ": unknown hardware preset " + detail::quoted(description.preset) +
+                problems.add(owner + ": unknown hardware preset " + gpusched::quoted(description.preset) +
                              "; expected rtx4090x8, a100x8 or h100x8");
                 return NodeTable::no_hardware;
             }
@@ -222,7 +222,7 @@ struct InventoryBuilder {
         }
         if (seen != first_gpus(count))
             problems.add(owner + ": gpu_count is " + std::to_string(count) + " but its hardware" +
-                         (description.preset.empty() ? "" : " " + detail::quoted(description.preset)) +
+                         (description.preset.empty() ? "" : " " + gpusched::quoted(description.preset)) +
                          " has " + std::to_string(gpusched::gpu_count(seen)) +
                          (gpusched::gpu_count(seen) == count ? " with other indices" : ""));
         if (node.cpu_milli > 1000 * cores)
@@ -248,7 +248,7 @@ struct InventoryBuilder {
         };
         for (const auto& node : spec.nodes) {
             if (node.network.size() > detail::deepest_level + 1) {
-                problems.add("node " + detail::quoted(node.name) + ": network has " +
+                problems.add("node " + gpusched::quoted(node.name) + ": network has " +
                              std::to_string(node.network.size()) + " levels; expected at most " +
                              std::to_string(detail::deepest_level + 1));
                 return;
@@ -256,7 +256,7 @@ struct InventoryBuilder {
             levels = std::max(levels, node.network.size());
         }
         for (const auto& task : spec.tasks) {
-            const auto owner = "task " + detail::quoted(task.name);
+            const auto owner = "task " + gpusched::quoted(task.name);
             for (const auto& term : task.anti_affinity) level(owner, "anti_affinity", term.level);
             for (const auto& term : task.affinity) level(owner, "affinity", term.level);
             if (task.network_affinity) level(owner, "network_affinity", task.network_affinity->level);
@@ -270,7 +270,7 @@ struct InventoryBuilder {
         std::vector<std::vector<std::uint32_t>> parent(levels);
         std::map<std::string, std::size_t, std::less<>> level_of;
         for (const auto& node : spec.nodes) {
-            const auto owner = "node " + detail::quoted(node.name);
+            const auto owner = "node " + gpusched::quoted(node.name);
             std::uint32_t above = 0;
             for (std::size_t l = 0; l < node.network.size(); ++l) {
                 const auto& name = node.network[l];
@@ -281,13 +281,13 @@ struct InventoryBuilder {
                     parent[l].push_back(above);
                     const auto [at, first] = level_of.emplace(name, l);
                     if (!first)
-                        problems.add(owner + ": inconsistent topology: domain " + detail::quoted(name) +
+                        problems.add(owner + ": inconsistent topology: domain " + gpusched::quoted(name) +
                                      " appears at levels " + std::to_string(at->second) + " and " +
                                      std::to_string(l));
                 } else if (l > 0 && parent[l][id] != above) {
-                    problems.add(owner + ": inconsistent topology: domain " + detail::quoted(name) +
-                                 " lies under " + detail::quoted(tables[l - 1][parent[l][id]]) +
-                                 " and under " + detail::quoted(tables[l - 1][above]));
+                    problems.add(owner + ": inconsistent topology: domain " + gpusched::quoted(name) +
+                                 " lies under " + gpusched::quoted(tables[l - 1][parent[l][id]]) +
+                                 " and under " + gpusched::quoted(tables[l - 1][above]));
                 }
                 above = id;
             }
@@ -313,7 +313,7 @@ struct InventoryBuilder {
     void add_job(const std::string& name, std::int64_t min_members,
                  std::optional<std::int64_t> max_disrupted) {
         if (!out.job_names.intern(name).second) {
-            problems.add("job " + detail::quoted(name) + ": duplicate job name");
+            problems.add("job " + gpusched::quoted(name) + ": duplicate job name");
             return;
         }
         out.job_min_members.push_back(min_members);
@@ -323,7 +323,7 @@ struct InventoryBuilder {
 
     void jobs() {
         for (const auto& job : spec.jobs) {
-            const auto owner = "job " + detail::quoted(job.name);
+            const auto owner = "job " + gpusched::quoted(job.name);
             if (job.name.empty())
                 problems.add("job #" + std::to_string(out.job_names.size()) + ": name is empty");
             quantity(owner, "min_members", job.min_members);
@@ -343,7 +343,7 @@ struct InventoryBuilder {
         detail::Interner<Requirement> requirements;
         detail::Interner<TaskAffinities> affinities;
         for (const auto& task : spec.tasks) {
-            const auto owner = "task " + detail::quoted(task.name);
+            const auto owner = "task " + gpusched::quoted(task.name);
             if (task.name.empty())
                 problems.add("task #" + std::to_string(t.names.size()) + ": name is empty");
             if (!t.names.intern(task.name).second) {
@@ -376,7 +376,7 @@ struct InventoryBuilder {
                     if (core < 0) problems.add(owner + ": cores names core " + std::to_string(core));
             for (const auto& toleration : task.tolerations)
                 if (toleration.op != "Equal" && toleration.op != "Exists")
-                    problems.add(owner + ": toleration operator is " + detail::quoted(toleration.op) +
+                    problems.add(owner + ": toleration operator is " + gpusched::quoted(toleration.op) +
                                  "; expected Equal or Exists");
             for (const auto& term : task.anti_affinity) {
                 if (term.group.empty()) problems.add(owner + ": anti_affinity has no group");
@@ -408,81 +408,83 @@ struct InventoryBuilder {
     // With problems the inventory is never used, but placements are still looked at: members of nothing will do.
     void groups() {
         if (problems.count() > 0) {
-            out.spread_offset_.resize(spec.tasks.size() + 1);
-            out.together_offset_.resize(spec.tasks.size() + 1);
+            out.anti_affinity_offset_.resize(spec.tasks.size() + 1);
+            out.affinity_offset_.resize(spec.tasks.size() + 1);
             return;
         }
-        std::map<std::pair<std::string, Level>, std::uint32_t> spread_ids;
-        std::map<std::tuple<bool, std::string, Level>, std::uint32_t> together_ids;
-        std::map<std::string, std::vector<std::uint32_t>, std::less<>> spread_of_group, together_of_group;
-        std::map<std::string, std::vector<std::uint32_t>, std::less<>> together_of_job, together_of_lone_task;
+        std::map<std::pair<std::string, Level>, std::uint32_t> anti_affinity_ids;
+        std::map<std::tuple<bool, std::string, Level>, std::uint32_t> affinity_ids;
+        std::map<std::string, std::vector<std::uint32_t>, std::less<>> anti_affinity_of_group,
+            affinity_of_group;
+        std::map<std::string, std::vector<std::uint32_t>, std::less<>> affinity_of_job, affinity_of_lone_task;
         const auto together = [&](bool is_network, const std::string& name, Level level, auto& index_by,
                                   auto key) {
-            const auto [at, added] = together_ids.try_emplace(
-                {is_network, name, level}, static_cast<std::uint32_t>(out.together_sets.size()));
+            const auto [at, added] = affinity_ids.try_emplace(
+                {is_network, name, level}, static_cast<std::uint32_t>(out.affinity_sets.size()));
             if (!added) return;
-            out.together_sets.push_back({name, level, 0, is_network});
+            out.affinity_sets.push_back({name, level, 0, is_network});
             index_by[key].push_back(at->second);
         };
         // First which sets exist, then who belongs to them: every member of a group belongs at every level that
         // any member names.
         for (const auto& task : spec.tasks) {
             for (const auto& term : task.anti_affinity) {
-                const auto [at, added] = spread_ids.try_emplace(
-                    {term.group, term.level}, static_cast<std::uint32_t>(out.spread_sets.size()));
+                const auto [at, added] = anti_affinity_ids.try_emplace(
+                    {term.group, term.level}, static_cast<std::uint32_t>(out.anti_affinity_sets.size()));
                 if (added) {
-                    out.spread_sets.push_back({term.group, term.level, 0, {}, true});
-                    spread_of_group[term.group].push_back(at->second);
+                    out.anti_affinity_sets.push_back({term.group, term.level, 0, {}, true});
+                    anti_affinity_of_group[term.group].push_back(at->second);
                 }
-                out.spread_sets[at->second].limits.push_back(static_cast<std::uint32_t>(term.limit));
+                out.anti_affinity_sets[at->second].limits.push_back(static_cast<std::uint32_t>(term.limit));
             }
             for (const auto& term : task.affinity)
-                together(false, term.group, term.level, together_of_group, term.group);
+                together(false, term.group, term.level, affinity_of_group, term.group);
             if (task.network_affinity && task.network_affinity->mode == NetworkMode::required) {
                 const auto level = task.network_affinity->level;
                 if (task.job.empty())
-                    together(true, "task " + task.name, level, together_of_lone_task, task.name);
+                    together(true, "task " + task.name, level, affinity_of_lone_task, task.name);
                 else
-                    together(true, "job " + task.job, level, together_of_job, task.job);
+                    together(true, "job " + task.job, level, affinity_of_job, task.job);
             }
         }
-        for (auto& set : out.spread_sets) {
+        for (auto& set : out.anti_affinity_sets) {
             std::sort(set.limits.begin(), set.limits.end());
             set.limits.erase(std::unique(set.limits.begin(), set.limits.end()), set.limits.end());
             set.uniform = set.limits.size() == 1;
         }
         for (const auto& task : spec.tasks) {
-            out.spread_offset_.push_back(static_cast<std::uint32_t>(out.spread_members_.size()));
-            out.together_offset_.push_back(static_cast<std::uint32_t>(out.together_members_.size()));
+            out.anti_affinity_offset_.push_back(
+                static_cast<std::uint32_t>(out.anti_affinity_members_.size()));
+            out.affinity_offset_.push_back(static_cast<std::uint32_t>(out.affinity_members_.size()));
             const auto join_together = [&](std::uint32_t set) {
-                const auto first = out.together_members_.begin() + out.together_offset_.back();
-                if (std::any_of(first, out.together_members_.end(),
+                const auto first = out.affinity_members_.begin() + out.affinity_offset_.back();
+                if (std::any_of(first, out.affinity_members_.end(),
                                 [&](const Membership& m) { return m.set == set; }))
                     return;
-                out.together_members_.push_back({set, 0});
-                ++out.together_sets[set].members;
+                out.affinity_members_.push_back({set, 0});
+                ++out.affinity_sets[set].members;
             };
             std::set<std::string> joined;
             for (const auto& term : task.anti_affinity) {
                 if (!joined.insert(term.group).second) continue;
-                for (const auto set : spread_of_group[term.group]) {
+                for (const auto set : anti_affinity_of_group[term.group]) {
                     auto limit = Membership::no_limit;
                     for (const auto& own : task.anti_affinity)
-                        if (own.group == term.group && own.level == out.spread_sets[set].level)
+                        if (own.group == term.group && own.level == out.anti_affinity_sets[set].level)
                             limit = std::min(limit, static_cast<std::uint32_t>(own.limit));
-                    if (limit == Membership::no_limit) out.spread_sets[set].uniform = false;
-                    out.spread_members_.push_back({set, limit});
-                    ++out.spread_sets[set].members;
+                    if (limit == Membership::no_limit) out.anti_affinity_sets[set].uniform = false;
+                    out.anti_affinity_members_.push_back({set, limit});
+                    ++out.anti_affinity_sets[set].members;
                 }
             }
             for (const auto& term : task.affinity)
-                for (const auto set : together_of_group[term.group]) join_together(set);
-            const auto& gangs = task.job.empty() ? together_of_lone_task : together_of_job;
+                for (const auto set : affinity_of_group[term.group]) join_together(set);
+            const auto& gangs = task.job.empty() ? affinity_of_lone_task : affinity_of_job;
             if (const auto found = gangs.find(task.job.empty() ? task.name : task.job); found != gangs.end())
                 for (const auto set : found->second) join_together(set);
         }
-        out.spread_offset_.push_back(static_cast<std::uint32_t>(out.spread_members_.size()));
-        out.together_offset_.push_back(static_cast<std::uint32_t>(out.together_members_.size()));
+        out.anti_affinity_offset_.push_back(static_cast<std::uint32_t>(out.anti_affinity_members_.size()));
+        out.affinity_offset_.push_back(static_cast<std::uint32_t>(out.affinity_members_.size()));
     }
 
     void eligibility() {

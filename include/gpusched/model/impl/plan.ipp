@@ -41,12 +41,12 @@ struct PlanResolver {
 
     TaskId task(const std::string& owner, const std::string& name) {
         if (const auto found = cluster.inventory().tasks.names.find(name)) return make_id<TaskId>(*found);
-        problems.add(owner + ": unknown task " + gpusched::detail::quoted(name));
+        problems.add(owner + ": unknown task " + gpusched::quoted(name));
         return none<TaskId>;
     }
     NodeId node(const std::string& owner, const std::string& name) {
         if (const auto found = cluster.inventory().nodes.names.find(name)) return make_id<NodeId>(*found);
-        problems.add(owner + ": unknown node " + gpusched::detail::quoted(name));
+        problems.add(owner + ": unknown node " + gpusched::quoted(name));
         return none<NodeId>;
     }
     GpuMask gpus(const std::string& owner, NodeId node, const std::vector<int>& list) {
@@ -55,7 +55,7 @@ struct PlanResolver {
         for (const int gpu : list) {
             if (gpu < 0 || gpu >= cluster.gpu_count(node))
                 problems.add(owner + ": GPU " + std::to_string(gpu) + " of node " +
-                             gpusched::detail::quoted(cluster.name(node)) + ", which has " +
+                             gpusched::quoted(cluster.name(node)) + ", which has " +
                              std::to_string(cluster.gpu_count(node)));
             else if ((mask & gpu_bit(gpu)) != 0)
                 problems.add(owner + ": GPU " + std::to_string(gpu) + " is named twice");

@@ -286,7 +286,7 @@ class Generator {
 inline void validate(const GeneratorOptions& options) {
     Problems problems;
     if (options.preset != "asi" && options.preset != "openb" && options.preset != "flextopo-4090")
-        problems.add("preset is " + gpusched::detail::quoted(options.preset) +
+        problems.add("preset is " + gpusched::quoted(options.preset) +
                      "; expected asi, openb or flextopo-4090");
     if (options.nodes && (*options.nodes < 1 || *options.nodes > 1'000'000))
         problems.add("nodes is " + std::to_string(*options.nodes) + "; expected 1 to 1000000");
@@ -298,8 +298,7 @@ inline void validate(const GeneratorOptions& options) {
     if (options.locked_fraction && !(*options.locked_fraction >= 0 && *options.locked_fraction <= 1))
         problems.add("locked_fraction is " + std::to_string(*options.locked_fraction) + "; expected 0 to 1");
     if (options.cpu_tight && options.preset != "asi")
-        problems.add("cpu_tight is true; expected false with preset " +
-                     gpusched::detail::quoted(options.preset));
+        problems.add("cpu_tight is true; expected false with preset " + gpusched::quoted(options.preset));
     problems.throw_if_any();
 }
 

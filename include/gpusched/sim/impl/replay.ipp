@@ -5,7 +5,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
-#include <gpusched/fragmentation/running.hpp>
+#include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/sim/replay.hpp>
 #include <gpusched/sim/resample.hpp>
@@ -46,9 +46,8 @@ class Replay {
         Problems problems;
         for (const auto& task : tasks) {
             if (task.task.node)
-                problems.add("task " + gpusched::detail::quoted(task.task.name) + ": node is " +
-                             gpusched::detail::quoted(*task.task.node) +
-                             "; tasks of a trace must be pending");
+                problems.add("task " + gpusched::quoted(task.task.name) + ": node is " +
+                             gpusched::quoted(*task.task.node) + "; tasks of a trace must be pending");
             spec.tasks.push_back(task.task);
         }
         problems.throw_if_any();
@@ -59,7 +58,7 @@ class Replay {
     [[nodiscard]] const fragmentation::Workload& workload() const { return workload_; }
 
     ReplayResult run(allocation::AnyPlacement& policy) {
-        std::optional<fragmentation::Running<fragmentation::Fgd>> fragmented;
+        std::optional<fragmentation::Incremental<fragmentation::Fgd>> fragmented;
         if (!workload_.shapes.empty())
             fragmented.emplace(fragmentation::Fgd(workload_, cluster_.inventory()), cluster_);
         const auto changed = [&](NodeId node) {
@@ -141,13 +140,13 @@ class Replay {
 
     void check(TaskId task, const allocation::Destination& chosen) const {
         if (index(chosen.node) >= cluster_.node_count())
-            throw InvalidInput("placement: task " + gpusched::detail::quoted(cluster_.name(task)) +
+            throw InvalidInput("placement: task " + gpusched::quoted(cluster_.name(task)) +
                                " was sent to a node that does not exist");
         const auto obstacle = find_obstacle(cluster_, task, chosen.node);
         if (obstacle != Obstacle::none || !gpus_fit(cluster_, task, chosen.node, chosen.gpus))
-            throw InvalidInput("placement: task " + gpusched::detail::quoted(cluster_.name(task)) +
+            throw InvalidInput("placement: task " + gpusched::quoted(cluster_.name(task)) +
                                " does not fit where it was sent, node " +
-                               gpusched::detail::quoted(cluster_.name(chosen.node)) + " (" +
+                               gpusched::quoted(cluster_.name(chosen.node)) + " (" +
                                (obstacle != Obstacle::none ? to_string(obstacle) : "its GPUs") + ")");
     }
 

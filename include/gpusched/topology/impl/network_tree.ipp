@@ -81,8 +81,7 @@ GPUSCHED_INLINE NetworkTree::NetworkTree(std::vector<Record> records, std::size_
         if (record.node == none<NodeId>) {
             if (record.name.empty()) throw InvalidInput("network graph: a domain has no name");
             if (!names.insert(record.name).second)
-                throw InvalidInput("network graph: duplicate domain name " +
-                                   gpusched::detail::quoted(record.name));
+                throw InvalidInput("network graph: duplicate domain name " + gpusched::quoted(record.name));
             const auto level = static_cast<std::size_t>(depth[i]) - 1;
             if (domains_at.size() <= level) domains_at.resize(level + 1);
             record.domain = make_id<DomainId>(domains_at[level]++);

@@ -135,8 +135,7 @@ struct Books {
 
   private:
     [[noreturn]] static void refuse(const char* what, const std::string& name, const std::string& why) {
-        throw InvalidInput(std::string("snapshot: ") + what + " " + gpusched::detail::quoted(name) + " " +
-                           why);
+        throw InvalidInput(std::string("snapshot: ") + what + " " + gpusched::quoted(name) + " " + why);
     }
 
     void open_machines(const ClusterSpec& snapshot) {
@@ -230,12 +229,12 @@ struct Books {
         if (!task.node) return;
         const auto found = machine_of.find(*task.node);
         if (found == machine_of.end())
-            refuse("task", task.name, "runs on unknown node " + gpusched::detail::quoted(*task.node));
+            refuse("task", task.name, "runs on unknown node " + gpusched::quoted(*task.node));
         for (const int c : task.gpus)
             if (c < 0 || c >= machine(found->second).spec->gpu_count)
                 refuse("task", task.name,
-                       "holds GPU " + std::to_string(c) + ", which node " +
-                           gpusched::detail::quoted(*task.node) + " lacks");
+                       "holds GPU " + std::to_string(c) + ", which node " + gpusched::quoted(*task.node) +
+                           " lacks");
         enter(pod, found->second, task.gpus, +1);
         relocate(pod, found->second, task.gpus);
     }

@@ -15,7 +15,7 @@ namespace gpusched::verify {
 
 namespace detail {
 
-inline std::string named(std::string_view name) { return gpusched::detail::quoted(name); }
+inline std::string named(std::string_view name) { return gpusched::quoted(name); }
 
 inline std::string level_text(Level level) {
     return level == node_level ? "node" : "network level " + std::to_string(level);

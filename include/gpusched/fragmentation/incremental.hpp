@@ -23,10 +23,10 @@ template <NodeMetric M>
 /// Call `update` for every node on which something changed, in any order and as often as you like: the result is
 /// that of `evaluate`, to the bit. The cluster itself is not kept.
 template <NodeMetric M>
-class Running {
+class Incremental {
   public:
     /// Measures the whole cluster. O(nodes).
-    Running(M metric, const Cluster& cluster) : metric_(std::move(metric)), total_(metric_.zero()) {
+    Incremental(M metric, const Cluster& cluster) : metric_(std::move(metric)), total_(metric_.zero()) {
         states_.reserve(cluster.node_count());
         for (const auto node : cluster.nodes()) {
             states_.push_back(metric_.state(cluster, node));
