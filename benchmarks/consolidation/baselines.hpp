@@ -2,10 +2,8 @@
 // What today's tools do, on the library's own data structures.
 #pragma once
 
+#include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/consolidation.hpp>
-#include <gpusched/consolidation/detail/pick_gpus.hpp>
-#include <gpusched/consolidation/detail/scope.hpp>
-#include <gpusched/fragmentation/occupancy.hpp>
 
 #include <algorithm>
 #include <span>
@@ -35,7 +33,7 @@ using HighestUtilisation = con::Policies<con::ByGpuModel, con::LowestUtilisation
 /// with room, their own excepted; nodes are not cleared as a whole. As many pods are moved as half the nodes in use.
 inline con::Result random_eviction(const Cluster& snapshot, std::uint64_t seed) {
     Rng rng(seed);
-    const auto scope = con::detail::make_scope(snapshot, {});
+    const auto scope = con::make_scope(snapshot, {});
     Cluster cluster = snapshot;
     std::vector<TaskId> tasks;
     for (const auto task : snapshot.tasks())
@@ -50,31 +48,22 @@ inline con::Result random_eviction(const Cluster& snapshot, std::uint64_t seed) 
             if (node == from || cluster.occupants(node) == 0 ||
                 find_obstacle(cluster, task, node) != Obstacle::none)
                 continue;
-            const auto gpus = con::detail::pick_gpus(cluster, task, node);
-            if (!gpus) continue;
-            cluster.assign(task, node, *gpus);
-            steps.push_back({task, from, node, *gpus, static_cast<std::uint32_t>(steps.size())});
+            const bool needs_gpus = cluster.inventory().tasks.gpu_count[index(task)] > 0;
+            const auto gpus = needs_gpus ? allocation::TightestGpu{}(cluster, task, node) : GpuMask{0};
+            cluster.assign(task, node, gpus);
+            steps.push_back({task, from, node, gpus, static_cast<std::uint32_t>(steps.size())});
             break;
         }
     std::vector<std::uint8_t> closed(snapshot.node_count());
     for (const auto node : snapshot.nodes()) closed[index(node)] = cluster.occupants(node) == 0;
+    auto order = con::order_into_waves(snapshot, steps, closed);
     con::Result result;
-    Cluster after = snapshot;
-    auto order = con::order_into_waves(after, steps, closed);
-    result.plan.moves = std::move(order.moves);
     result.plan.waves = order.waves;
-    result.stats.moves = static_cast<std::int64_t>(result.plan.moves.size());
-    result.stats.waves = order.waves;
+    result.plan.moves = std::move(order.moves);
+    static_cast<con::PlanStatistics&>(result.stats) =
+        con::plan_statistics(snapshot, order.after, result.plan);
     result.stats.dropped_chains = order.dropped_chains;
-    for (const auto& move : result.plan.moves) result.stats.first_wave_moves += move.wave == 0;
-    result.stats.not_fully_occupied_before = fragmentation::occupancy(snapshot).not_fully_occupied;
-    result.stats.not_fully_occupied_after = fragmentation::occupancy(after).not_fully_occupied;
-    for (const auto node : snapshot.nodes()) {
-        if (snapshot.occupants(node) == 0 || after.occupants(node) > 0) continue;
-        result.plan.vacated_nodes.push_back(node);
-        ++result.stats.vacated_nodes;
-        result.stats.vacated_gpus += gpu_count(snapshot.healthy_gpus(node));
-    }
+    result.plan.vacated_nodes = con::vacated_nodes(snapshot, order.after);
     return result;
 }
 

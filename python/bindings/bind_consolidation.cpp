@@ -64,6 +64,7 @@ c::Options resolved(const Cluster& cluster, const Arguments& arguments) {
 /// What every call that judges nodes and tasks takes.
 Options<Arguments> scope_options() {
     return Options<Arguments>("consolidation::Options")
+        .field("max_disrupted", &Arguments::max_disrupted)
         .field("protect_core_members", &Arguments::protect_core_members)
         .field("clear", &Arguments::clear_names)
         .field("exempt", &Arguments::exempt_names);
@@ -93,42 +94,24 @@ Options<Arguments> consolidate_options() {
         .field("progress", &Arguments::progress, progress_text);
 }
 
-std::map<std::string, double> to_map(const c::Statistics& s) {
-    const auto d = [](std::int64_t value) { return static_cast<double>(value); };
-    return {{"moves", d(s.moves)},
-            {"hops", d(s.hops)},
-            {"move_cost", d(s.move_cost)},
-            {"disturbed_jobs", d(s.disturbed_jobs)},
-            {"vacated_nodes", d(s.vacated_nodes)},
-            {"vacated_gpus", d(s.vacated_gpus)},
-            {"not_fully_occupied_before", d(s.not_fully_occupied_before)},
-            {"not_fully_occupied_after", d(s.not_fully_occupied_after)},
-            {"waves", d(s.waves)},
-            {"first_wave_moves", d(s.first_wave_moves)},
-            {"dropped_chains", d(s.dropped_chains)},
-            {"rounds", d(static_cast<std::int64_t>(s.rounds.size()))},
-            {"nodes_tried", d(s.nodes_tried)},
-            {"eject_calls", d(s.eject_calls)},
-            {"destinations_scanned", d(s.destinations_scanned)},
-            {"requests_dominated", d(s.requests_dominated)}};
-}
-
 struct NamedBlocker {
-    std::string task, reason, obstacle;
+    std::string task, fixed_by, obstacle;
     std::size_t nodes_with_obstacle = 0, nodes_looked_at = 0;
 };
 struct NamedExplanation {
     std::string node, fate;
     std::vector<NamedBlocker> blockers;
+    std::vector<std::string> received;
     std::string text;
 };
 
 NamedExplanation named(const Cluster& cluster, const c::Explanation& e) {
-    NamedExplanation result{cluster.name(e.node), c::to_string(e.fate), {}, e.text};
+    NamedExplanation result{cluster.name(e.node), c::to_string(e.fate), {}, {}, e.text};
     for (const auto& b : e.blockers)
-        result.blockers.push_back({cluster.name(b.task), b.reason,
-                                   b.reason.empty() ? to_string(b.obstacle) : "", b.nodes_with_obstacle,
-                                   b.nodes_looked_at});
+        result.blockers.push_back({cluster.name(b.task), c::to_string(b.fixed_by),
+                                   b.fixed_by == c::FixedBy::nothing ? gpusched::to_string(b.obstacle) : "",
+                                   b.nodes_with_obstacle, b.nodes_looked_at});
+    for (const auto task : e.received) result.received.push_back(cluster.name(task));
     return result;
 }
 
@@ -137,7 +120,10 @@ void bind_explain(py::module_& m) {
     py::class_<B> blocker(m, "Blocker", doc("consolidation::Blocker").c_str());
     define_record(
         blocker, attribute("task", &B::task, "The task's name."),
-        attribute("reason", &B::reason, doc("consolidation::Blocker::reason")),
+        attribute(
+            "fixed_by", &B::fixed_by,
+            "Why it must stay: 'locked', 'standby', 'cpu_local', 'exempt node', 'max_disrupted is 0', 'core "
+            "member', or '' for a task that may move but has nowhere to go."),
         attribute("obstacle", &B::obstacle, doc("consolidation::Blocker::obstacle")),
         attribute("nodes_with_obstacle", &B::nodes_with_obstacle, "On how many nodes that obstacle stands."),
         attribute("nodes_looked_at", &B::nodes_looked_at, "Of how many."));
@@ -146,7 +132,8 @@ void bind_explain(py::module_& m) {
                               "Why a node did or did not become empty; `str` tells it in words.");
     define_record(explanation, attribute("node", &E::node, "The node's name."),
                   attribute("fate", &E::fate, doc("consolidation::NodeFate")),
-                  attribute("blockers", &E::blockers, "The tasks that keep it occupied."),
+                  attribute("blockers", &E::blockers, "The tasks of its own that keep it occupied."),
+                  attribute("received", &E::received, doc("consolidation::Explanation::received")),
                   attribute("text", &E::text, doc("consolidation::Explanation::text")));
     explanation.def("__str__", [](const E& e) { return e.text; });
     const auto options = scope_options();
@@ -167,26 +154,28 @@ void bind_explain(py::module_& m) {
 
 void bind_value_report(py::module_& m) {
     using V = c::ModelValue;
-    const auto text = [](const std::string& name) { return doc("consolidation::ValueReport::" + name); };
     py::class_<V> model(m, "ModelValue", doc("consolidation::ModelValue").c_str());
     define_record(model, attribute("gpu_model", &V::gpu_model, doc("consolidation::ModelValue::gpu_model")),
                   attribute("vacated_nodes", &V::vacated_nodes, "How many nodes become empty."),
                   attribute("vacated_gpus", &V::vacated_gpus, "How many GPUs they have."),
-                  attribute("pods_moved", &V::pods_moved, doc("consolidation::ModelValue::pods_moved")));
+                  attribute("moved_tasks", &V::moved_tasks, doc("consolidation::ModelValue::moved_tasks")));
     using R = c::ValueReport;
+    const auto text = [](const std::string& name) { return doc("consolidation::PlanStatistics::" + name); };
+    const auto total = [&](const char* name, auto member) { return attribute(name, member, text(name)); };
     py::class_<R> report(m, "ValueReport", "Costs and gains of a plan; `str` tells them in words.");
-    define_record(report, attribute("pods_moved", &R::pods_moved, text("pods_moved")),
-                  attribute("moves", &R::moves, text("moves")),
-                  attribute("move_cost", &R::move_cost, text("move_cost")),
-                  attribute("jobs_disturbed", &R::jobs_disturbed, text("jobs_disturbed")),
-                  attribute("most_moved_at_once", &R::most_moved_at_once, text("most_moved_at_once")),
+    define_record(report, total("moves", &R::moves), total("moved_tasks", &R::moved_tasks),
+                  total("move_cost", &R::move_cost), total("disturbed_jobs", &R::disturbed_jobs),
                   attribute("waves", &R::waves, "How many waves."),
-                  attribute("nodes_freed", &R::nodes_freed, "How many nodes become empty."),
-                  attribute("gpus_freed", &R::gpus_freed, text("gpus_freed")),
-                  attribute("domains_freed", &R::domains_freed, text("domains_freed")),
-                  attribute("gpus_per_move", &R::gpus_per_move, "GPUs freed per move."),
-                  attribute("nodes_per_move", &R::nodes_per_move, "Nodes freed per move."),
-                  attribute("models", &R::models, text("models")));
+                  attribute("first_wave_moves", &R::first_wave_moves, "Moves of the first wave."),
+                  total("most_moves_at_once", &R::most_moves_at_once),
+                  total("vacated_nodes", &R::vacated_nodes), total("vacated_gpus", &R::vacated_gpus),
+                  total("vacated_domains", &R::vacated_domains),
+                  attribute("not_fully_occupied_before", &R::not_fully_occupied_before,
+                            "Nodes with a task and an idle GPU, before."),
+                  attribute("not_fully_occupied_after", &R::not_fully_occupied_after, "The same, after."),
+                  attribute("models", &R::models, doc("consolidation::ValueReport::models")));
+    report.def_property_readonly("vacated_gpus_per_move", &R::vacated_gpus_per_move);
+    report.def_property_readonly("vacated_nodes_per_move", &R::vacated_nodes_per_move);
     report.def("__str__", [](const R& r) { return c::to_text(r); });
     m.def(
         "value_report",
@@ -210,9 +199,7 @@ void bind_consolidation(py::module_& parent) {
             const auto o = resolved(*cluster, arguments);
             return Call(arguments.progress).run([&](const Context& context) {
                 const auto result = c::consolidate(*cluster, o, context);
-                NamedPlan plan{to_spec(result.plan, *cluster), result.stop_reason};
-                plan.spec.stats = to_map(result.stats);
-                return plan;
+                return NamedPlan{c::to_spec(result, *cluster), result.stop_reason};
             });
         },
         py::arg("cluster"),

@@ -10,10 +10,10 @@ struct AcceptAll {
     bool operator()(const ChainSet&) const noexcept { return true; }
 };
 
-/// At most `moves` moves for one node beyond those of its own pods.
+/// At most `moves` moves for one node beyond those of its own tasks.
 struct AtMostOthers {
-    std::int64_t moves = 3;
-    bool operator()(const ChainSet& chains) const noexcept { return chains.moves <= chains.pods + moves; }
+    std::int64_t moves = 8;
+    bool operator()(const ChainSet& chains) const noexcept { return chains.moves <= chains.tasks + moves; }
 };
 
 }  // namespace gpusched::consolidation

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/detail/scope.hpp>
 #include <gpusched/consolidation/options.hpp>
+#include <gpusched/consolidation/scope.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
@@ -23,7 +23,8 @@ namespace gpusched::consolidation {
 /// - `lp`: the pattern relaxation of the packing (Gilmore and Gomory, 1961) on a grid of GPUs and cores, by
 ///   column generation; its Lagrangian value, rounded safely, is never worse than `counting`.
 ///
-/// @param options `clear` and `exempt` narrow what may be vacated, `protect_core_members` what may move
+/// @param options `clear` and `exempt` narrow what may be vacated, `protect_core_members` and `max_disrupted` what may
+///     move; `threads` and `time_limit` count as in `consolidate`
 /// @param context stop token, clock and progress hook; where the time is up, `lp` falls back to `counting`
 /// @throws InvalidInput for options out of range; BackendError for `lp` where no LP solver was compiled in
 /// @note deterministic; `lp` returns the stricter of both methods' values

@@ -1,7 +1,7 @@
 // The policies of consolidation, as concepts. A policy is a small value; time and randomness come in as arguments.
 #pragma once
 
-#include <gpusched/consolidation/detail/free_index.hpp>
+#include <gpusched/consolidation/free_index.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/cluster.hpp>
 
@@ -34,7 +34,7 @@ concept NodeOrder = requires(const P& policy, const Cluster& cluster, NodeId nod
 /// nodes that might hold it once some of their tasks have left.
 template <class P>
 concept DestinationRanking =
-    requires(const P& policy, const Cluster& cluster, const detail::FreeIndex& index, TaskId task) {
+    requires(const P& policy, const Cluster& cluster, const FreeIndex& index, TaskId task) {
         {
             policy.visit(cluster, index, task, [](NodeId) { return true; })
         } -> std::same_as<bool>;
@@ -50,7 +50,7 @@ struct Victim {
 };
 
 /// Which tasks must leave `node` so that `task` fits: fills `victims` from `movable` (those that may leave), in the
-/// order in which they are to be re-placed; false when nothing helps. Optional static constants:
+/// order in which they are to be re-placed; false when nothing helps. Optional static constants, false if absent:
 /// `may_skip_victims`: victims that find no place stay, and the task is tried after each that does;
 /// `cheapest_first`: all destinations are compared, and those that cost the fewest moves are tried first.
 template <class P>
@@ -59,11 +59,23 @@ concept EjectionRule = requires(const P& policy, const Cluster& cluster, TaskId 
     { policy(cluster, task, node, movable, victims) } -> std::same_as<bool>;
 };
 
+/// See EjectionRule.
+template <class P>
+inline constexpr bool may_skip_victims = [] {
+    if constexpr (requires { P::may_skip_victims; }) return static_cast<bool>(P::may_skip_victims);
+    return false;
+}();
+template <class P>
+inline constexpr bool wants_cheapest_first = [] {
+    if constexpr (requires { P::cheapest_first; }) return static_cast<bool>(P::cheapest_first);
+    return false;
+}();
+
 /// What vacating one node would take.
 struct ChainSet {
     NodeId node = none<NodeId>;
-    std::int64_t gain = 0;  ///< weight of the node
-    std::int64_t pods = 0;  ///< tasks on the node, which move in any case
+    std::int64_t gain = 0;   ///< weight of the node
+    std::int64_t tasks = 0;  ///< on the node; they move in any case
     std::int64_t moves = 0;
     std::int64_t cost = 0;  ///< sum of the moved tasks' `move_cost`
 };

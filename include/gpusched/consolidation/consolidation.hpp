@@ -8,12 +8,15 @@
 #include <gpusched/consolidation/destination_rankings.hpp>
 #include <gpusched/consolidation/ejection_rules.hpp>
 #include <gpusched/consolidation/explain.hpp>
+#include <gpusched/consolidation/free_index.hpp>
 #include <gpusched/consolidation/node_orders.hpp>
 #include <gpusched/consolidation/node_weights.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/partitioners.hpp>
+#include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/consolidation/policies.hpp>
 #include <gpusched/consolidation/presets.hpp>
 #include <gpusched/consolidation/result.hpp>
+#include <gpusched/consolidation/scope.hpp>
 #include <gpusched/consolidation/value_report.hpp>
 #include <gpusched/consolidation/wave_order.hpp>

@@ -8,14 +8,13 @@ namespace gpusched::consolidation {
 /// In the order of the group, as the paper's pseudocode leaves it.
 struct GroupOrder {
     template <class Offer>
-    bool visit(const Cluster&, const detail::FreeIndex& index, TaskId, Offer&& offer) const {
+    bool visit(const Cluster&, const FreeIndex& index, TaskId, Offer&& offer) const {
         for (const auto node : index.receivers())
             if (index.is_open(node) && offer(node)) return true;
         return false;
     }
     template <class Offer>
-    bool visit_full(const Cluster& cluster, const detail::FreeIndex& index, TaskId task,
-                    Offer&& offer) const {
+    bool visit_full(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
         return visit(cluster, index, task, offer);
     }
 };
@@ -24,22 +23,21 @@ struct GroupOrder {
 /// cores. A fraction goes to the partly used GPU with the least left before it breaks into an idle one.
 struct TightestFit {
     template <class Offer>
-    bool visit(const Cluster& cluster, const detail::FreeIndex& index, TaskId task, Offer&& offer) const {
+    bool visit(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
         const auto& t = cluster.inventory().tasks;
         const auto i = gpusched::index(task);
         if (cluster.is_fraction(task) && t.gpu_count[i] > 0)
-            for (int tier = 0; tier < detail::FreeIndex::tiers; ++tier)
+            for (int tier = 0; tier < FreeIndex::tiers; ++tier)
                 if (index.visit_partial(tier, t.gpu_share_milli[i], offer)) return true;
-        for (int tier = 0; tier < detail::FreeIndex::tiers; ++tier)
+        for (int tier = 0; tier < FreeIndex::tiers; ++tier)
             if (index.visit_whole(tier, t.gpu_count[i], t.cpu_milli[i], offer)) return true;
         return false;
     }
     /// Nodes that lack the fewest GPUs first.
     template <class Offer>
-    bool visit_full(const Cluster& cluster, const detail::FreeIndex& index, TaskId task,
-                    Offer&& offer) const {
+    bool visit_full(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
         const int wanted = cluster.inventory().tasks.gpu_count[gpusched::index(task)];
-        for (int tier = 0; tier < detail::FreeIndex::tiers; ++tier) {
+        for (int tier = 0; tier < FreeIndex::tiers; ++tier) {
             for (int idle = wanted; idle >= 0; --idle)
                 if (index.visit_bucket(tier, idle, 0, offer)) return true;
             for (int idle = wanted + 1; idle <= max_gpus_per_node; ++idle)

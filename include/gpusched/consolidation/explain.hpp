@@ -14,21 +14,31 @@ namespace gpusched::consolidation {
 
 /// What became of a node.
 enum class NodeFate : std::uint8_t {
-    vacated,    ///< the plan vacates it
-    empty,      ///< it holds no task but daemons to begin with
-    has_fixed,  ///< a task on it must not be moved
-    has_stuck,  ///< a task on it fits on no other node once the plan is done
-    not_worthwhile,  ///< every task on it fits elsewhere one by one, but not all together within the search's limits
+    vacated,         ///< the plan vacates it
+    empty,           ///< it holds no task but daemons to begin with
+    has_fixed,       ///< a task on it must not be moved
+    has_stuck,       ///< a task on it fits on no other node once the plan is done
+    receives,        ///< its own tasks could leave, but the plan moves others onto it
+    not_worthwhile,  ///< every task on it fits elsewhere one by one, but the search found no way to move them all
 };
 
-/// One task that keeps a node occupied.
+/// Why a task must stay.
+enum class FixedBy : std::uint8_t {
+    nothing,  ///< it may move
+    locked,
+    standby,        ///< it lends its resources and must find them again
+    cpu_local,      ///< it is bound to the cores next to its GPUs
+    exempt_node,    ///< the options exempt its node
+    no_disruption,  ///< `max_disrupted` of its job or of the options is 0
+    core_member,    ///< its job needs it for `min_members`
+};
+
+/// One of a node's own tasks that keeps it occupied.
 struct Blocker {
     TaskId task = none<TaskId>;
-    /// Why the task must stay: "locked", "standby", "cpu_local", "core member", "exempt node", or empty for a task
-    /// that may move but has nowhere to go.
-    std::string reason;
-    /// For a task with nowhere to go: over all nodes that may receive it, the obstacle that stands in the way of
-    /// most, and how many nodes that is.
+    FixedBy fixed_by = FixedBy::nothing;
+    /// For a task that may move but has nowhere to go: over all nodes that may receive it, the obstacle that stands in
+    /// the way of most, and how many nodes that is. Obstacles on nodes of its kind come before those of other kinds.
     Obstacle obstacle = Obstacle::none;
     std::size_t nodes_with_obstacle = 0;
     std::size_t nodes_looked_at = 0;
@@ -38,18 +48,22 @@ struct Explanation {
     NodeId node = none<NodeId>;
     NodeFate fate = NodeFate::empty;
     std::vector<Blocker> blockers;
-    std::string text;  ///< the same in words, with names
+    std::vector<TaskId> received;  ///< tasks that the plan moves onto the node
+    std::string text;              ///< the same in words, with names
 };
 
 /// Tells which task and which constraint keep `node` occupied after `plan`.
 ///
-/// Destinations are judged as the plan leaves them: empty and vacated nodes receive nothing.
+/// Destinations are judged as the plan leaves them: empty and vacated nodes receive nothing. Tasks that the plan has
+/// moved onto the node are no reason of their own.
+/// @param options what the plan was made with; those count that make_scope (scope.hpp) reads
 /// @throws InvalidInput for a node that does not exist or a plan that does not fit the snapshot
 /// O(nodes) per task on the node, plus one copy of the cluster.
 [[nodiscard]] Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node,
                                   const Options& options = {});
 
 [[nodiscard]] const char* to_string(NodeFate fate) noexcept;
+[[nodiscard]] const char* to_string(FixedBy reason) noexcept;
 
 }  // namespace gpusched::consolidation
 

@@ -13,7 +13,7 @@ namespace gpusched::consolidation {
 
 /// Which set of policies runs; see presets.hpp.
 enum class Preset : std::uint8_t {
-    ipc,   ///< the paper's algorithm, to the letter: random groups, fewest pods first
+    ipc,   ///< the paper's algorithm: random groups, fewest pods first, any victims; no memory, no index
     fast,  ///< ours: pools per GPU model, tightest fit through an index, fewest GPUs first
     best,  ///< ours: the same with a deeper search, and an exact one where the group is tiny
 };
@@ -26,6 +26,9 @@ enum class Objective : std::uint8_t {
 
 /// Which bound is proved alongside the plan.
 enum class BoundMethod : std::uint8_t { none, counting, lp };
+
+/// The deepest nesting of moves that a search may be asked for.
+inline constexpr int most_depth = 16;
 
 /// How `consolidate` works. Every field has a default; ranges are checked first thing.
 struct Options {

@@ -1,6 +1,7 @@
 // Policies: a set of choices that makes a consolidation algorithm, and the algorithm itself.
 #pragma once
 
+#include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/acceptance.hpp>
 #include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/consolidation/destination_rankings.hpp>
@@ -13,12 +14,12 @@
 #include <gpusched/core/context.hpp>
 
 #include <cstdint>
-#include <limits>
 
 namespace gpusched::consolidation {
 
 /// One policy of each kind. `Policies{.partitioner = BySwitch{}, ...}` works with any types that satisfy the concepts.
-template <Partitioner P, NodeOrder O, DestinationRanking D, EjectionRule E, Acceptance A, NodeWeight W>
+template <Partitioner P, NodeOrder O, DestinationRanking D, EjectionRule E, Acceptance A, NodeWeight W,
+          allocation::GpuPicker G = allocation::TightestGpu>
 struct Policies {
     P partitioner{};
     O node_order{};
@@ -26,14 +27,18 @@ struct Policies {
     E ejection{};
     A acceptance{};
     W weight{};
+    G picker{};
+    /// `Options::depth` counts up to here, 1 .. 16.
+    int deepest = most_depth;
     /// Try all chains of one nesting depth before deeper ones.
     bool shortest_chains_first = true;
-    /// Most tasks that may move for one pod of the node, itself included; those that have moved already are free.
-    std::int64_t longest_chain = std::numeric_limits<std::int64_t>::max();
-    /// In each round that vacates a node of the group, gather fractions on fewer GPUs first, and fill nodes that are nearly full with tasks of others
-    /// that are not in the end.
+    /// A request that asks for no less than one that failed in the same round fails without a search. A heuristic:
+    /// moves made since then may have made room.
+    bool remember_failures = true;
+    /// In each round that vacates a node of the group, first gather fractions on fewer GPUs, and last fill nodes that
+    /// are nearly full with tasks of others that are not.
     bool fill_gaps = false;
-    /// Where a group is tiny and `depth` is at least 3, look for the best plan by trying everything.
+    /// Where a group is tiny and the depth is at least 3, look for the best plan by trying everything.
     bool exact_when_tiny = false;
 };
 
@@ -45,8 +50,9 @@ struct Policies {
 /// group's chains are then given up for this round.
 ///
 /// @return, throws, determinism: as `consolidate(cluster, options, context)`; a policy must be a pure function
-template <Partitioner P, NodeOrder O, DestinationRanking D, EjectionRule E, Acceptance A, NodeWeight W>
-[[nodiscard]] Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W>& policies,
+template <Partitioner P, NodeOrder O, DestinationRanking D, EjectionRule E, Acceptance A, NodeWeight W,
+          allocation::GpuPicker G>
+[[nodiscard]] Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W, G>& policies,
                                  const Options& options = {}, const Context& context = {});
 
 }  // namespace gpusched::consolidation

@@ -5,27 +5,27 @@
 
 namespace gpusched::consolidation::presets {
 
-/// The paper's: random groups, fewest pods first, destinations in group order, any victims.
+/// The paper's: random groups, fewest pods first, destinations in group order, any victims, chains of any depth at once.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto ipc(W weight = {}) {
     return Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, AcceptAll, W>{
-        .weight = weight, .shortest_chains_first = false};
+        .weight = weight, .shortest_chains_first = false, .remember_failures = false};
 }
 
-/// Ours: pools per GPU model, least GPU demand first, tightest fit, the fewest victims that are easier to place.
-/// `consolidate` runs it with a depth of at most 2.
+/// Ours: pools per GPU model, least GPU demand first, tightest fit, the fewest victims that are easier to place, moves
+/// nested at most twice.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto fast(W weight = {}) {
-    return Policies<ByGpuModel, LeastDemand, TightestFit, CheapestVictims, AcceptAll, W>{.weight = weight};
+    return Policies<ByGpuModel, LeastDemand, TightestFit, CheapestVictims, AcceptAll, W>{.weight = weight,
+                                                                                         .deepest = 2};
 }
 
-/// Ours: the same at full depth, with at most four tasks moved for one pod, and exact where the group is tiny.
+/// Ours: the same at full depth, with at most eight tasks of other nodes moved for one node, and exact where the group
+/// is tiny.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto best(W weight = {}) {
-    auto policies = fast(weight);
-    policies.longest_chain = 4;
-    policies.exact_when_tiny = true;
-    return policies;
+    return Policies<ByGpuModel, LeastDemand, TightestFit, CheapestVictims, AtMostOthers, W>{
+        .acceptance = {.moves = 8}, .weight = weight, .exact_when_tiny = true};
 }
 
 }  // namespace gpusched::consolidation::presets

@@ -28,6 +28,7 @@ struct WaveOrder {
     std::uint32_t waves = 0;
     std::int64_t hops = 0;            ///< moves to a temporary place
     std::int64_t dropped_chains = 0;  ///< chains of which a move found no turn
+    Cluster after;                    ///< the snapshot as the moves leave it
 };
 
 /// Joins the steps of every task to one move and orders the moves into waves.
@@ -38,10 +39,11 @@ struct WaveOrder {
 /// hops to a temporary place; where that does not help, the chain of the first waiting move is dropped: its tasks
 /// stay where they are.
 ///
-/// @param cluster the snapshot; left as the moves make it, without history
+/// @param cluster the snapshot; the moves are made on this copy
 /// @param closed by NodeId: nodes that receive nothing, not even for a while
+/// @param options `max_moves`, `max_move_cost`, `max_disrupted`, `max_moves_per_wave`, `max_moves_per_node`
 /// @return moves that `apply` accepts. O(steps x waves)
-[[nodiscard]] WaveOrder order_into_waves(Cluster& cluster, std::span<const Step> steps,
+[[nodiscard]] WaveOrder order_into_waves(Cluster cluster, std::span<const Step> steps,
                                          std::span<const std::uint8_t> closed, const Options& options = {});
 
 }  // namespace gpusched::consolidation

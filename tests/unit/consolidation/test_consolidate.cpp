@@ -257,17 +257,3 @@ TEST_CASE("clear vacates the named nodes only, and exempt nodes are left alone")
     CHECK(spared.stats.vacated_nodes == 1);
     for (const auto& move : spared.plan.moves) CHECK((move.to != d && move.to != a && move.from != a));
 }
-
-TEST_CASE("policies of the caller's own run in the same frame") {
-    const auto spec = generated();
-    const auto cluster = Cluster::build(spec);
-    con::Policies policies{.partitioner = con::BySwitch{},
-                           .node_order = con::LowestUtilisation{},
-                           .destinations = con::TightestFit{},
-                           .ejection = con::EasierVictims{},
-                           .acceptance = con::AtMostOthers{3},
-                           .weight = con::ModelWeight{{2, 3}}};
-    const auto result = con::consolidate(cluster, policies, {.partition_size = 64});
-    CHECK(result.stats.vacated_nodes > 0);
-    CHECK(check(spec, cluster, result.plan).ok);
-}

@@ -15,7 +15,8 @@ namespace gpusched::consolidation::detail {
 ///
 /// Sets of nodes are tried by descending worth. For each, the tasks on it and up to three others are taken off, and put
 /// back in all ways that fit; the first way that can be ordered into waves without dropping anything wins. Gives up
-/// (and returns nothing) for larger groups, for snapshots of more than 1,000 nodes, or after 300,000 trials.
+/// (and returns nothing) for larger groups, for snapshots of more than 1,000 nodes, or after 300,000 trials. Not asked
+/// where there is a migration budget or a group of more than 64 nodes.
 ///
 /// @param cluster the snapshot
 /// @param weights by position in `group`: what vacating that node is worth

@@ -3,8 +3,8 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/concepts.hpp>
-#include <gpusched/consolidation/detail/scope.hpp>
 #include <gpusched/consolidation/result.hpp>
+#include <gpusched/consolidation/scope.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/core/budget.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/detail/scope.hpp>
+#include <gpusched/consolidation/scope.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>

@@ -5,12 +5,13 @@
 #include <gpusched/consolidation/detail/chain_search.hpp>
 #include <gpusched/consolidation/detail/exact_search.hpp>
 #include <gpusched/consolidation/detail/joiner.hpp>
+#include <gpusched/consolidation/detail/threads.hpp>
 #include <gpusched/consolidation/policies.hpp>
 #include <gpusched/core/lp.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
-#include <optional>
 
 namespace gpusched::consolidation {
 namespace detail {
@@ -72,6 +73,7 @@ Result search(const Cluster& cluster, const Policies& policies, const Options& o
     Joiner joined(cluster, options);
     WorkspacePool workspaces(cluster, joined.scope());
     const Rng rng(options.seed);
+    const int depth = std::min(options.depth, policies.deepest);
     Partition partition;
     std::vector<std::uint8_t> gained;
     for (int round = 0; round < options.rounds && !budget.exhausted(); ++round) {
@@ -86,10 +88,10 @@ Result search(const Cluster& cluster, const Policies& policies, const Options& o
         auto solve = [&](std::size_t g) {
             if (!gained[g] || budget.exhausted()) return;
             auto work = workspaces.acquire(joined.steps());
-            ChainSearch search(*work, policies, options.depth, budget, counters[g]);
+            ChainSearch search(*work, policies, depth, budget, counters[g]);
             found[g] = search.run(partition[g], joined.vacated());
             workspaces.release(std::move(work));
-            if (policies.exact_when_tiny && round == 0 && options.depth >= 3)
+            if (policies.exact_when_tiny && round == 0 && depth >= 3)
                 improve_exactly(cluster, joined.scope(), partition[g], policies, options, budget, found[g]);
         };
         executor.run(partition.size(), IndexTask(solve));
@@ -112,15 +114,15 @@ struct NoisyOrder {
 
 }  // namespace detail
 
-template <Partitioner P, NodeOrder O, DestinationRanking D, EjectionRule E, Acceptance A, NodeWeight W>
-Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W>& policies, const Options& options,
-                   const Context& context) {
+template <Partitioner P, NodeOrder O, DestinationRanking D, EjectionRule E, Acceptance A, NodeWeight W,
+          allocation::GpuPicker G>
+Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W, G>& policies,
+                   const Options& options, const Context& context) {
     validate(options, cluster);
     if (options.bound_method == BoundMethod::lp) require_lp();
     Budget budget(context, options.time_limit);
-    std::optional<ThreadPool> own_threads;
-    auto executor = context.executor;
-    if (!executor.is_set() && options.threads != 1) executor = own_threads.emplace(options.threads);
+    const detail::Threads threads(options, context);
+    const auto executor = threads.executor();
 
     auto best = detail::search(cluster, policies, options, executor, budget);
     if (options.polish_time) {
@@ -132,16 +134,18 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W>& pol
         };
         Budget polish(context, *options.polish_time);
         for (std::uint64_t seed = options.seed + 1; !polish.exhausted() && !budget.exhausted(); ++seed) {
-            const Policies<P, detail::NoisyOrder<O>, D, E, A, W> noisy{policies.partitioner,
-                                                                       {policies.node_order, seed},
-                                                                       policies.destinations,
-                                                                       policies.ejection,
-                                                                       policies.acceptance,
-                                                                       policies.weight,
-                                                                       policies.shortest_chains_first,
-                                                                       policies.longest_chain,
-                                                                       policies.fill_gaps,
-                                                                       policies.exact_when_tiny};
+            const Policies<P, detail::NoisyOrder<O>, D, E, A, W, G> noisy{policies.partitioner,
+                                                                          {policies.node_order, seed},
+                                                                          policies.destinations,
+                                                                          policies.ejection,
+                                                                          policies.acceptance,
+                                                                          policies.weight,
+                                                                          policies.picker,
+                                                                          policies.deepest,
+                                                                          policies.shortest_chains_first,
+                                                                          policies.remember_failures,
+                                                                          policies.fill_gaps,
+                                                                          policies.exact_when_tiny};
             auto again = options;
             again.seed = seed;
             auto other = detail::search(cluster, noisy, again, executor, polish);
@@ -151,7 +155,7 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W>& pol
             polish.reason() == StopReason::cancelled ? StopReason::cancelled : StopReason::time_limit;
     }
     best.plan.bound =
-        detail::bound(cluster, detail::make_scope(cluster, options), options.bound_method, budget, executor);
+        detail::bound(cluster, make_scope(cluster, options), options.bound_method, budget, executor);
     return best;
 }
 

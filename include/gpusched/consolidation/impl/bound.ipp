@@ -3,6 +3,7 @@
 #include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/detail/packing.hpp>
 #include <gpusched/consolidation/detail/pattern_lp.hpp>
+#include <gpusched/consolidation/detail/threads.hpp>
 #include <gpusched/core/lp.hpp>
 
 namespace gpusched::consolidation {
@@ -52,7 +53,8 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, BoundMethod method, const Op
     validate(options, cluster);
     if (method == BoundMethod::lp) require_lp();
     Budget budget(context, options.time_limit);
-    return detail::bound(cluster, detail::make_scope(cluster, options), method, budget, context.executor);
+    const detail::Threads threads(options, context);
+    return detail::bound(cluster, make_scope(cluster, options), method, budget, threads.executor());
 }
 
 }  // namespace gpusched::consolidation

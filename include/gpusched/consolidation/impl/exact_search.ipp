@@ -1,8 +1,9 @@
 #pragma once
 
+#include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/detail/exact_search.hpp>
-#include <gpusched/consolidation/detail/pick_gpus.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -108,9 +109,9 @@ class ExactSearch {
             if (++trials_ > most_trials || (trials_ % 256 == 0 && budget_.exhausted())) return false;
             if (closed_[index(node)] || node == snapshot_.node_of(task)) continue;
             if (find_obstacle(cluster_, task, node) != Obstacle::none) continue;
-            const auto gpus = pick_gpus(cluster_, task, node);
-            if (!gpus) continue;
-            cluster_.assign(task, node, *gpus);
+            const bool needs_gpus = cluster_.inventory().tasks.gpu_count[index(task)] > 0;
+            cluster_.assign(task, node,
+                            needs_gpus ? allocation::TightestGpu{}(cluster_, task, node) : GpuMask{0});
             const bool done = put_back(order, next + 1);
             cluster_.undo();
             if (done) return true;
@@ -125,8 +126,7 @@ class ExactSearch {
         for (const auto task : order)
             steps.push_back(
                 {task, snapshot_.node_of(task), cluster_.node_of(task), cluster_.gpus_of(task), 0});
-        auto copy = snapshot_;
-        const auto waves = order_into_waves(copy, steps, closed_, options_);
+        const auto waves = order_into_waves(snapshot_, steps, closed_, options_);
         if (waves.dropped_chains > 0) return false;
         for (const auto s : goal_) found_.push_back({{.node = group_[s], .gain = weights_[s]}, {}});
         // All steps go with the first node: they are only possible together.

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <gpusched/consolidation/detail/scope.hpp>
 #include <gpusched/consolidation/explain.hpp>
+#include <gpusched/consolidation/scope.hpp>
 #include <gpusched/model/apply.hpp>
 
 #include <algorithm>
@@ -19,35 +19,57 @@ GPUSCHED_INLINE const char* to_string(NodeFate fate) noexcept {
         return "has_fixed";
     case NodeFate::has_stuck:
         return "has_stuck";
+    case NodeFate::receives:
+        return "receives";
     case NodeFate::not_worthwhile:
         return "not_worthwhile";
     }
     return "unknown";
 }
 
+GPUSCHED_INLINE const char* to_string(FixedBy reason) noexcept {
+    switch (reason) {
+    case FixedBy::nothing:
+        return "";
+    case FixedBy::locked:
+        return "locked";
+    case FixedBy::standby:
+        return "standby";
+    case FixedBy::cpu_local:
+        return "cpu_local";
+    case FixedBy::exempt_node:
+        return "exempt node";
+    case FixedBy::no_disruption:
+        return "max_disrupted is 0";
+    case FixedBy::core_member:
+        return "core member";
+    }
+    return "unknown";
+}
+
 namespace detail {
 
-inline std::string why_fixed(const Cluster& cluster, TaskId task, const Options& options) {
+inline FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options) {
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
-    if (t.locked[i]) return "locked";
-    if (t.standby[i]) return "standby";
-    if (cluster.inventory().task_affinities[t.affinities[i]].cpu_local) return "cpu_local";
+    if (t.locked[i]) return FixedBy::locked;
+    if (t.standby[i]) return FixedBy::standby;
+    if (cluster.inventory().task_affinities[t.affinities[i]].cpu_local) return FixedBy::cpu_local;
     const auto node = cluster.node_of(task);
     if (std::find(options.exempt.begin(), options.exempt.end(), node) != options.exempt.end())
-        return "exempt node";
+        return FixedBy::exempt_node;
     const auto job = t.job[i];
     if (options.max_disrupted == 0 ||
         (job != none<JobId> && cluster.inventory().job_max_disrupted[index(job)] == 0))
-        return "max_disrupted is 0";
-    return "core member";
+        return FixedBy::no_disruption;
+    return FixedBy::core_member;
 }
 
 // Over all nodes that may receive the task: how often each obstacle comes first.
 inline Blocker look_for_place(const Cluster& after, const Scope& scope,
                               const std::vector<std::uint8_t>& closed, TaskId task) {
     std::array<std::size_t, 16> seen{};
-    Blocker blocker{.task = task, .reason = {}};
+    Blocker blocker{.task = task};
     for (const auto node : after.nodes()) {
         if (node == after.node_of(task) || closed[index(node)] || !scope.may_receive[index(node)] ||
             after.occupants(node) == 0)
@@ -87,13 +109,14 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, No
         throw InvalidInput("node: there is no node " + std::to_string(index(node)) + "; expected less than " +
                            std::to_string(cluster.node_count()));
     const auto after = apply(cluster, plan);
-    const auto scope = detail::make_scope(cluster, options);
+    const auto scope = make_scope(cluster, options);
     std::vector<std::uint8_t> closed(cluster.node_count());
     for (const auto vacated : plan.vacated_nodes) closed[index(vacated)] = 1;
 
     Explanation result{.node = node,
                        .fate = NodeFate::empty,
                        .blockers = {},
+                       .received = {},
                        .text = "node " + gpusched::quoted(cluster.name(node))};
     if (cluster.occupants(node) == 0) {
         result.text += " holds no task but daemons to begin with";
@@ -107,9 +130,13 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, No
     result.fate = NodeFate::not_worthwhile;
     for (const auto task : after.tasks_on(node)) {
         if (cluster.inventory().tasks.daemon[index(task)]) continue;
+        if (cluster.node_of(task) != node) {
+            result.received.push_back(task);
+            continue;
+        }
         if (!scope.movable[index(task)]) {
             result.fate = NodeFate::has_fixed;
-            result.blockers.push_back({.task = task, .reason = detail::why_fixed(cluster, task, options)});
+            result.blockers.push_back({.task = task, .fixed_by = detail::fixed_by(cluster, task, options)});
             continue;
         }
         auto blocker = detail::look_for_place(after, scope, closed, task);
@@ -118,13 +145,18 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, No
         result.blockers.push_back(std::move(blocker));
     }
     result.text += " stays occupied";
+    if (result.fate == NodeFate::not_worthwhile && !result.received.empty()) {
+        result.fate = NodeFate::receives;
+        result.text += ": the plan moves " + std::to_string(result.received.size()) +
+                       (result.received.size() == 1 ? " task" : " tasks") + " onto it";
+    }
     if (result.fate == NodeFate::not_worthwhile)
         result.text += ": each of its tasks fits elsewhere, but the search found no way to move them all";
     const char* separator = ": ";
     for (const auto& blocker : result.blockers) {
         result.text += separator + std::string("task ") + gpusched::quoted(cluster.name(blocker.task));
-        if (!blocker.reason.empty())
-            result.text += " must stay (" + blocker.reason + ")";
+        if (blocker.fixed_by != FixedBy::nothing)
+            result.text += " must stay (" + std::string(to_string(blocker.fixed_by)) + ")";
         else if (blocker.nodes_looked_at == 0)
             result.text += " has no other occupied node to go to";
         else

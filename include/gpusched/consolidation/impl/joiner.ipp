@@ -1,7 +1,6 @@
 #pragma once
 
 #include <gpusched/consolidation/detail/joiner.hpp>
-#include <gpusched/fragmentation/occupancy.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -100,33 +99,16 @@ GPUSCHED_INLINE Result Joiner::finish(const Budget& budget) {
     std::vector<std::uint8_t> closed(cluster_.node_count());
     for (const auto node : cluster_.nodes())
         closed[index(node)] = vacated_[index(node)] || !scope_.may_receive[index(node)];
-    auto order = order_into_waves(cluster_, steps_, closed, options_);
-
-    auto& stats = result.stats = std::move(stats_);
+    auto order = order_into_waves(std::move(cluster_), steps_, closed, options_);
     auto& plan = result.plan;
     plan.waves = order.waves;
     plan.moves = std::move(order.moves);
-    stats.moves = static_cast<std::int64_t>(plan.moves.size());
-    stats.waves = plan.waves;
-    stats.hops = order.hops;
-    stats.dropped_chains = order.dropped_chains;
-    std::vector<std::uint8_t> job_moved(cluster_.inventory().job_names.size()),
-        task_moved(cluster_.task_count());
-    for (const auto& move : plan.moves) {
-        stats.move_cost += cluster_.inventory().tasks.move_cost[index(move.task)];
-        stats.first_wave_moves += move.wave == 0;
-        const auto job = cluster_.inventory().tasks.job[index(move.task)];
-        auto& seen = job != none<JobId> ? job_moved[index(job)] : task_moved[index(move.task)];
-        stats.disturbed_jobs += !std::exchange(seen, std::uint8_t{1});
-    }
-    stats.not_fully_occupied_before = fragmentation::occupancy(snapshot_).not_fully_occupied;
-    stats.not_fully_occupied_after = fragmentation::occupancy(cluster_).not_fully_occupied;
-    for (const auto node : cluster_.nodes()) {
-        if (snapshot_.occupants(node) == 0 || cluster_.occupants(node) > 0) continue;
-        plan.vacated_nodes.push_back(node);
-        stats.vacated_gpus += gpu_count(snapshot_.healthy_gpus(node));
-    }
-    stats.vacated_nodes = static_cast<std::int64_t>(plan.vacated_nodes.size());
+    plan.vacated_nodes = vacated_nodes(snapshot_, order.after);
+
+    result.stats = std::move(stats_);
+    static_cast<PlanStatistics&>(result.stats) = plan_statistics(snapshot_, order.after, plan);
+    result.stats.hops = order.hops;
+    result.stats.dropped_chains = order.dropped_chains;
     return result;
 }
 

@@ -45,8 +45,17 @@ GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
         if (value) at_least(field, *value, least);
     };
     at_least("partition_size", options.partition_size, std::size_t{1});
-    if (options.depth < 1 || options.depth > 16)
-        problems.add("depth: " + std::to_string(options.depth) + "; expected 1 to 16");
+    const auto one_of = [&](const char* field, auto value, auto last) {
+        if (value > last)
+            problems.add(std::string(field) + ": no value with the number " +
+                         std::to_string(static_cast<int>(value)));
+    };
+    one_of("preset", options.preset, Preset::best);
+    one_of("objective", options.objective, Objective::nodes);
+    one_of("bound_method", options.bound_method, BoundMethod::lp);
+    if (options.depth < 1 || options.depth > most_depth)
+        problems.add("depth: " + std::to_string(options.depth) + "; expected 1 to " +
+                     std::to_string(most_depth));
     at_least("rounds", options.rounds, 1);
     optional_at_least("time_limit", options.time_limit, 0.0);
     optional_at_least("polish_time", options.polish_time, 0.0);

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <gpusched/consolidation/detail/scope.hpp>
 #include <gpusched/consolidation/partitioners.hpp>
+#include <gpusched/consolidation/scope.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -53,14 +53,14 @@ GPUSCHED_INLINE Partition RandomGroups::operator()(const Cluster& cluster, std::
 }
 
 GPUSCHED_INLINE Partition ByGpuModel::operator()(const Cluster& cluster, std::size_t, Rng&) const {
-    return detail::components(cluster);
+    return components(cluster);
 }
 
 GPUSCHED_INLINE Partition BySwitch::operator()(const Cluster& cluster, std::size_t partition_size,
                                                Rng&) const {
     const auto& inv = cluster.inventory();
     Partition groups;
-    for (auto& pool : detail::components(cluster)) {
+    for (auto& pool : components(cluster)) {
         std::vector<std::vector<std::uint64_t>> rank(static_cast<std::size_t>(inv.network_levels()));
         for (std::size_t l = 0; l < rank.size(); ++l) {
             rank[l].resize(inv.domain_count(static_cast<Level>(l)));
@@ -96,7 +96,7 @@ GPUSCHED_INLINE Partition ByLocality::operator()(const Cluster& cluster, std::si
         for (auto& r : rank[l]) r = rng();
     }
     Partition groups;
-    for (auto& pool : detail::components(cluster)) {
+    for (auto& pool : components(cluster)) {
         rng.shuffle(std::span(pool));
         detail::sort_by_position(cluster, pool, rank);
         detail::cut(pool, partition_size, groups);

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <gpusched/consolidation/detail/scope.hpp>
+#include <gpusched/consolidation/scope.hpp>
 
 #include <algorithm>
 #include <numeric>
 
-namespace gpusched::consolidation::detail {
+namespace gpusched::consolidation {
 
 GPUSCHED_INLINE Scope make_scope(const Cluster& cluster, const Options& options) {
     const auto& inv = cluster.inventory();
@@ -78,4 +78,4 @@ GPUSCHED_INLINE std::vector<std::vector<NodeId>> components(const Cluster& clust
     return groups;
 }
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace gpusched::consolidation

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <gpusched/consolidation/detail/pick_gpus.hpp>
+#include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -12,9 +13,9 @@ namespace detail {
 
 class WaveBuilder {
   public:
-    WaveBuilder(Cluster& cluster, std::span<const std::uint8_t> closed, const Options& options)
-        : cluster_(cluster), closed_(closed), options_(options), touched_(cluster.node_count()),
-          disrupted_(cluster.inventory().job_names.size()) {}
+    WaveBuilder(Cluster cluster, std::span<const std::uint8_t> closed, const Options& options)
+        : closed_(closed), options_(options), touched_(cluster.node_count()),
+          disrupted_(cluster.inventory().job_names.size()), cluster_(std::move(cluster)) {}
 
     WaveOrder run(std::span<const Step> steps) {
         join(steps);
@@ -25,7 +26,7 @@ class WaveBuilder {
                 drop();
             }
         }
-        return std::move(order_);
+        return {std::move(moves_), waves_, hops_, dropped_chains_, std::move(cluster_)};
     }
 
   private:
@@ -88,9 +89,7 @@ class WaveBuilder {
         auto gpus = planned;
         if (!gpus_fit(cluster_, task, to, planned)) {
             if (!other_gpus) return false;
-            const auto picked = pick_gpus(cluster_, task, to);
-            if (!picked) return false;
-            gpus = *picked;
+            gpus = allocation::TightestGpu{}(cluster_, task, to);
         }
         const auto from = cluster_.node_of(task);
         cluster_.reserve(task, to, gpus);
@@ -98,7 +97,7 @@ class WaveBuilder {
             cluster_.unreserve(task, to, gpus);
             return false;
         }
-        wave_.push_back({task, from, to, gpus, order_.waves});
+        wave_.push_back({task, from, to, gpus, waves_});
         ++touched_[index(from)];
         ++touched_[index(to)];
         if (const auto job = cluster_.inventory().tasks.job[index(task)]; job != none<JobId>)
@@ -115,12 +114,11 @@ class WaveBuilder {
     bool hop() {
         std::vector<std::uint8_t> wanted(cluster_.node_count());
         for (const auto& w : waiting_) wanted[index(w.to)] = 1;
-        const auto moved = static_cast<std::int64_t>(order_.moves.size() + waiting_.size());
+        const auto moved = static_cast<std::int64_t>(moves_.size() + waiting_.size());
         if (options_.max_moves && moved >= *options_.max_moves) return false;
         std::int64_t cost = 0;
         if (options_.max_move_cost) {
-            for (const auto& move : order_.moves)
-                cost += cluster_.inventory().tasks.move_cost[index(move.task)];
+            for (const auto& move : moves_) cost += cluster_.inventory().tasks.move_cost[index(move.task)];
             for (const auto& w : waiting_) cost += cluster_.inventory().tasks.move_cost[index(w.task)];
         }
         for (auto& w : waiting_) {
@@ -133,7 +131,7 @@ class WaveBuilder {
                 if (closed_[index(node)] || wanted[index(node)] || node == cluster_.node_of(w.task)) continue;
                 if (!take(w.task, node, 0, true)) continue;
                 w.hopped = true;
-                ++order_.hops;
+                ++hops_;
                 return true;
             }
         }
@@ -143,7 +141,7 @@ class WaveBuilder {
     void drop() {
         const auto chain = waiting_.front().chain;
         std::erase_if(waiting_, [&](const Waiting& w) { return w.chain == chain; });
-        ++order_.dropped_chains;
+        ++dropped_chains_;
     }
 
     void end_wave() {
@@ -155,25 +153,27 @@ class WaveBuilder {
                 disrupted_[index(job)] = 0;
         }
         cluster_.forget_history();
-        order_.moves.insert(order_.moves.end(), wave_.begin(), wave_.end());
+        moves_.insert(moves_.end(), wave_.begin(), wave_.end());
         wave_.clear();
-        ++order_.waves;
+        ++waves_;
     }
 
-    Cluster& cluster_;
     std::span<const std::uint8_t> closed_;
     const Options& options_;
     std::vector<std::int64_t> touched_, disrupted_;
     std::vector<Waiting> waiting_;
     std::vector<Move> wave_;
-    WaveOrder order_;
+    std::vector<Move> moves_;
+    std::uint32_t waves_ = 0;
+    std::int64_t hops_ = 0, dropped_chains_ = 0;
+    Cluster cluster_;
 };
 
 }  // namespace detail
 
-GPUSCHED_INLINE WaveOrder order_into_waves(Cluster& cluster, std::span<const Step> steps,
+GPUSCHED_INLINE WaveOrder order_into_waves(Cluster cluster, std::span<const Step> steps,
                                            std::span<const std::uint8_t> closed, const Options& options) {
-    return detail::WaveBuilder(cluster, closed, options).run(steps);
+    return detail::WaveBuilder(std::move(cluster), closed, options).run(steps);
 }
 
 }  // namespace gpusched::consolidation

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace gpusched::consolidation::detail {
+namespace gpusched::consolidation {
 
-/// The same for every algorithm here: derived once from the snapshot and the options.
+/// Flags of 0 and 1, derived once from the snapshot and the options and used by every algorithm here.
 struct Scope {
     std::vector<std::uint8_t> movable;     ///< by TaskId: may be moved
     std::vector<std::uint8_t> may_vacate;  ///< by NodeId: occupied, with nothing on it that must stay
@@ -18,13 +18,14 @@ struct Scope {
         may_receive;  ///< by NodeId: occupied, schedulable, not exempt, not to be cleared
 };
 
+/// Reads `clear`, `exempt`, `protect_core_members` and `max_disrupted` of the options, which must be valid.
 [[nodiscard]] Scope make_scope(const Cluster& cluster, const Options& options);
 
 /// Groups of nodes that no movable task connects: nodes of one kind, and kinds linked by tasks that may run on
 /// both. Largest first, then by first node; nodes ascending.
 [[nodiscard]] std::vector<std::vector<NodeId>> components(const Cluster& cluster);
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace gpusched::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/scope.ipp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/detail/scope.hpp>
+#include <gpusched/consolidation/scope.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
 
@@ -12,7 +12,9 @@
 #include <span>
 #include <vector>
 
-namespace gpusched::consolidation::detail {
+namespace gpusched::consolidation {
+
+namespace detail {
 
 /// Doubly linked lists of nodes, one per key, and a bitmap that finds the next key with a node. O(1) per change.
 class BucketLists {
@@ -61,18 +63,6 @@ class BucketLists {
         }
         return std::min(high, word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits)));
     }
-    /// The largest key of low .. high - 1 that holds a node, or `high`.
-    [[nodiscard]] std::uint32_t last(std::uint32_t low, std::uint32_t high) const noexcept {
-        if (low >= high) return high;
-        auto word = (high - 1) / 64;
-        auto bits = used_[word] & (~std::uint64_t{0} >> (63 - (high - 1) % 64));
-        while (bits == 0) {
-            if (word == low / 64) return high;
-            bits = used_[--word];
-        }
-        const auto key = word * 64 + 63 - static_cast<std::uint32_t>(std::countl_zero(bits));
-        return key >= low ? key : high;
-    }
 
   private:
     static constexpr std::uint32_t end_mark = 0xFFFFFFFFu;
@@ -84,10 +74,13 @@ class BucketLists {
     std::vector<std::uint64_t> used_;
 };
 
+}  // namespace detail
+
 /// Finds nodes by idle GPUs and free cores, tightest first, and by what is left of partly used GPUs.
 ///
 /// Two tiers: nodes that can never be vacated, and the rest. Keys are what an LP task could take (lent capacity
 /// included), so that no node that could hold a task is ever left out; the caller checks each one that is offered.
+/// The index looks at the cluster it was made for, which must outlive it.
 class FreeIndex {
   public:
     static constexpr int tiers = 2;
@@ -164,22 +157,6 @@ class FreeIndex {
         return partial_.visit(t * share_steps + static_cast<std::uint32_t>(share_milli),
                               (t + 1) * share_steps, offer);
     }
-    /// False only if no open node has the GPUs and the cores at once.
-    [[nodiscard]] bool may_fit(int idle, std::int64_t cpu_milli) const noexcept {
-        for (std::uint32_t t = 0; t < tiers; ++t)
-            for (int g = idle; g <= max_gpus_per_node; ++g)
-                if (const auto end = whole_key(t, g + 1, 0);
-                    whole_.next(whole_key(t, g, cpu_milli), end) < end)
-                    return true;
-        return false;
-    }
-    [[nodiscard]] bool may_fit_partial(int share_milli) const noexcept {
-        for (std::uint32_t t = 0; t < tiers; ++t)
-            if (const auto end = (t + 1) * share_steps;
-                partial_.next(t * share_steps + static_cast<std::uint32_t>(share_milli), end) < end)
-                return true;
-        return false;
-    }
 
   private:
     static constexpr std::uint32_t cpu_steps = 256, gpu_steps = max_gpus_per_node + 1,
@@ -193,8 +170,8 @@ class FreeIndex {
     const Cluster* cluster_;
     const Scope* scope_ = nullptr;
     std::int64_t cpu_step_ = 1000;
-    BucketLists whole_, partial_;
+    detail::BucketLists whole_, partial_;
     std::vector<NodeId> receivers_;
 };
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace gpusched::consolidation

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <gpusched/consolidation/plan_statistics.hpp>
+#include <gpusched/fragmentation/occupancy.hpp>
+#include <gpusched/model/apply.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace gpusched::consolidation {
+
+namespace detail {
+
+inline std::int64_t vacated_domains(const Cluster& before, const Cluster& after) {
+    const auto& inv = before.inventory();
+    const Level deepest = inv.deepest_level();
+    if (deepest == node_level) return 0;
+    std::vector<std::uint8_t> used_before(inv.domain_count(deepest)), used_after(inv.domain_count(deepest));
+    for (const auto node : before.nodes()) {
+        if (!inv.position_known(deepest, node)) continue;
+        const auto domain = index(inv.domain(deepest, node));
+        used_before[domain] |= before.occupants(node) > 0;
+        used_after[domain] |= after.occupants(node) > 0;
+    }
+    std::int64_t count = 0;
+    for (std::size_t d = 0; d < used_before.size(); ++d) count += used_before[d] && !used_after[d];
+    return count;
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE std::vector<NodeId> vacated_nodes(const Cluster& before, const Cluster& after) {
+    std::vector<NodeId> nodes;
+    for (const auto node : before.nodes())
+        if (before.occupants(node) > 0 && after.occupants(node) == 0) nodes.push_back(node);
+    return nodes;
+}
+
+GPUSCHED_INLINE PlanStatistics plan_statistics(const Cluster& before, const Cluster& after,
+                                               const Plan& plan) {
+    const auto& inv = before.inventory();
+    PlanStatistics stats;
+    stats.moves = static_cast<std::int64_t>(plan.moves.size());
+    stats.waves = plan.waves;
+    std::vector<std::int64_t> per_wave(plan.waves);
+    std::vector<std::uint8_t> task_moved(before.task_count()), job_moved(inv.job_names.size());
+    for (const auto& move : plan.moves) {
+        stats.move_cost += inv.tasks.move_cost[index(move.task)];
+        ++per_wave[move.wave];
+        if (std::exchange(task_moved[index(move.task)], std::uint8_t{1})) continue;
+        ++stats.moved_tasks;
+        const auto job = inv.tasks.job[index(move.task)];
+        stats.disturbed_jobs += job == none<JobId> || !std::exchange(job_moved[index(job)], std::uint8_t{1});
+    }
+    if (!per_wave.empty()) {
+        stats.first_wave_moves = per_wave.front();
+        stats.most_moves_at_once = *std::max_element(per_wave.begin(), per_wave.end());
+    }
+    for (const auto node : vacated_nodes(before, after)) {
+        ++stats.vacated_nodes;
+        stats.vacated_gpus += gpu_count(before.healthy_gpus(node));
+    }
+    stats.vacated_domains = detail::vacated_domains(before, after);
+    stats.not_fully_occupied_before = fragmentation::occupancy(before).not_fully_occupied;
+    stats.not_fully_occupied_after = fragmentation::occupancy(after).not_fully_occupied;
+    return stats;
+}
+
+GPUSCHED_INLINE PlanStatistics plan_statistics(const Cluster& cluster, const Plan& plan) {
+    return plan_statistics(cluster, apply(cluster, plan), plan);
+}
+
+}  // namespace gpusched::consolidation

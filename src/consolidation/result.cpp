@@ -1,0 +1,1 @@
+#include <gpusched/consolidation/impl/result.ipp>

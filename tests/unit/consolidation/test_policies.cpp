@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The least that each concept asks for, written as an outside user would; and the presets as sets of policies.
+#include "example_clusters.hpp"
+#include "support/catch.hpp"
+
+using namespace testing_support;
+
+namespace {
+
+struct OneGroup {
+    con::Partition operator()(const Cluster& cluster, std::size_t, Rng&) const {
+        con::Partition partition(1);
+        for (const auto node : cluster.nodes()) partition[0].push_back(node);
+        return partition;
+    }
+};
+struct ByName {
+    std::int64_t operator()(const Cluster&, NodeId node) const {
+        return static_cast<std::int64_t>(index(node));
+    }
+};
+struct LastNodeFirst {
+    template <class Offer>
+    bool visit(const Cluster&, const con::FreeIndex& free, TaskId, Offer&& offer) const {
+        const auto nodes = free.receivers();
+        for (auto node = nodes.rbegin(); node != nodes.rend(); ++node)
+            if (free.is_open(*node) && offer(*node)) return true;
+        return false;
+    }
+    template <class Offer>
+    bool visit_full(const Cluster& cluster, const con::FreeIndex& free, TaskId task, Offer&& offer) const {
+        return visit(cluster, free, task, offer);
+    }
+};
+/// Everything has to leave, in turn. Flags that are there but false must not count as set.
+struct AllLeave {
+    static constexpr bool may_skip_victims = false;
+    static constexpr bool cheapest_first = false;
+    bool operator()(const Cluster&, TaskId, NodeId, std::span<const con::Victim> movable,
+                    std::vector<con::Victim>& victims) const {
+        victims.assign(movable.begin(), movable.end());
+        return true;
+    }
+};
+struct AtMostTwoMoves {
+    bool operator()(const con::ChainSet& chains) const { return chains.moves <= 2; }
+};
+struct Same {
+    std::int64_t operator()(const Cluster&, NodeId) const { return 1; }
+};
+struct HighestGpus {
+    GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+        auto gpus = cluster.idle_gpus(node);
+        while (gpu_count(gpus) > cluster.inventory().tasks.gpu_count[index(task)])
+            gpus = static_cast<GpuMask>(gpus & (gpus - 1));
+        return gpus;
+    }
+};
+struct FlagsSet : AllLeave {
+    static constexpr bool may_skip_victims = true;
+    static constexpr bool cheapest_first = true;
+};
+
+static_assert(con::Partitioner<OneGroup> && con::NodeOrder<ByName> &&
+              con::DestinationRanking<LastNodeFirst> && con::EjectionRule<AllLeave> &&
+              con::Acceptance<AtMostTwoMoves> && con::NodeWeight<Same> && allocation::GpuPicker<HighestGpus>);
+static_assert(!con::may_skip_victims<AllLeave> && !con::wants_cheapest_first<AllLeave>);
+static_assert(con::may_skip_victims<FlagsSet> && con::wants_cheapest_first<FlagsSet>);
+static_assert(!con::may_skip_victims<con::EasierVictims> && con::may_skip_victims<con::FirstVictims>);
+static_assert(con::wants_cheapest_first<con::CheapestVictims>);
+
+}  // namespace
+
+TEST_CASE("the least that the concepts ask for is enough") {
+    const con::Policies policies{.partitioner = OneGroup{},
+                                 .node_order = ByName{},
+                                 .destinations = LastNodeFirst{},
+                                 .ejection = AllLeave{},
+                                 .acceptance = AtMostTwoMoves{},
+                                 .weight = Same{},
+                                 .picker = HighestGpus{}};
+    const auto spec = generated();
+    const auto cluster = Cluster::build(spec);
+    const auto result = con::consolidate(cluster, policies);
+    CHECK(result.stats.vacated_nodes > 0);
+    CHECK(check(spec, cluster, result.plan).ok);
+
+    // One task, two places: the policies' node and GPU are taken.
+    const ClusterSpec tiny{
+        .nodes = {node("a"), node("b"), node("c")},
+        .tasks = {task("x", "a", {0}), task("l", "b", {0}, true), task("m", "c", {0}, true)}};
+    const auto small = Cluster::build(tiny);
+    const auto plan = con::consolidate(small, policies).plan;
+    REQUIRE(plan.moves.size() == 1);
+    CHECK(plan.moves[0].to == small.find_node("c"));
+    CHECK(plan.moves[0].gpus == gpu_bit(7));
+
+    // What the acceptance refuses is not done: three moves would be needed in the paper's Figure 15.
+    CHECK(con::consolidate(Cluster::build(figure_15()), policies).plan.moves.empty());
+}
+
+TEST_CASE("library policies combine") {
+    const auto spec = generated();
+    const auto cluster = Cluster::build(spec);
+    const con::Policies policies{.partitioner = con::BySwitch{},
+                                 .node_order = con::LowestUtilisation{},
+                                 .destinations = con::TightestFit{},
+                                 .ejection = con::EasierVictims{},
+                                 .acceptance = con::AtMostOthers{3},
+                                 .weight = con::ModelWeight{{2, 3}},
+                                 .picker = allocation::FewestCrossings{}};
+    const auto result = con::consolidate(cluster, policies, {.partition_size = 64});
+    CHECK(result.stats.vacated_nodes > 0);
+    CHECK(check(spec, cluster, result.plan).ok);
+}
+
+TEST_CASE("a preset is a set of policies and nothing else") {
+    const auto cluster = Cluster::build(generated());
+    const auto same = [&](const con::Result& a, const con::Result& b) {
+        CHECK(a.plan == b.plan);
+        CHECK(a.stats == b.stats);
+    };
+    same(con::consolidate(cluster, {.preset = con::Preset::ipc}),
+         con::consolidate(cluster, con::presets::ipc()));
+    same(con::consolidate(cluster, {.preset = con::Preset::fast}),
+         con::consolidate(cluster, con::presets::fast()));
+    same(con::consolidate(cluster, {.preset = con::Preset::best}),
+         con::consolidate(cluster, con::presets::best()));
+    same(con::consolidate(cluster, {.preset = con::Preset::fast, .objective = con::Objective::nodes}),
+         con::consolidate(cluster, con::presets::fast(con::UnitWeight{})));
+}
+
+TEST_CASE("the paper's preset remembers nothing") {
+    const auto cluster = Cluster::build(generated());
+    CHECK(con::consolidate(cluster, {.preset = con::Preset::ipc}).stats.requests_dominated == 0);
+    CHECK(con::consolidate(cluster, {.preset = con::Preset::best}).stats.requests_dominated > 0);
+}
+
+TEST_CASE("filling gaps leaves fewer nodes with idle GPUs") {
+    const auto spec = sim::generate_cluster({.nodes = 2000, .seed = 7, .load = 1.15});
+    const auto cluster = Cluster::build(spec);
+    auto policies = con::presets::best();
+    const auto without = con::consolidate(cluster, policies);
+    policies.fill_gaps = true;
+    const auto with = con::consolidate(cluster, policies);
+    CHECK(with.stats.not_fully_occupied_after < without.stats.not_fully_occupied_after);
+    CHECK(check(spec, cluster, with.plan).ok);
+}
+
+TEST_CASE("a result becomes a document with its statistics") {
+    const auto cluster = Cluster::build(figure_15());
+    const auto result = con::consolidate(cluster);
+    const auto spec = con::to_spec(result, cluster);
+    CHECK(spec.moves.size() == 3);
+    CHECK(spec.stats.at("moves") == 3);
+    CHECK(spec.stats.at("vacated_gpus") == 4);
+    CHECK(spec.stats.at("rounds") == static_cast<double>(result.stats.rounds.size()));
+    CHECK(spec.stats.at("round_1_vacated_nodes") == 1);
+    CHECK(spec.stats.at("round_1_moves") == 3);
+}
