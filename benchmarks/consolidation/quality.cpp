@@ -2,7 +2,7 @@
 // Quality and speed of consolidation on generated clusters: one JSON line per run, or a summary table of such lines.
 //
 //   bench_consolidation_quality [--nodes N] [--seeds a,b,...] [--scenarios name,...] [--algorithms name,...]
-//                               [--threads N] [--no-lp] [--deadlines] > rows.jsonl
+//                               [--threads N] [--no-lp] [--deadlines] [--smoke] > rows.jsonl
 //   bench_consolidation_quality --summary rows.jsonl
 #include "baselines.hpp"
 
@@ -88,6 +88,8 @@ Arguments parse(int argc, char** argv) {
             arguments.lp = false;
         else if (name == "--deadlines")
             arguments.deadlines = true;
+        else if (name == "--smoke")
+            arguments.nodes = 600, arguments.seeds = {"1"};
         else if (name == "--summary")
             arguments.summary = value();
         else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast snapshots are written, read and built. Prints one JSON line: seconds, the fastest of the rounds each.
-//   bench_io_json [nodes = 37707] [rounds = 5]
+//   bench_io_json [--smoke]
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/sim/generator.hpp>
@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
+#include <string_view>
 
 namespace {
 
@@ -25,8 +25,9 @@ double faster(double best, Work&& work) {
 
 int main(int argc, char** argv) {
     gpusched::sim::GeneratorOptions options;
-    options.nodes = argc > 1 ? std::atoll(argv[1]) : 37707;
-    const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
+    const bool smoke = argc > 1 && std::string_view(argv[1]) == "--smoke";
+    if (smoke) options.nodes = 500;
+    const int rounds = smoke ? 1 : 5;
     const auto cluster = gpusched::sim::generate_cluster(options);
     double write = 1e9, read = 1e9, build = 1e9;
     std::string text;
