@@ -110,6 +110,8 @@ class ChainSearch {
             level.candidates.push_back(node);
             return false;
         });
+        level.grouped = !cluster_.inventory().anti_affinity_memberships(task).empty() ||
+                        !cluster_.inventory().affinity_memberships(task).empty();
         // In batches, so that a success need not look at all of them.
         constexpr std::size_t batch = 16;
         level.chosen.clear();
@@ -143,8 +145,8 @@ class ChainSearch {
         if (work_.on_stack[index(node)]) return false;
         if (!inv.eligible(inv.tasks.requirement[index(task)], inv.nodes.node_class[index(node)]))
             return false;
-        if (find_group_obstacle(cluster_, task, node) != Obstacle::none) return false;
         auto& level = levels_[static_cast<std::size_t>(depth)];
+        if (level.grouped && find_group_obstacle(cluster_, task, node) != Obstacle::none) return false;
         level.movable.clear();
         for (const auto other : cluster_.tasks_on(node))
             if (work_.scope.movable[index(other)] && !work_.failed.dominates(cluster_, other, depth - 1))
@@ -196,6 +198,7 @@ class ChainSearch {
         std::vector<NodeId> candidates;
         std::vector<Candidate> chosen;
         std::vector<Victim> movable, victims;
+        bool grouped = false;  // whether group constraints limit where the task may go
     };
     std::array<Level, most_depth + 1> levels_;
     OpenMoves<Policies> moves_;
