@@ -83,6 +83,7 @@ Options<Arguments> consolidate_options() {
         .field("polish_time", &Arguments::polish_time)
         .field("max_moves", &Arguments::max_moves)
         .field("max_move_cost", &Arguments::max_move_cost)
+        .field("max_others", &Arguments::max_others)
         .field("max_disrupted", &Arguments::max_disrupted)
         .field("max_moves_per_wave", &Arguments::max_moves_per_wave)
         .field("max_moves_per_node", &Arguments::max_moves_per_node)

@@ -3,6 +3,9 @@
 
 #include <gpusched/consolidation/concepts.hpp>
 
+#include <cstdint>
+#include <limits>
+
 namespace gpusched::consolidation {
 
 /// Every node that can be vacated is.
@@ -10,10 +13,10 @@ struct AcceptAll {
     bool operator()(const ChainSet&) const noexcept { return true; }
 };
 
-/// At most `moves` moves for one node beyond those of its own tasks.
+/// At most `moves` moves for one node beyond those of its own tasks; no limit by default.
 struct AtMostOthers {
-    std::int64_t moves = 8;
-    bool operator()(const ChainSet& chains) const noexcept { return chains.moves <= chains.tasks + moves; }
+    std::int64_t moves = std::numeric_limits<std::int64_t>::max();
+    bool operator()(const ChainSet& chains) const noexcept { return chains.moves - chains.tasks <= moves; }
 };
 
 }  // namespace gpusched::consolidation

@@ -26,7 +26,7 @@ namespace gpusched::consolidation {
 /// @param options `clear` and `exempt` narrow what may be vacated, `protect_core_members` and `max_disrupted` what may
 ///     move; `threads` and `time_limit` count as in `consolidate`
 /// @param context stop token, clock and progress hook; where the time is up, `lp` falls back to `counting`
-/// @throws InvalidInput for options out of range; BackendError for `lp` where no LP solver was compiled in
+/// @throws InvalidInput for options out of range and for the method `none`; BackendError for `lp` where no LP solver was compiled in
 /// @note deterministic; `lp` returns the stricter of both methods' values
 [[nodiscard]] Bound bound(const Cluster& cluster, BoundMethod method, const Options& options = {},
                           const Context& context = {});

@@ -19,7 +19,7 @@ enum class NodeFate : std::uint8_t {
     has_fixed,       ///< a task on it must not be moved
     has_stuck,       ///< a task on it fits on no other node once the plan is done
     receives,        ///< its own tasks could leave, but the plan moves others onto it
-    not_worthwhile,  ///< every task on it fits elsewhere one by one, but the search found no way to move them all
+    not_worthwhile,  ///< every task on it fits elsewhere one by one, but not all within the limits of the search
 };
 
 /// Why a task must stay.
@@ -56,7 +56,7 @@ struct Explanation {
 ///
 /// Destinations are judged as the plan leaves them: empty and vacated nodes receive nothing. Tasks that the plan has
 /// moved onto the node are no reason of their own.
-/// @param options what the plan was made with; those count that make_scope (scope.hpp) reads
+/// @param options what the plan was made with: those count that make_scope (scope.hpp) reads, and the migration budget
 /// @throws InvalidInput for a node that does not exist or a plan that does not fit the snapshot
 /// O(nodes) per task on the node, plus one copy of the cluster.
 [[nodiscard]] Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node,

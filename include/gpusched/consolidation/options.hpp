@@ -46,13 +46,16 @@ struct Options {
     /// Seconds, >= 0. A guard: what was found until then is returned, and `stop_reason` says so.
     std::optional<double> time_limit{};
     /// Seconds of further searches with noise in the node order, >= 0; the best plan is kept. The plan then depends on
-    /// the machine's speed, and `stop_reason` is `time_limit`. Absent = none: presets end by themselves.
+    /// the machine's speed. Absent = none: presets end by themselves.
     std::optional<double> polish_time{};
 
     /// Most moves in the plan, >= 0.
     std::optional<std::int64_t> max_moves{};
     /// Most move cost in the plan (sum of the tasks' `move_cost`), >= 0.
     std::optional<std::int64_t> max_move_cost{};
+    /// Most tasks of other nodes that may move to vacate one node, >= 0. Absent: what the preset says, which is no limit but
+    /// for `best`, which allows six. More of them vacate more GPUs, at a higher price for the last.
+    std::optional<std::int64_t> max_others{};
     /// Most members of one job that move in one wave, >= 0, on top of the jobs' own `max_disrupted`.
     std::optional<std::int64_t> max_disrupted{};
     /// Most moves in one wave, >= 1.

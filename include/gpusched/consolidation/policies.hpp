@@ -17,7 +17,7 @@
 
 namespace gpusched::consolidation {
 
-/// One policy of each kind. `Policies{.partitioner = BySwitch{}, ...}` works with any types that satisfy the concepts.
+/// One policy of each kind: any types that satisfy the concepts.
 template <Partitioner P, NodeOrder O, DestinationRanking D, EjectionRule E, Acceptance A, NodeWeight W,
           allocation::GpuPicker G = allocation::TightestGpu>
 struct Policies {
@@ -30,6 +30,8 @@ struct Policies {
     G picker{};
     /// `Options::depth` counts up to here, 1 .. 16.
     int deepest = most_depth;
+    /// Where there are several rounds, the first nests at most twice: a search that runs out of time has the cheap gains.
+    bool shallow_round_first = false;
     /// Try all chains of one nesting depth before deeper ones.
     bool shortest_chains_first = true;
     /// A request that asks for no less than one that failed in the same round fails without a search. A heuristic:
@@ -42,7 +44,7 @@ struct Policies {
     bool exact_when_tiny = false;
 };
 
-/// Consolidates with the caller's own policies; `options.preset` and `options.objective` are not looked at.
+/// Consolidates with the caller's own policies; `options.preset`, `objective` and `max_others` are not looked at.
 ///
 /// The frame around the policies is the paper's: in every round, cut into groups, solve them independently (on as many
 /// threads as the context or `options.threads` offer), join the results in the order of the groups. Moves of

@@ -8,7 +8,7 @@ namespace gpusched::consolidation::presets {
 /// The paper's: random groups, fewest pods first, destinations in group order, any victims, chains of any depth at once.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto ipc(W weight = {}) {
-    return Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, AcceptAll, W>{
+    return Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, AtMostOthers, W>{
         .weight = weight, .shortest_chains_first = false, .remember_failures = false};
 }
 
@@ -16,16 +16,20 @@ template <NodeWeight W = GpuWeight>
 /// nested at most twice.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto fast(W weight = {}) {
-    return Policies<ByGpuModel, LeastDemand, TightestFit, CheapestVictims, AcceptAll, W>{.weight = weight,
-                                                                                         .deepest = 2};
+    return Policies<ByGpuModel, LeastDemand, TightestFit, CheapestVictims, AtMostOthers, W>{.weight = weight,
+                                                                                            .deepest = 2};
 }
 
-/// Ours: the same at full depth, with at most eight tasks of other nodes moved for one node, and exact where the group
-/// is tiny.
+/// Ours: the same with deeper rounds after the first, at most six tasks of other nodes moved for one node, and exact where
+/// the group is tiny.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto best(W weight = {}) {
-    return Policies<ByGpuModel, LeastDemand, TightestFit, CheapestVictims, AtMostOthers, W>{
-        .acceptance = {.moves = 8}, .weight = weight, .exact_when_tiny = true};
+    auto policies = fast(weight);
+    policies.acceptance.moves = 6;
+    policies.deepest = most_depth;
+    policies.shallow_round_first = true;
+    policies.exact_when_tiny = true;
+    return policies;
 }
 
 }  // namespace gpusched::consolidation::presets

@@ -42,7 +42,8 @@ class SerialExecutor {
     [[nodiscard]] static std::size_t concurrency() noexcept { return 1; }
 };
 
-/// A pool of `std::jthread`s. The calling thread works too, so a pool of n has n - 1 threads of its own.
+/// A pool of `std::jthread`s. The calling thread works too, so a pool of n has up to n - 1 threads of its own. They
+/// start when the first run needs them: never more than it has indices.
 ///
 /// Indices are handed out one by one, in order; after an exception no more are. `run` may be called from one thread at
 /// a time; called from within an index of its own, it runs on that thread alone.

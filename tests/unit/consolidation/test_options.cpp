@@ -26,11 +26,17 @@ TEST_CASE("options out of range are rejected by name, value and expectation") {
     rejects({.polish_time = -0.5}, "polish_time: -0.5");
     rejects({.max_moves = -1}, "max_moves: -1; expected at least 0");
     rejects({.max_move_cost = -2}, "max_move_cost: -2; expected at least 0");
+    rejects({.max_others = -1}, "max_others: -1; expected at least 0");
     rejects({.max_disrupted = -3}, "max_disrupted: -3; expected at least 0");
     rejects({.max_moves_per_wave = 0}, "max_moves_per_wave: 0; expected at least 1");
     rejects({.max_moves_per_node = 0}, "max_moves_per_node: 0; expected at least 1");
     rejects({.clear = {make_id<NodeId>(4)}}, "clear: there is no node 4; expected less than 4");
     rejects({.exempt = {make_id<NodeId>(9)}}, "exempt: there is no node 9; expected less than 4");
+}
+
+TEST_CASE("there is no bound by no method") {
+    REQUIRE_THROWS_MESSAGE(con::bound(Cluster(), con::BoundMethod::none), InvalidInput,
+                           "method: none; expected counting or lp");
 }
 
 TEST_CASE("all problems of the options are reported together") {

@@ -72,13 +72,8 @@ static_assert(con::wants_cheapest_first<con::CheapestVictims>);
 }  // namespace
 
 TEST_CASE("the least that the concepts ask for is enough") {
-    const con::Policies policies{.partitioner = OneGroup{},
-                                 .node_order = ByName{},
-                                 .destinations = LastNodeFirst{},
-                                 .ejection = AllLeave{},
-                                 .acceptance = AtMostTwoMoves{},
-                                 .weight = Same{},
-                                 .picker = HighestGpus{}};
+    const con::Policies<OneGroup, ByName, LastNodeFirst, AllLeave, AtMostTwoMoves, Same, HighestGpus>
+        policies;
     const auto spec = generated();
     const auto cluster = Cluster::build(spec);
     const auto result = con::consolidate(cluster, policies);
@@ -102,13 +97,9 @@ TEST_CASE("the least that the concepts ask for is enough") {
 TEST_CASE("library policies combine") {
     const auto spec = generated();
     const auto cluster = Cluster::build(spec);
-    const con::Policies policies{.partitioner = con::BySwitch{},
-                                 .node_order = con::LowestUtilisation{},
-                                 .destinations = con::TightestFit{},
-                                 .ejection = con::EasierVictims{},
-                                 .acceptance = con::AtMostOthers{3},
-                                 .weight = con::ModelWeight{{2, 3}},
-                                 .picker = allocation::FewestCrossings{}};
+    const con::Policies<con::BySwitch, con::LowestUtilisation, con::TightestFit, con::EasierVictims,
+                        con::AtMostOthers, con::ModelWeight, allocation::FewestCrossings>
+        policies{.acceptance = {.moves = 3}, .weight = {{2, 3}}};
     const auto result = con::consolidate(cluster, policies, {.partition_size = 64});
     CHECK(result.stats.vacated_nodes > 0);
     CHECK(check(spec, cluster, result.plan).ok);
@@ -128,6 +119,18 @@ TEST_CASE("a preset is a set of policies and nothing else") {
          con::consolidate(cluster, con::presets::best()));
     same(con::consolidate(cluster, {.preset = con::Preset::fast, .objective = con::Objective::nodes}),
          con::consolidate(cluster, con::presets::fast(con::UnitWeight{})));
+}
+
+TEST_CASE("max_others limits what a preset moves for one node") {
+    const auto cluster = Cluster::build(figure_15());  // one task of the node, two of others
+    const auto preset = GENERATE(con::Preset::ipc, con::Preset::best);
+    CHECK(con::consolidate(cluster, {.preset = preset, .max_others = 1}).plan.moves.empty());
+    CHECK(con::consolidate(cluster, {.preset = preset, .max_others = 2}).plan.moves.size() == 3);
+}
+
+TEST_CASE("a search of one round goes to its full depth") {
+    const auto cluster = Cluster::build(figure_15());
+    CHECK(con::consolidate(cluster, con::presets::best(), {.rounds = 1}).plan.moves.size() == 3);
 }
 
 TEST_CASE("the paper's preset remembers nothing") {

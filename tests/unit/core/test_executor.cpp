@@ -93,6 +93,17 @@ TEST_CASE("a pool uses its threads") {
     REQUIRE(ThreadPool(0).concurrency() >= 1);
 }
 
+TEST_CASE("a pool starts no more threads than it has work for") {
+    ThreadPool pool(10'000'000);  // more than any machine can start
+    for (int again = 0; again < 3; ++again) REQUIRE(run_counts(pool, 4) == std::vector<int>(4, 1));
+}
+
+TEST_CASE("a pool of many threads ends at once") {
+    // Every worker is woken once: the time to end grows with the threads, not with their square.
+    ThreadPool pool(500);
+    REQUIRE(run_counts(pool, 500) == std::vector<int>(500, 1));
+}
+
 TEST_CASE("an exception reaches the caller, and the executor lives on") {
     for (std::size_t threads = 1; threads <= 8; threads *= 2) {
         ThreadPool pool(threads);

@@ -63,7 +63,7 @@ void improve_exactly(const Cluster& cluster, const Scope& scope, std::span<const
     std::int64_t known = 0;
     for (const auto& vacated : found) known += vacated.chains.gain;
     auto better = exact_search(cluster, scope, group, weights, known, options, budget);
-    if (!better.empty()) found = std::move(better);
+    if (!better.empty() && policies.acceptance(better.front().chains)) found = std::move(better);
 }
 
 /// All rounds of one search.
@@ -73,7 +73,9 @@ Result search(const Cluster& cluster, const Policies& policies, const Options& o
     Joiner joined(cluster, options);
     WorkspacePool workspaces(cluster, joined.scope());
     const Rng rng(options.seed);
-    const int depth = std::min(options.depth, policies.deepest);
+    const int full_depth = std::min(options.depth, policies.deepest);
+    const bool shallow_first = policies.shallow_round_first && options.rounds > 1;
+    int depth = shallow_first ? std::min(full_depth, 2) : full_depth;
     Partition partition;
     std::vector<std::uint8_t> gained;
     for (int round = 0; round < options.rounds && !budget.exhausted(); ++round) {
@@ -91,12 +93,18 @@ Result search(const Cluster& cluster, const Policies& policies, const Options& o
             ChainSearch search(*work, policies, depth, budget, counters[g]);
             found[g] = search.run(partition[g], joined.vacated());
             workspaces.release(std::move(work));
-            if (policies.exact_when_tiny && round == 0 && depth >= 3)
+            if (policies.exact_when_tiny && round == 0 && full_depth >= 3)
                 improve_exactly(cluster, joined.scope(), partition[g], policies, options, budget, found[g]);
         };
         executor.run(partition.size(), IndexTask(solve));
         for (std::size_t g = 0; g < partition.size(); ++g) gained[g] = !found[g].empty();
-        if (!joined.join(found, counters)) break;
+        const bool more = joined.join(found, counters);
+        if (depth < full_depth) {
+            depth = full_depth;
+            gained.assign(partition.size(), 1);
+        } else if (!more) {
+            break;
+        }
     }
     return joined.finish(budget);
 }
@@ -132,6 +140,7 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W, G>& 
                 sum += static_cast<std::int64_t>(policies.weight(cluster, node));
             return std::pair(sum, -result.stats.moves);
         };
+        const auto first_reason = best.stop_reason;
         Budget polish(context, *options.polish_time);
         for (std::uint64_t seed = options.seed + 1; !polish.exhausted() && !budget.exhausted(); ++seed) {
             const Policies<P, detail::NoisyOrder<O>, D, E, A, W, G> noisy{policies.partitioner,
@@ -142,6 +151,7 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W, G>& 
                                                                           policies.weight,
                                                                           policies.picker,
                                                                           policies.deepest,
+                                                                          policies.shallow_round_first,
                                                                           policies.shortest_chains_first,
                                                                           policies.remember_failures,
                                                                           policies.fill_gaps,
@@ -151,8 +161,9 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W, G>& 
             auto other = detail::search(cluster, noisy, again, executor, polish);
             if (worth(other) > worth(best)) best = std::move(other);
         }
-        best.stop_reason =
-            polish.reason() == StopReason::cancelled ? StopReason::cancelled : StopReason::time_limit;
+        best.stop_reason = polish.reason() == StopReason::cancelled   ? StopReason::cancelled
+                           : budget.reason() != StopReason::completed ? budget.reason()
+                                                                      : first_reason;
     }
     best.plan.bound =
         detail::bound(cluster, make_scope(cluster, options), options.bound_method, budget, executor);

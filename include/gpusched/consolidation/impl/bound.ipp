@@ -51,6 +51,7 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMet
 GPUSCHED_INLINE Bound bound(const Cluster& cluster, BoundMethod method, const Options& options,
                             const Context& context) {
     validate(options, cluster);
+    if (method == BoundMethod::none) throw InvalidInput("method: none; expected counting or lp");
     if (method == BoundMethod::lp) require_lp();
     Budget budget(context, options.time_limit);
     const detail::Threads threads(options, context);

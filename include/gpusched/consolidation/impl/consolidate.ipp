@@ -9,15 +9,19 @@ namespace detail {
 
 template <NodeWeight W>
 Result consolidate_with(W weight, const Cluster& cluster, const Options& options, const Context& context) {
+    const auto run = [&](auto policies) {
+        policies.acceptance.moves = options.max_others.value_or(policies.acceptance.moves);
+        return consolidate(cluster, policies, options, context);
+    };
     switch (options.preset) {
     case Preset::ipc:
-        return consolidate(cluster, presets::ipc(weight), options, context);
+        return run(presets::ipc(weight));
     case Preset::fast:
-        return consolidate(cluster, presets::fast(weight), options, context);
+        return run(presets::fast(weight));
     case Preset::best:
         break;
     }
-    return consolidate(cluster, presets::best(weight), options, context);
+    return run(presets::best(weight));
 }
 
 }  // namespace detail

@@ -73,8 +73,8 @@ class ExactSearch {
             });
             (leaves ? lifted_ : others).push_back(task);
         }
-        for (std::size_t extra = 0; extra <= std::min<std::size_t>(3, others.size()); ++extra)
-            if (lift(others, 0, extra)) return true;
+        for (others_ = 0; others_ <= std::min<std::size_t>(3, others.size()); ++others_)
+            if (lift(others, 0, others_)) return true;
         return false;
     }
 
@@ -131,6 +131,7 @@ class ExactSearch {
         for (const auto s : goal_) found_.push_back({{.node = group_[s], .gain = weights_[s]}, {}});
         // All steps go with the first node: they are only possible together.
         auto& first = found_.front();
+        first.chains.tasks = static_cast<std::int64_t>(lifted_.size() - others_);
         for (const auto& move : waves.moves) {
             first.steps.push_back({move.task, move.from, move.to, move.gpus, 0});
             ++first.chains.moves;
@@ -152,6 +153,7 @@ class ExactSearch {
     std::vector<TaskId> tasks_, lifted_;
     std::vector<std::uint8_t> closed_;
     std::vector<Vacated> found_;
+    std::size_t others_ = 0;  // how many of lifted_ are not on a node of the goal
     std::int64_t trials_ = 0;
 };
 

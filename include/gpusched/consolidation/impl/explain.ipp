@@ -151,7 +151,10 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, No
                        (result.received.size() == 1 ? " task" : " tasks") + " onto it";
     }
     if (result.fate == NodeFate::not_worthwhile)
-        result.text += ": each of its tasks fits elsewhere, but the search found no way to move them all";
+        result.text +=
+            std::string(": each of its tasks fits elsewhere, but moving them all was not within the ") +
+            (options.max_moves || options.max_move_cost ? "migration budget or the " : "") +
+            "limits of the search";
     const char* separator = ": ";
     for (const auto& blocker : result.blockers) {
         result.text += separator + std::string("task ") + gpusched::quoted(cluster.name(blocker.task));

@@ -19,8 +19,7 @@ struct ThreadPool::State {
     static inline thread_local const State* inside = nullptr;
 
     std::mutex mutex;
-    std::condition_variable_any wake;
-    std::condition_variable idle;
+    std::condition_variable wake, idle;
     const IndexTask* task = nullptr;  // the job in hand; its number tells the workers that it is a new one
     std::uint64_t job = 0;
     std::size_t count = 0;
@@ -28,7 +27,21 @@ struct ThreadPool::State {
     std::size_t working = 0;
     std::exception_ptr error;
     std::size_t concurrency = 1;
+    bool ending = false;
     std::vector<std::jthread> threads;  // last member: joined before the rest goes
+
+    ~State() {
+        {
+            const std::lock_guard lock(mutex);
+            ending = true;
+        }
+        wake.notify_all();
+    }
+
+    // Starts what a job of so many indices can use and is not there yet.
+    void start_threads(std::size_t indices) {
+        while (threads.size() + 1 < std::min(concurrency, indices)) threads.emplace_back([this] { work(); });
+    }
 
     void drain() {
         const auto* outer = std::exchange(inside, this);
@@ -46,10 +59,12 @@ struct ThreadPool::State {
         inside = outer;
     }
 
-    void work(const std::stop_token& stop) {
+    void work() {
         std::uint64_t seen = 0;
         std::unique_lock lock(mutex);
-        while (wake.wait(lock, stop, [&] { return job != seen && task != nullptr; })) {
+        for (;;) {
+            wake.wait(lock, [&] { return ending || (job != seen && task != nullptr); });
+            if (ending) return;
             seen = job;
             ++working;
             lock.unlock();
@@ -63,9 +78,6 @@ struct ThreadPool::State {
 GPUSCHED_INLINE ThreadPool::ThreadPool(std::size_t threads) : state_(std::make_unique<State>()) {
     if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
     state_->concurrency = threads;
-    auto* state = state_.get();
-    for (std::size_t i = 1; i < threads; ++i)
-        state_->threads.emplace_back([state](const std::stop_token& stop) { state->work(stop); });
 }
 
 GPUSCHED_INLINE ThreadPool::~ThreadPool() = default;
@@ -77,6 +89,7 @@ GPUSCHED_INLINE std::size_t ThreadPool::concurrency() const noexcept { return st
 GPUSCHED_INLINE void ThreadPool::run(std::size_t count, IndexTask task) {
     auto& s = *state_;
     if (State::inside == &s) return SerialExecutor{}.run(count, task);
+    s.start_threads(count);
     {
         const std::lock_guard lock(s.mutex);
         s.task = &task;
