@@ -10,6 +10,6 @@ cd "$here/.."
 # shellcheck disable=SC2086
 gs_apt $GS_APT_BUILD
 gs_cmake
-gs_venv build/quickstart-venv "$GS_NUMPY" "matplotlib>=3.6"
+gs_venv build/quickstart-venv "$GS_NUMPY" "matplotlib>=3.6" "pandas>=1.5"
 gs_install_wheel build/quickstart-venv
 exec build/quickstart-venv/bin/python examples/quickstart.py "$@"

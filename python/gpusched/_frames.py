@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ._optional import require
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 def cluster(c: Cluster) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Nodes and tasks of a cluster."""
-    import pandas as pd
+    pd = require("pandas", "io")
 
     n, t = c.nodes, c.tasks
     nodes = pd.DataFrame(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from ._optional import require
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
@@ -72,8 +74,7 @@ class Table(Sequence[Row]):
 
     def to_pandas(self) -> pd.DataFrame:
         """The table as a pandas frame."""
-        import pandas as pd
-
+        pd = require("pandas", "io")
         return pd.DataFrame({name: self.column(name) for name in self.columns}, columns=list(self.columns))
 
     def to_csv(self) -> str:

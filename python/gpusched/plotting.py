@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._optional import require
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -34,9 +36,8 @@ STATES = {
 def _axes(ax: Axes | None, **figure: Any) -> Axes:
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(layout="constrained", **figure)[1]
+    axes: Axes = require("matplotlib.pyplot", "plot").subplots(layout="constrained", **figure)[1]
+    return axes
 
 
 def _quiet(ax: Axes) -> None:

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packages that only some calls need: their absence is told, with what to install."""
+
+import sys
+
+import gpusched as gs
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "call"),
+    [
+        ("pandas", "io", lambda c: c.to_pandas()),
+        ("pandas", "io", lambda c: gs.fragmentation.report(c, shapes=[(1, 8)]).to_pandas()),
+        ("matplotlib.pyplot", "plot", lambda c: gs.plotting.plot_occupancy(c)),
+    ],
+)
+def test_missing_packages_are_named(monkeypatch, module, extra, call):
+    cluster = gs.sim.generate_cluster(nodes=20)
+    monkeypatch.setitem(sys.modules, module, None)  # what importing it then meets
+    with pytest.raises(gs.BackendError, match=rf"needs {module.partition('.')[0]}: pip install 'gpusched\[{extra}\]'"):
+        call(cluster)
