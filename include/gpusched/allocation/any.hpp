@@ -3,16 +3,19 @@
 
 #include <gpusched/allocation/concepts.hpp>
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace gpusched::allocation {
 
-/// Any ranker whose scores are whole numbers.
+/// Any ranker whose scores are whole numbers. Node-local where the ranker is; what a ranker prepares per node
+/// (`prepare`) is not kept behind it.
 class AnyRanker {
   public:
     template <NodeRanker R>
@@ -24,11 +27,18 @@ class AnyRanker {
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const {
         return object_->score(cluster, task, node, rng);
     }
+    [[nodiscard]] bool is_node_local() const { return object_->is_node_local(); }
+    [[nodiscard]] AnyRanker for_task(const Cluster& cluster, TaskId task) const {
+        auto other = object_->for_task(cluster, task);
+        return other != nullptr ? AnyRanker(std::move(other)) : *this;
+    }
 
   private:
     struct Interface {
         virtual ~Interface() = default;
         [[nodiscard]] virtual std::int64_t score(const Cluster&, TaskId, NodeId, Rng&) const = 0;
+        [[nodiscard]] virtual bool is_node_local() const = 0;
+        [[nodiscard]] virtual std::shared_ptr<const Interface> for_task(const Cluster&, TaskId) const = 0;
     };
     template <class R>
     struct Model final : Interface {
@@ -41,9 +51,111 @@ class AnyRanker {
             else
                 return static_cast<std::int64_t>(value);
         }
+        [[nodiscard]] bool is_node_local() const override { return detail::node_local(ranker); }
+        [[nodiscard]] std::shared_ptr<const Interface> for_task(const Cluster& cluster,
+                                                                TaskId task) const override {
+            if constexpr (detail::TaskRanker<R>)
+                return std::make_shared<const Model<detail::ForTask<R>>>(ranker.for_task(cluster, task));
+            else
+                return nullptr;
+        }
         R ranker;
     };
+    explicit AnyRanker(std::shared_ptr<const Interface> object) : object_(std::move(object)) {}
     std::shared_ptr<const Interface> object_;
+};
+
+/// Any GPU picker.
+class AnyGpuPicker {
+  public:
+    template <GpuPicker P>
+        requires(!std::same_as<P, AnyGpuPicker>)
+    AnyGpuPicker(P picker)  // NOLINT(google-explicit-constructor): a policy of another type
+        : object_(std::make_shared<const Model<P>>(std::move(picker))) {}
+
+    GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const {
+        return object_->pick(cluster, task, node, rng);
+    }
+
+  private:
+    struct Interface {
+        virtual ~Interface() = default;
+        [[nodiscard]] virtual GpuMask pick(const Cluster&, TaskId, NodeId, Rng&) const = 0;
+    };
+    template <class P>
+    struct Model final : Interface {
+        explicit Model(P p) : picker(std::move(p)) {}
+        [[nodiscard]] GpuMask pick(const Cluster& cluster, TaskId task, NodeId node,
+                                   Rng& rng) const override {
+            return detail::ask(picker, cluster, task, node, rng);
+        }
+        P picker;
+    };
+    std::shared_ptr<const Interface> object_;
+};
+
+/// Any node filter. Node-local where the filter is.
+class AnyFilter {
+  public:
+    template <NodeFilter F>
+        requires(!std::same_as<F, AnyFilter>)
+    AnyFilter(F filter)  // NOLINT(google-explicit-constructor): a policy of another type
+        : object_(std::make_shared<const Model<F>>(std::move(filter))) {}
+
+    bool operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+        return object_->passes(cluster, task, node);
+    }
+    [[nodiscard]] bool is_node_local() const { return object_->is_node_local(); }
+
+  private:
+    struct Interface {
+        virtual ~Interface() = default;
+        [[nodiscard]] virtual bool passes(const Cluster&, TaskId, NodeId) const = 0;
+        [[nodiscard]] virtual bool is_node_local() const = 0;
+    };
+    template <class F>
+    struct Model final : Interface {
+        explicit Model(F f) : filter(std::move(f)) {}
+        [[nodiscard]] bool passes(const Cluster& cluster, TaskId task, NodeId node) const override {
+            return filter(cluster, task, node);
+        }
+        [[nodiscard]] bool is_node_local() const override { return detail::node_local(filter); }
+        F filter;
+    };
+    std::shared_ptr<const Interface> object_;
+};
+
+/// Rankers chosen at run time: each breaks the ties that those before it leave. See Lexicographic.
+struct RankerList {
+    std::vector<AnyRanker> rankers{};
+
+    std::vector<std::int64_t> operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const {
+        std::vector<std::int64_t> scores;
+        scores.reserve(rankers.size());
+        for (const auto& ranker : rankers) scores.push_back(ranker(cluster, task, node, rng));
+        return scores;
+    }
+    [[nodiscard]] bool is_node_local() const {
+        return std::all_of(rankers.begin(), rankers.end(), [](const auto& r) { return r.is_node_local(); });
+    }
+    [[nodiscard]] RankerList for_task(const Cluster& cluster, TaskId task) const {
+        RankerList list;
+        for (const auto& ranker : rankers) list.rankers.push_back(ranker.for_task(cluster, task));
+        return list;
+    }
+};
+
+/// Filters chosen at run time: nodes must pass all of them.
+struct FilterList {
+    std::vector<AnyFilter> filters{};
+
+    bool operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+        return std::all_of(filters.begin(), filters.end(),
+                           [&](const auto& filter) { return filter(cluster, task, node); });
+    }
+    [[nodiscard]] bool is_node_local() const {
+        return std::all_of(filters.begin(), filters.end(), [](const auto& f) { return f.is_node_local(); });
+    }
 };
 
 /// Any placement policy, for example a function `optional<Destination>(const Cluster&, TaskId, Rng&)`. Copies are

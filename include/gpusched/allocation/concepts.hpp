@@ -20,17 +20,26 @@ struct Destination {
 };
 
 /// Whether `task` may go to `node`, on top of feasibility, which is always asked (find_obstacle).
+///
+/// Optional: `node_local`, as for rankers.
 template <class F>
 concept NodeFilter = requires(const F& policy, const Cluster& cluster, TaskId task, NodeId node) {
     { policy(cluster, task, node) } -> std::same_as<bool>;
 };
 
-/// How good a feasible node is for a task: the greatest score wins, ties go to the first node. Scores are whole numbers, or anything else with a total order. A ranker may take an `Rng&` as a last argument.
+/// How good a feasible node is for a task: the greatest score wins, ties go to the first node.
 ///
-/// Optional: a static constant `node_local`. True promises that the score depends on nothing but the node's own
-/// state and what the task asks for (quantities, models, priority class); such scores may be kept until something
-/// changes on the node. Without it, every placement asks again. A node-local ranker may also have `prepare(cluster,
-/// node)`, what it needs of the node whatever the task; where that is kept, it comes back as the last argument.
+/// Scores are whole numbers, or anything else with a total order. A ranker may take an `Rng&` as a last argument.
+/// Optional:
+///
+/// - `static constexpr bool node_local`. True promises that the score depends on nothing but the node's own state and
+///   what the task asks for (quantities, models, priority class, guaranteed locality); such scores may be kept until
+///   something changes on the node. Without it, every placement asks again. A policy that learns this only at run time
+///   has `bool is_node_local() const` instead.
+/// - `prepare(cluster, node)` of a node-local ranker: what it needs of the node whatever the task. Where that is kept,
+///   it comes back as the last argument, after the node.
+/// - `for_task(cluster, task)`: the ranker for that task alone, with what it needs of the cluster whatever the node.
+///   Asked once per placement; its answer is a ranker with scores of the same type.
 template <class R>
 concept NodeRanker = requires(const R& policy, const Cluster& cluster, TaskId task, NodeId node) {
     { policy(cluster, task, node) } -> std::totally_ordered;
@@ -38,13 +47,20 @@ concept NodeRanker = requires(const R& policy, const Cluster& cluster, TaskId ta
     { policy(cluster, task, node, rng) } -> std::totally_ordered;
 };
 
-/// Which GPUs of a node that fits the task takes; must satisfy `gpus_fit`. 0 for tasks without GPUs, which pickers
-/// are not asked about. A picker may take an `Rng&` as a last argument.
+/// Which GPUs of a node that fits the task takes; must satisfy `gpus_fit`.
+///
+/// Not asked about tasks without GPUs. A picker may take an `Rng&` as a last argument.
 template <class P>
 concept GpuPicker = requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node) {
     { policy(cluster, task, node) } -> std::same_as<GpuMask>;
 } || requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
     { policy(cluster, task, node, rng) } -> std::same_as<GpuMask>;
+};
+
+/// How loaded a node is, whatever the task; the least loaded wins. See PowerOfD.
+template <class L>
+concept NodeLoad = requires(const L& policy, const Cluster& cluster, NodeId node) {
+    { policy(cluster, node) } -> std::totally_ordered;
 };
 
 /// Places one pending task after another on a cluster that it watches.
@@ -56,10 +72,10 @@ concept PlacementPolicy = requires(P& policy, const Cluster& cluster, TaskId tas
     { policy(cluster, task, rng) } -> std::convertible_to<std::optional<Destination>>;
 };
 
-/// See NodeRanker.
+/// True for rankers and filters whose type says that they are node-local; see NodeRanker.
 template <class R>
 inline constexpr bool is_node_local = [] {
-    if constexpr (requires { R::node_local; })
+    if constexpr (requires { static_cast<bool>(R::node_local); })
         return static_cast<bool>(R::node_local);
     else
         return false;
@@ -75,6 +91,39 @@ template <class P>
     else
         return policy(cluster, task, node);
 }
+
+/// A policy that says at run time whether it is node-local.
+template <class P>
+concept TellsLocality = requires(const P& policy) {
+    { policy.is_node_local() } -> std::same_as<bool>;
+};
+template <class P>
+inline constexpr bool may_be_node_local = is_node_local<P> || TellsLocality<P>;
+
+template <class P>
+[[nodiscard]] bool node_local(const P& policy) {
+    if constexpr (!is_node_local<P> && TellsLocality<P>)
+        return policy.is_node_local();
+    else
+        return is_node_local<P>;
+}
+
+/// A ranker with `for_task`, see NodeRanker.
+template <class R>
+concept TaskRanker =
+    requires(const R& ranker, const Cluster& cluster, TaskId task) { ranker.for_task(cluster, task); };
+
+/// The ranker for that task alone; itself where it makes no difference.
+template <class R>
+[[nodiscard]] decltype(auto) for_task(const R& ranker, const Cluster& cluster, TaskId task) {
+    if constexpr (TaskRanker<R>)
+        return ranker.for_task(cluster, task);
+    else
+        return (ranker);
+}
+template <class R>
+using ForTask = std::remove_cvref_t<decltype(detail::for_task(std::declval<const R&>(),
+                                                              std::declval<const Cluster&>(), TaskId{}))>;
 
 }  // namespace detail
 

@@ -9,11 +9,13 @@ namespace gpusched::allocation {
 
 /// Every feasible node.
 struct AnyNode {
+    static constexpr bool node_local = true;
     bool operator()(const Cluster&, TaskId, NodeId) const noexcept { return true; }
 };
 
 /// Only nodes on which something other than daemons runs, so that no empty node is opened.
 struct OccupiedNodes {
+    static constexpr bool node_local = true;
     bool operator()(const Cluster& cluster, TaskId, NodeId node) const noexcept {
         return cluster.occupants(node) > 0;
     }
@@ -21,6 +23,7 @@ struct OccupiedNodes {
 
 /// Only nodes of one network domain.
 struct WithinDomain {
+    static constexpr bool node_local = true;
     Level level = node_level;
     DomainId domain = none<DomainId>;
     bool operator()(const Cluster& cluster, TaskId, NodeId node) const noexcept {
@@ -31,10 +34,14 @@ struct WithinDomain {
 /// Nodes that pass both filters.
 template <NodeFilter A, NodeFilter B>
 struct Both {
+    static constexpr bool node_local = is_node_local<A> && is_node_local<B>;
     A first;
     B second;
     bool operator()(const Cluster& cluster, TaskId task, NodeId node) const {
         return first(cluster, task, node) && second(cluster, task, node);
+    }
+    [[nodiscard]] bool is_node_local() const {
+        return detail::node_local(first) && detail::node_local(second);
     }
 };
 

@@ -10,7 +10,8 @@
 namespace gpusched::allocation {
 
 // All pickers expect a node that fits the task (find_obstacle) and honour guaranteed NUMA or socket localities. Where
-// a rule leaves a choice, the lowest GPUs win. Best-effort hardware wishes are what FewestCrossings is for.
+// a rule leaves a choice, the lowest GPUs win. ByWish looks at what the task wishes, best-effort wishes included;
+// FewestCrossings treats all tasks as if they wished to sit close together, the others look at no wish.
 
 /// A fraction goes to the GPU with the least left, whole GPUs are the lowest idle ones. O(GPUs of the node).
 struct TightestGpu {
@@ -24,8 +25,15 @@ struct FewestCrossings {
     GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
 };
 
-/// The same with the two criteria the other way round: for tasks that do not care where their GPUs are.
+/// The criteria of FewestCrossings the other way round: for tasks that do not care where their GPUs are.
 struct LeastHarm {
+    GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
+};
+
+/// What the task wishes (`hardware_affinity`, best effort or guaranteed): with a NUMA wish FewestCrossings; with a
+/// socket wish the fewest sockets, then the largest idle blocks left, then the fewest NUMA nodes; without any
+/// LeastHarm, which keeps room for those that wish.
+struct ByWish {
     GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
 };
 
@@ -34,7 +42,7 @@ struct RandomGpus {
     GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const;
 };
 
-/// FGD's choice as published: a fraction goes to the GPU of the best score (see the ranker Fgd), truncation included;
+/// FGD's choice as published: a fraction goes to the GPU of the best score (see the ranker LeastFragmentation), truncation included;
 /// whole GPUs as TightestGpu. O(square of the GPUs of the node).
 struct FgdGpus {
     std::shared_ptr<const fragmentation::Fgd> metric;

@@ -5,6 +5,7 @@
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
+#include <gpusched/fragmentation/workload.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace gpusched::allocation {
 /// `Lexicographic(Packing{}, Homogeneous{}, EvictionHistory{})`. A task that is placed already is judged as if it
 /// moved. The cluster is not changed: see `Cluster::assign`.
 ///
-/// @param task any task of the cluster
+/// @param task any task of the cluster (its index is not checked here)
 /// @param rng used only by policies that take it
 /// @return nothing when no node is feasible and passes the filter. Ties go to the first node of the cluster.
 ///
@@ -28,11 +29,12 @@ namespace gpusched::allocation {
 template <NodeRanker R, GpuPicker P, NodeFilter F = AnyNode>
 [[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task, const R& ranker,
                                                const P& picker, Rng& rng, const F& filter = {}) {
+    const auto& asked = detail::for_task(ranker, cluster, task);
     std::optional<Score<R>> best_score;
     NodeId best = none<NodeId>;
     for (const auto node : cluster.nodes()) {
         if (find_obstacle(cluster, task, node) != Obstacle::none || !filter(cluster, task, node)) continue;
-        auto score = detail::ask(ranker, cluster, task, node, rng);
+        auto score = detail::ask(asked, cluster, task, node, rng);
         if (best_score && !(*best_score < score)) continue;
         best_score = std::move(score);
         best = node;
@@ -47,13 +49,19 @@ struct PlaceOptions {
     /// One after the other: each breaks the ties that those before it leave; at least one. Names: see
     /// `ranker_names`. The default is ASI's non-preemptive scheduling.
     std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
-    /// "fewest_crossings", "least_harm", "tightest_gpu" or "random".
-    std::string gpu_picker = "fewest_crossings";
+    /// The node must pass all of them. Names: see `filter_names`.
+    std::vector<std::string> filters{};
+    /// Which GPUs of the node. Names: see `gpu_picker_names`.
+    std::string gpu_picker = "by_wish";
     std::uint64_t seed = 0;  ///< for "random"
+    /// What "fgd" and "expected_fill" expect to come; absent = tasks like the cluster's own, which costs O(tasks) each
+    /// time. Not looked at by the others.
+    std::optional<fragmentation::Workload> workload{};
 };
 
-/// The same with policies chosen by name. "fgd" and "expected_fill" expect tasks like the cluster's own.
-/// @throws InvalidInput for an unknown name or an empty list of rankers
+/// The same with policies chosen by name.
+/// @throws InvalidInput for a task that the cluster does not have, an unknown name, an empty list of rankers; with
+///     "fgd" or "expected_fill", for a workload that is empty or out of range
 [[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task,
                                                const PlaceOptions& options = {});
 

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
+#include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
+#include <gpusched/model/feasibility.hpp>
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace gpusched::allocation {
@@ -16,25 +20,74 @@ struct PowerOfDOptions {
     std::int64_t refresh_every = 1;  ///< loads are read again before every so-manieth task, >= 1
 };
 
+/// The larger of the allocated parts of a node's CPU and GPUs, in thousandths.
+struct AllocatedPart {
+    std::int32_t operator()(const Cluster& cluster, NodeId node) const noexcept;
+};
+
+namespace detail {
+/// @throws InvalidInput for options out of range
+void validate(const PowerOfDOptions& options);
+}  // namespace detail
+
 /// Sends a task to the least loaded of d random feasible nodes (Mitzenmacher, "The Power of Two Choices in Randomized
 /// Load Balancing", 2001): nearly as even as looking at all nodes, at the price of looking at d.
 ///
-/// A node's load is the larger of its allocated parts of CPU and GPUs, in thousandths. Loads are cached and read again
-/// only every `refresh_every` tasks, as in schedulers that learn loads from heartbeats; feasibility is always current.
-/// Of equal loads the first drawn wins. Whole GPUs are the lowest idle ones, fractions go to the tightest GPU.
+/// Loads are cached and read again only every `refresh_every` tasks, as in schedulers that learn loads from heartbeats;
+/// feasibility and the filter are always current. Of equal loads the first drawn wins.
 ///
-/// Complexity: O(d) nodes per task while feasible nodes are common, O(nodes) when they are rare.
+/// Complexity: O(d) nodes per task while nodes that will do are common, O(nodes) when they are rare.
+template <GpuPicker P = TightestGpu, NodeFilter F = AnyNode, NodeLoad L = AllocatedPart>
 class PowerOfD {
   public:
     /// @throws InvalidInput for options out of range
-    explicit PowerOfD(const PowerOfDOptions& options = {});
+    explicit PowerOfD(const PowerOfDOptions& options = {}, P picker = {}, F filter = {}, L load = {})
+        : options_(options), picker_(std::move(picker)), filter_(std::move(filter)), load_(std::move(load)) {
+        detail::validate(options);
+    }
 
-    std::optional<Destination> operator()(const Cluster& cluster, TaskId task, Rng& rng);
+    std::optional<Destination> operator()(const Cluster& cluster, TaskId task, Rng& rng) {
+        const auto nodes = cluster.node_count();
+        if (nodes == 0) return std::nullopt;
+        if (until_refresh_ == 0 || loads_.size() != nodes) {
+            loads_.clear();
+            for (const auto node : cluster.nodes()) loads_.push_back(load_(cluster, node));
+            until_refresh_ = options_.refresh_every;
+        }
+        --until_refresh_;
+
+        const auto will_do = [&](NodeId node) {
+            return find_obstacle(cluster, task, node) == Obstacle::none && filter_(cluster, task, node);
+        };
+        NodeId best = none<NodeId>;
+        int found = 0;
+        const auto consider = [&](NodeId node) {
+            ++found;
+            if (best == none<NodeId> || loads_[index(node)] < loads_[index(best)]) best = node;
+        };
+        for (int draws = 0; draws < 16 * options_.choices && found < options_.choices; ++draws) {
+            const auto node = make_id<NodeId>(static_cast<std::size_t>(rng.below(nodes)));
+            if (will_do(node)) consider(node);
+        }
+        if (best == none<NodeId>) {  // nodes that will do are rare: find them all
+            candidates_.clear();
+            for (const auto node : cluster.nodes())
+                if (will_do(node)) candidates_.push_back(node);
+            if (candidates_.empty()) return std::nullopt;
+            while (found < options_.choices) consider(rng.pick(std::span(candidates_)));
+        }
+        if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return Destination{best, 0};
+        return Destination{best, detail::ask(picker_, cluster, task, best, rng)};
+    }
 
   private:
+    using Load = decltype(std::declval<const L&>()(std::declval<const Cluster&>(), NodeId{}));
     PowerOfDOptions options_;
-    std::vector<std::int32_t> loads_;  // by NodeId, as of the last refresh
-    std::vector<NodeId> feasible_;     // scratch
+    P picker_;
+    F filter_;
+    L load_;
+    std::vector<Load> loads_;         // by NodeId, as of the last refresh
+    std::vector<NodeId> candidates_;  // scratch
     std::int64_t until_refresh_ = 0;
 };
 

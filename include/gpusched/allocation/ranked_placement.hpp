@@ -4,6 +4,7 @@
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/detail/prepared_nodes.hpp>
 #include <gpusched/allocation/detail/score_index.hpp>
+#include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/place.hpp>
 
 #include <optional>
@@ -11,46 +12,60 @@
 
 namespace gpusched::allocation {
 
-/// A placement policy out of a ranker and a GPU picker: what `place` answers, much faster for many tasks in a row.
+/// A placement policy out of a ranker, a GPU picker and a filter: what `place` answers, much faster for many tasks in a
+/// row.
 ///
 /// Scores of node-local rankers (see NodeRanker) are kept per kind of task and node, and renewed only where something
-/// changed since that kind was last asked for; other rankers are asked about every node every time. One object serves
-/// one cluster: tell it about every node that changes (`changed`), or start with a fresh copy.
+/// changed since that kind was last asked for; other rankers, and rankers with a filter that is not node-local, are
+/// asked about every node every time. One object serves one cluster: tell it about every node that changes (`changed`),
+/// or start with a fresh copy.
 ///
-/// Complexity with a node-local ranker: one score per node that changed since the last task of that kind, plus
+/// Complexity with node-local policies: one score per node that changed since the last task of that kind, plus
 /// O(nodes / 32). Memory: 16 bytes per kind of task and eligible node, at most about 256 MiB; beyond that the kinds not
 /// asked for longest are forgotten.
-template <NodeRanker R, GpuPicker P>
+template <NodeRanker R, GpuPicker P, NodeFilter F = AnyNode>
 class RankedPlacement {
   public:
-    explicit RankedPlacement(R ranker = {}, P picker = {})
-        : ranker_(std::move(ranker)), picker_(std::move(picker)) {}
+    explicit RankedPlacement(R ranker = {}, P picker = {}, F filter = {})
+        : ranker_(std::move(ranker)), picker_(std::move(picker)), filter_(std::move(filter)) {}
 
     std::optional<Destination> operator()(const Cluster& cluster, TaskId task, Rng& rng) {
-        if constexpr (!is_node_local<R>) {
-            return place(cluster, task, ranker_, picker_, rng);
-        } else {
-            const auto score = [&](NodeId node) {
-                if constexpr (detail::PreparingRanker<R>)
-                    return ranker_(cluster, task, node, prepared_.of(cluster, node, ranker_));
-                else
-                    return detail::ask(ranker_, cluster, task, node, rng);
-            };
-            const auto node = index_.best(cluster, task, score);
-            if (node == none<NodeId>) return std::nullopt;
-            if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return Destination{node, 0};
-            return Destination{node, detail::ask(picker_, cluster, task, node, rng)};
+        if constexpr (may_keep_scores) {
+            if (keeps_scores()) {
+                const auto node = best_kept(cluster, task, rng);
+                if (node == none<NodeId>) return std::nullopt;
+                if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return Destination{node, 0};
+                return Destination{node, detail::ask(picker_, cluster, task, node, rng)};
+            }
         }
+        return place(cluster, task, ranker_, picker_, rng, filter_);
     }
 
     void changed(NodeId node) {
-        if constexpr (is_node_local<R>) index_.changed(node);
+        if constexpr (may_keep_scores) index_.changed(node);
         prepared_.changed(node);
     }
 
+    /// True where ranker and filter are node-local.
+    [[nodiscard]] bool keeps_scores() const {
+        return may_keep_scores && detail::node_local(ranker_) && detail::node_local(filter_);
+    }
+
   private:
+    NodeId best_kept(const Cluster& cluster, TaskId task, Rng& rng) {
+        return index_.best(cluster, task, [&](NodeId node) -> std::optional<Score<R>> {
+            if (!filter_(cluster, task, node)) return std::nullopt;
+            if constexpr (detail::PreparingRanker<R>)
+                return ranker_(cluster, task, node, prepared_.of(cluster, node, ranker_));
+            else
+                return detail::ask(ranker_, cluster, task, node, rng);
+        });
+    }
+
+    static constexpr bool may_keep_scores = detail::may_be_node_local<R> && detail::may_be_node_local<F>;
     R ranker_;
     P picker_;
+    F filter_;
     detail::ScoreIndex<Score<R>> index_;
     detail::PreparedNodes<R> prepared_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/model/cluster.hpp>
 #include <gpusched/model/spec.hpp>
 #include <gpusched/model/trace.hpp>
 
@@ -56,6 +57,8 @@ struct WorkloadOptions {
 /// Complexity: O(n log n) in the number of tasks.
 [[nodiscard]] Workload typical_workload(std::span<const TaskSpec> tasks, const WorkloadOptions& options = {});
 [[nodiscard]] Workload typical_workload(const Trace& trace, const WorkloadOptions& options = {});
+/// The same for all tasks of a cluster, running and pending.
+[[nodiscard]] Workload typical_workload(const Cluster& cluster, const WorkloadOptions& options = {});
 
 }  // namespace gpusched::fragmentation
 

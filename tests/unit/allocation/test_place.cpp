@@ -148,7 +148,7 @@ TEST_CASE("kept scores give what a look at every node gives, whatever comes and 
     };
     run(BestFit{});
     run(GpuClustering{});
-    run(Fgd{metric});
+    run(LeastFragmentation{metric});
     run(Lexicographic(Packing{}, Homogeneous{}, EvictionHistory{}));
     run(FirstFit{});
 }

@@ -124,7 +124,7 @@ TEST_CASE("FGD scores the sigmoid of the decrease of fragmentation, truncated") 
     // The only expected task: 1 GPU, 8 cores. F(node) = 0 where every idle GPU is whole.
     fragmentation::Workload workload{{{.cpu_milli = 8000, .gpu_count = 1}}};
     const auto metric = std::make_shared<const fragmentation::Fgd>(workload, s.cluster.inventory());
-    const Fgd fgd{metric};
+    const LeastFragmentation fgd{metric};
     // A whole GPU of b leaves whole ones: no change, sigmoid(0) = 0.5.
     CHECK(s.score(fgd, "one", "b") == 50);
     // Half of an idle GPU of b makes the other half useless: F + 0.5, 100 / (1 + e^0.5) = 37.75.

@@ -3,6 +3,8 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 
+#include <string>
+
 using namespace gpusched;
 using namespace gpusched::fragmentation;
 
@@ -66,4 +68,24 @@ TEST_CASE("a coverage out of range is refused, an empty list has no shapes") {
     REQUIRE_THROWS_MESSAGE(typical_workload(std::vector<TaskSpec>{}, {.coverage_percent = 101}), InvalidInput,
                            "coverage_percent is 101; expected 1 to 100");
     CHECK(typical_workload(std::vector<TaskSpec>{}).shapes.empty());
+}
+
+TEST_CASE("a cluster's typical tasks are those of its task list") {
+    auto tasks = repeat({{3, task(1000, 1, 500, {"B", "A"})},
+                         {2, task(1000, 1, 500, {"A", "B", "A"})},
+                         {4, task(2000, 2)},
+                         {1, task(3000, 0)}});
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+        tasks[i].name += std::to_string(i);
+        tasks[i].memory_mib = static_cast<std::int64_t>(100 * i);
+        if (i % 2 == 0) tasks[i].node_selector = {{"zone", "z"}};  // is no part of a shape
+    }
+    ClusterSpec spec;
+    spec.nodes = {{.name = "n", .gpu_model = "A", .gpu_count = 8, .cpu_milli = 64'000, .memory_mib = 1000}};
+    spec.tasks = tasks;
+    const auto cluster = Cluster::build(spec);
+    for (const int coverage : {50, 95, 100})
+        for (const bool cpu_only : {true, false})
+            CHECK(typical_workload(cluster, {.coverage_percent = coverage, .include_cpu_only = cpu_only}) ==
+                  typical_workload(tasks, {.coverage_percent = coverage, .include_cpu_only = cpu_only}));
 }

@@ -3,6 +3,7 @@
 #include <gpusched/allocation/expected_fill.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/fragmentation/detail/model_views.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -67,21 +68,11 @@ GPUSCHED_INLINE ExpectedFill::ExpectedFill(const fragmentation::Workload& worklo
                 static_cast<std::int16_t>(gpus == 0 ? 0 : idle / gpus * gpus * whole_gpu_milli * unit));
         }
 
-    // Models that the same shapes accept share a view.
-    std::map<std::vector<std::int64_t>, std::uint32_t> known;
-    for (std::size_t model = 0; model <= inventory.gpu_models.size(); ++model) {
+    fragmentation::detail::ModelViews models(shapes, inventory);
+    view_of_model_ = std::move(models.view_of_model);
+    for (const auto& accepts : models.accepted) {
         std::vector<std::int64_t> weights;
-        for (const auto* shape : shapes) {
-            const bool accepted =
-                shape != nullptr && (shape->gpu_models.empty() ||
-                                     (model < inventory.gpu_models.size() &&
-                                      std::find(shape->gpu_models.begin(), shape->gpu_models.end(),
-                                                inventory.gpu_models[model]) != shape->gpu_models.end()));
-            weights.push_back(accepted ? shape->weight : 0);
-        }
-        const auto [at, added] = known.try_emplace(weights, static_cast<std::uint32_t>(views_.size()));
-        view_of_model_.push_back(at->second);
-        if (!added) continue;
+        for (std::size_t m = 0; m < shapes_; ++m) weights.push_back(accepts[m] ? shapes[m]->weight : 0);
         auto& view = views_.emplace_back();
         fill_cards(view, weights);
         for (std::size_t m = 0; m < shapes_; ++m) {

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/allocation/rankers/fgd.hpp>
+#include <gpusched/allocation/rankers/least_fragmentation.hpp>
 #include <gpusched/model/feasibility.hpp>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <span>
@@ -117,6 +118,19 @@ GPUSCHED_INLINE GpuMask LeastHarm::operator()(const Cluster& cluster, TaskId tas
     if (cluster.is_fraction(task)) return detail::tightest_gpu(cluster, task, node);
     return detail::best_set(cluster, task, node, [](const detail::Effect& e) {
         return std::tuple(e.socket_blocks, e.numa_blocks, e.sockets, e.numa_nodes);
+    });
+}
+
+GPUSCHED_INLINE GpuMask ByWish::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+    if (cluster.is_fraction(task)) return detail::tightest_gpu(cluster, task, node);
+    const auto& inv = cluster.inventory();
+    const auto& wishes = inv.task_affinities[inv.tasks.affinities[index(task)]].hardware_affinity;
+    if (wishes.empty()) return LeastHarm{}(cluster, task, node);
+    if (std::any_of(wishes.begin(), wishes.end(),
+                    [](const auto& wish) { return wish.level == HardwareLevel::numa; }))
+        return FewestCrossings{}(cluster, task, node);
+    return detail::best_set(cluster, task, node, [](const detail::Effect& e) {
+        return std::tuple(e.sockets, e.socket_blocks, e.numa_blocks, e.numa_nodes);
     });
 }
 

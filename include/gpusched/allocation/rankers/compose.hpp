@@ -27,6 +27,18 @@ struct Lexicographic {
             },
             rankers);
     }
+    [[nodiscard]] bool is_node_local() const {
+        return std::apply([](const R&... r) { return (detail::node_local(r) && ...); }, rankers);
+    }
+    [[nodiscard]] auto for_task(const Cluster& cluster, TaskId task) const
+        requires(detail::TaskRanker<R> || ...)
+    {
+        return std::apply(
+            [&](const R&... r) {
+                return Lexicographic<detail::ForTask<R>...>(detail::for_task(r, cluster, task)...);
+            },
+            rankers);
+    }
 };
 
 /// A ranker with its weight.
@@ -38,7 +50,9 @@ struct Part {
 template <class R>
 Part(std::int64_t, R) -> Part<R>;
 
-/// `Weighted(Part{2, BestFit{}}, Part{1, Packing{}})`: the sum of weight x score. Give scores of like range (least_allocated and the published scores: 0 .. 100).
+/// `Weighted(Part{2, BestFit{}}, Part{1, Packing{}})`: the sum of weight x score.
+///
+/// Give scores of like range (LeastAllocated, MostAllocated and the published scores: 0 .. 100).
 template <NodeRanker... R>
     requires(std::integral<Score<R>> && ...)
 struct Weighted {
@@ -59,6 +73,17 @@ struct Weighted {
         std::int64_t sum = 0;
         for (std::size_t i = 0; i < scores.size(); ++i) sum += weights[i] * scores[i];
         return sum;
+    }
+    [[nodiscard]] bool is_node_local() const {
+        return std::apply([](const R&... r) { return (detail::node_local(r) && ...); }, rankers);
+    }
+    [[nodiscard]] auto for_task(const Cluster& cluster, TaskId task) const
+        requires(detail::TaskRanker<R> || ...)
+    {
+        return [&]<std::size_t... I>(std::index_sequence<I...>) {
+            return Weighted<detail::ForTask<R>...>(Part<detail::ForTask<R>>{
+                weights[I], detail::for_task(std::get<I>(rankers), cluster, task)}...);
+        }(std::index_sequence_for<R...>{});
     }
 };
 

@@ -14,7 +14,8 @@ namespace gpusched::allocation {
 /// largest node. Tasks without GPUs score 0 everywhere and belong to no class. O(tasks on the node).
 struct GpuClustering {
     static constexpr bool node_local = true;
-    std::int64_t largest_gpu_milli = 8'000;  ///< of any node, >= 1
+    /// Of any node, >= 1. Nodes with more free would leave their band.
+    std::int64_t largest_gpu_milli = 8'000;
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
         if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return 0;
         const auto own = class_bit(cluster, task);

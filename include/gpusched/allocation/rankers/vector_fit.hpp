@@ -4,6 +4,7 @@
 #include <gpusched/allocation/concepts.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 namespace gpusched::allocation {
@@ -13,7 +14,19 @@ namespace gpusched::allocation {
 struct LargestNode {
     std::int64_t cpu_milli = 128'000;  ///< >= 1
     std::int64_t gpu_milli = 8'000;    ///< >= 1
+    bool operator==(const LargestNode&) const = default;
 };
+
+/// The largest amounts of any node of that inventory, at least 1 each. O(nodes).
+[[nodiscard]] inline LargestNode largest_node(const Inventory& inventory) noexcept {
+    LargestNode largest{1, 1};
+    for (std::size_t node = 0; node < inventory.nodes.names.size(); ++node) {
+        largest.cpu_milli = std::max(largest.cpu_milli, inventory.nodes.cpu_milli[node]);
+        largest.gpu_milli =
+            std::max(largest.gpu_milli, std::int64_t{whole_gpu_milli} * inventory.nodes.gpu_count[node]);
+    }
+    return largest;
+}
 
 namespace detail {
 

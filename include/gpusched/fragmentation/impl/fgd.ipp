@@ -1,11 +1,10 @@
 #pragma once
 
+#include <gpusched/fragmentation/detail/model_views.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 
 #include <algorithm>
-#include <map>
-#include <string>
 #include <utility>
 
 namespace gpusched::fragmentation {
@@ -50,22 +49,14 @@ GPUSCHED_INLINE Fgd::Fgd(const Workload& workload, const Inventory& inventory, c
     for (std::size_t r = 1; r < cpu_only_weights_.size(); ++r)
         cpu_only_weights_[r] += cpu_only_weights_[r - 1];
 
-    // Models that the same shapes accept share a view.
-    std::map<std::vector<std::size_t>, std::uint32_t> known;
-    for (std::size_t m = 0; m <= inventory.gpu_models.size(); ++m) {
+    std::vector<const WorkloadShape*> with_gpu;
+    for (const auto& shape : shapes) with_gpu.push_back(shape.gpu_count == 0 ? nullptr : &shape);
+    detail::ModelViews models(with_gpu, inventory);
+    view_of_model_ = std::move(models.view_of_model);
+    for (const auto& accepts : models.accepted) {
         std::vector<std::size_t> accepted;
-        for (std::size_t i = 0; i < shapes.size(); ++i) {
-            if (shapes[i].gpu_count == 0) continue;
-            const auto& models = shapes[i].gpu_models;
-            if (models.empty() ||
-                (m < inventory.gpu_models.size() &&
-                 std::find(models.begin(), models.end(), inventory.gpu_models[m]) != models.end()))
-                accepted.push_back(i);
-        }
-        const auto [at, added] = known.try_emplace(accepted, static_cast<std::uint32_t>(views_.size()));
-        view_of_model_.push_back(at->second);
-        if (!added) continue;
-
+        for (std::size_t i = 0; i < shapes.size(); ++i)
+            if (accepts[i]) accepted.push_back(i);
         auto& view = views_.emplace_back();
         view.no_access = total_weight_ - cpu_only_weights_.back();
         for (const auto i : accepted) {

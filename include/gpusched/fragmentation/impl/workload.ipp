@@ -25,15 +25,27 @@ class ShapeCounter {
     }
 
     void add(const TaskSpec& task) {
-        if (task.gpu_count == 0 && !options_.include_cpu_only) return;
-        auto models = task.gpu_models;
-        std::sort(models.begin(), models.end());
-        models.erase(std::unique(models.begin(), models.end()), models.end());
-        auto& tally = counts_[{task.cpu_milli, task.gpu_count, task.gpu_share_milli, std::move(models)}];
-        ++tally.count;
-        tally.memory_mib +=
-            std::clamp<std::int64_t>(task.memory_mib, 0, 1'000'000'000'000);  // not validated yet
-        ++total_;
+        add({task.cpu_milli, task.gpu_count, task.gpu_share_milli, task.gpu_models}, 1,
+            std::clamp<std::int64_t>(task.memory_mib, 0, 1'000'000'000'000));  // not validated yet
+    }
+
+    void add(const Cluster& cluster) {
+        // By numbers first, so that names are copied once per shape and not once per task.
+        const auto& inv = cluster.inventory();
+        const auto& t = inv.tasks;
+        std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::uint32_t>, Tally> tallies;
+        for (std::size_t i = 0; i < cluster.task_count(); ++i) {
+            auto& tally = tallies[{t.cpu_milli[i], t.gpu_count[i], t.gpu_share_milli[i], t.requirement[i]}];
+            ++tally.count;
+            tally.memory_mib += t.memory_mib[i];
+        }
+        for (const auto& [key, tally] : tallies) {
+            const auto& [cpu, gpus, share, requirement] = key;
+            std::vector<std::string> models;
+            for (const auto model : inv.requirements[requirement].gpu_models)
+                models.push_back(inv.gpu_models[index(model)]);
+            add({cpu, gpus, share, std::move(models)}, tally.count, tally.memory_mib);
+        }
     }
 
     Workload most_frequent() && {
@@ -60,6 +72,16 @@ class ShapeCounter {
         std::int64_t count = 0;
         std::int64_t memory_mib = 0;  // sum
     };
+    void add(Key key, std::int64_t count, std::int64_t memory_mib) {
+        if (std::get<1>(key) == 0 && !options_.include_cpu_only) return;
+        auto& models = std::get<3>(key);
+        std::sort(models.begin(), models.end());
+        models.erase(std::unique(models.begin(), models.end()), models.end());
+        auto& tally = counts_[std::move(key)];
+        tally.count += count;
+        tally.memory_mib += memory_mib;
+        total_ += count;
+    }
     WorkloadOptions options_;
     std::map<Key, Tally> counts_;
     std::int64_t total_ = 0;
@@ -105,6 +127,12 @@ GPUSCHED_INLINE Workload typical_workload(std::span<const TaskSpec> tasks, const
 GPUSCHED_INLINE Workload typical_workload(const Trace& trace, const WorkloadOptions& options) {
     detail::ShapeCounter counter(options);
     for (const auto& entry : trace.tasks) counter.add(entry.task);
+    return std::move(counter).most_frequent();
+}
+
+GPUSCHED_INLINE Workload typical_workload(const Cluster& cluster, const WorkloadOptions& options) {
+    detail::ShapeCounter counter(options);
+    counter.add(cluster);
     return std::move(counter).most_frequent();
 }
 

@@ -1,4 +1,4 @@
-// FGD: the node where expected fragmentation grows least.
+// Least fragmentation: FGD's ranking, the node where expected fragmentation grows least.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -24,7 +24,7 @@ namespace detail {
 /// truncated to whole numbers; for a fraction with the best GPU of the node.
 ///
 /// The truncation is part of the policy: it makes near-equal nodes equal, and the first of them fills up.
-struct Fgd {
+struct LeastFragmentation {
     static constexpr bool node_local = true;
     std::shared_ptr<const fragmentation::Fgd> metric;
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
