@@ -29,6 +29,9 @@ class Replay {
         if (options.until && timeless_)
             throw InvalidInput("until is " + std::to_string(*options.until) +
                                "; expected none with shuffle or resample_to, which ignore times");
+        if (options.resample_to && !(*options.resample_to > 0 && *options.resample_to <= 1000))
+            throw InvalidInput("resample_to is " + std::to_string(*options.resample_to) +
+                               "; expected above 0, at most 1000");
         workload_ = fragmentation::typical_workload(original);
         Rng order = rng_.split(0);
         trace_ = options.resample_to ? resample(original, *options.resample_to, order) : original;
