@@ -1,16 +1,21 @@
 // gpusched.allocation: placing one task.
 #include "cluster_views.hpp"
 #include "options.hpp"
+#include "workload.hpp"
 
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/place.hpp>
 #include <gpusched/io/cluster_json.hpp>
+#include <gpusched/model/feasibility.hpp>
+
+#include <algorithm>
+#include <optional>
 
 namespace gpusched::python {
 
 namespace {
 
-using allocation::PlaceOptions;
+namespace a = allocation;
 
 /// The task to place, in a cluster that has it: the name of a pending one, or a description of a new one.
 std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py::object& task) {
@@ -32,6 +37,99 @@ std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py:
     });
 }
 
+/// Policies by name, or as Python functions.
+struct Arguments {
+    std::vector<py::object> rankers{py::str("packing"), py::str("homogeneous"), py::str("eviction_history")};
+    std::vector<py::object> filters;
+    py::object gpu_picker = py::str(a::PlaceOptions{}.gpu_picker);
+    py::object workload = py::none();
+    std::uint64_t seed = 0;
+
+    [[nodiscard]] bool any_python() const {
+        const auto python = [](const py::object& policy) { return !py::isinstance<py::str>(policy); };
+        return std::any_of(rankers.begin(), rankers.end(), python) ||
+               std::any_of(filters.begin(), filters.end(), python) || python(gpu_picker);
+    }
+};
+
+/// A Python function asked about a task and a node of one cluster; the interpreter lock is held throughout.
+struct PythonPolicy {
+    ClusterPtr cluster;
+    py::object function;
+    [[nodiscard]] py::object ask(TaskId task, NodeId node) const {
+        return function(cluster, TaskView{cluster, task}, NodeView{cluster, node});
+    }
+};
+struct PythonRanker : PythonPolicy {
+    std::int64_t operator()(const Cluster&, TaskId task, NodeId node) const {
+        return OptionType<std::int64_t>::read("a ranker's answer", ask(task, node));
+    }
+};
+struct PythonFilter : PythonPolicy {
+    bool operator()(const Cluster&, TaskId task, NodeId node) const {
+        return OptionType<bool>::read("a filter's answer", ask(task, node));
+    }
+};
+struct PythonPicker : PythonPolicy {
+    GpuMask operator()(const Cluster& c, TaskId task, NodeId node) const {
+        const auto answer = ask(task, node);
+        GpuMask mask = 0;
+        for (const int gpu : OptionType<std::vector<int>>::read("a GPU picker's answer", answer)) {
+            if (gpu < 0 || gpu >= c.gpu_count(node))
+                bad_option("a GPU picker's answer", answer, "GPUs of node '" + c.name(node) + "'");
+            mask = static_cast<GpuMask>(mask | gpu_bit(gpu));
+        }
+        if (!gpus_fit(c, task, node, mask))
+            bad_option("a GPU picker's answer", answer,
+                       "GPUs of node '" + c.name(node) + "' that the task can take now");
+        return mask;
+    }
+};
+
+/// A policy from its name through `make`, or from a Python function as a `Python`.
+template <class Any, class Python, class Make>
+Any policy(const char* field, const py::object& which, const ClusterPtr& cluster, Make&& make) {
+    if (py::isinstance<py::str>(which)) return make(which.cast<std::string>());
+    if (PyCallable_Check(which.ptr()) == 0)
+        bad_option(field, which, "a name or a callable (cluster, task, node)");
+    return Python{{cluster, which}};
+}
+
+py::object place(const ClusterPtr& cluster, const py::object& task, const Arguments& arguments) {
+    if (arguments.rankers.empty()) throw InvalidInput("rankers has 0 entries; expected at least 1");
+    const auto [with_task, id] = task_argument(cluster, task);
+    const auto& inventory = with_task->inventory();
+    std::optional<fragmentation::Workload> expected;  // made when the first policy looks at it
+    const auto workload_of = [&, c = with_task](std::string_view name) {
+        if (!a::expects_workload(name)) return fragmentation::Workload{};
+        if (!expected)
+            expected = arguments.workload.is_none() ? fragmentation::typical_workload(*c)
+                                                    : workload_argument(arguments.workload);
+        return *expected;
+    };
+    a::RankerList rankers;
+    for (const auto& ranker : arguments.rankers)
+        rankers.rankers.push_back(
+            policy<a::AnyRanker, PythonRanker>("rankers", ranker, with_task, [&](const std::string& name) {
+                return a::make_ranker(name, inventory, workload_of(name));
+            }));
+    a::FilterList filters;
+    for (const auto& filter : arguments.filters)
+        filters.filters.push_back(policy<a::AnyFilter, PythonFilter>(
+            "filters", filter, with_task, [](const std::string& name) { return a::make_filter(name); }));
+    const auto picker = policy<a::AnyGpuPicker, PythonPicker>(
+        "gpu_picker", arguments.gpu_picker, with_task,
+        [&](const std::string& name) { return a::make_gpu_picker(name, inventory, workload_of(name)); });
+
+    const auto search = [&, c = with_task, t = id] {
+        Rng rng(arguments.seed);
+        return a::place(*c, t, rankers, picker, rng, filters);
+    };
+    const auto found = arguments.any_python() ? search() : unlocked(search);
+    if (!found) return py::none();
+    return py::make_tuple(with_task->name(found->node), gpu_list(found->gpus));
+}
+
 template <class Names>
 py::list name_list(Names names) {
     py::list list;
@@ -44,25 +142,38 @@ py::list name_list(Names names) {
 void bind_allocation(py::module_& parent) {
     auto m = submodule(parent, "allocation");
     m.def(
-        "ranker_names", [] { return name_list(allocation::ranker_names()); },
+        "ranker_names", [] { return name_list(a::ranker_names()); },
         documented("ranker_names()", "The rankers that `place` knows by name.").c_str());
     m.def(
-        "placement_names", [] { return name_list(allocation::placement_names()); },
+        "filter_names", [] { return name_list(a::filter_names()); },
+        documented("filter_names()", "The node filters that `place` knows by name.").c_str());
+    m.def(
+        "gpu_picker_names", [] { return name_list(a::gpu_picker_names()); },
+        documented("gpu_picker_names()", "The GPU pickers that `place` knows by name.").c_str());
+    m.def(
+        "placement_names", [] { return name_list(a::placement_names()); },
         documented("placement_names()", doc("allocation::placement_names")).c_str());
 
-    const auto options = Options<PlaceOptions>("allocation::PlaceOptions")
-                             .field("rankers", &PlaceOptions::rankers)
-                             .field("gpu_picker", &PlaceOptions::gpu_picker)
-                             .field("seed", &PlaceOptions::seed);
+    const auto options =
+        Options<Arguments>("allocation::PlaceOptions")
+            .field(
+                "rankers", &Arguments::rankers,
+                "One after the other: each breaks the ties that those before it leave; at least one. Names "
+                "(`ranker_names`), or callables (cluster, task, node) that answer a whole number.")
+            .field("filters", &Arguments::filters,
+                   "The node must pass all of them. Names (`filter_names`), or callables (cluster, task, "
+                   "node) that answer True or False.")
+            .field("gpu_picker", &Arguments::gpu_picker,
+                   "Which GPUs of the node. A name (`gpu_picker_names`), or a callable (cluster, task, node) "
+                   "that answers a list of GPUs.")
+            .field("seed", &Arguments::seed)
+            .field("workload", &Arguments::workload,
+                   "What \"fgd\" and \"expected_fill\" expect to come: a `fragmentation.Workload`, or what "
+                   "makes one; None for tasks like the cluster's own, which costs O(tasks) each time.");
     m.def(
         "place",
-        [options](const ClusterPtr& cluster, const py::object& task,
-                  const py::kwargs& keywords) -> py::object {
-            const auto o = options.read("place", keywords);
-            const auto [with_task, id] = task_argument(cluster, task);
-            const auto place = unlocked([&, c = with_task, t = id] { return allocation::place(*c, t, o); });
-            if (!place) return py::none();
-            return py::make_tuple(with_task->name(place->node), gpu_list(place->gpus));
+        [options](const ClusterPtr& cluster, const py::object& task, const py::kwargs& keywords) {
+            return place(cluster, task, options.read("place", keywords));
         },
         py::arg("cluster"), py::arg("task"),
         options
@@ -70,9 +181,10 @@ void bind_allocation(py::module_& parent) {
                 "place(cluster, task",
                 "Where one task would go without moving or evicting anybody: (node, gpus), or None.\n\n"
                 "`task` is a dict as in the cluster format, or the name of a task of the cluster. Feasible "
-                "nodes "
-                "are ranked by the first ranker, its ties by the second and so on, the last by name; see "
-                "`ranker_names`. The default is ASI's non-preemptive scheduling. The cluster is not changed.")
+                "nodes that pass the filters are ranked by the first ranker, its ties by the second and so "
+                "on; what is equal then goes to the first node of the cluster. The default is ASI's "
+                "non-preemptive scheduling. The cluster is not changed. A task given as a dict costs as much "
+                "as building the snapshot again.")
             .c_str());
 }
 

@@ -175,8 +175,10 @@ void bind_value_report(py::module_& m) {
                             "Nodes with a task and an idle GPU, before."),
                   attribute("not_fully_occupied_after", &R::not_fully_occupied_after, "The same, after."),
                   attribute("models", &R::models, doc("consolidation::ValueReport::models")));
-    report.def_property_readonly("vacated_gpus_per_move", &R::vacated_gpus_per_move);
-    report.def_property_readonly("vacated_nodes_per_move", &R::vacated_nodes_per_move);
+    report.def_property_readonly("vacated_gpus_per_move", &R::vacated_gpus_per_move,
+                                 "GPUs vacated per move.");
+    report.def_property_readonly("vacated_nodes_per_move", &R::vacated_nodes_per_move,
+                                 "Nodes vacated per move.");
     report.def("__str__", [](const R& r) { return c::to_text(r); });
     m.def(
         "value_report",

@@ -3,6 +3,7 @@
 #include "options.hpp"
 #include "records.hpp"
 #include "trace.hpp"
+#include "workload.hpp"
 
 #include <gpusched/fragmentation/allocation_ratio.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
@@ -116,7 +117,7 @@ void bind_slots(py::module_& m) {
     const auto slots = Options<S>("fragmentation::SwitchSlotOptions")
                            .field("gpus", &S::gpus)
                            .field("cores_per_gpu", &S::cores_per_gpu)
-                           .field("level", &S::level)
+                           .level_field("level", &S::level)
                            .field("gpus_per_pod", &S::gpus_per_pod)
                            .field("max_gpus_per_node", &S::max_gpus_per_node)
                            .field("include_cordoned", &S::include_cordoned);
@@ -136,7 +137,7 @@ void bind_slots(py::module_& m) {
     const auto largest = Options<L>("fragmentation::LargestJobOptions")
                              .field("gpus_per_pod", &L::gpus_per_pod)
                              .field("cores_per_gpu", &L::cores_per_gpu)
-                             .field("level", &L::level)
+                             .level_field("level", &L::level)
                              .field("include_cordoned", &L::include_cordoned);
     m.def(
         "largest_job",
@@ -193,7 +194,9 @@ double weight_scale(const py::list& items) {
     return whole ? 1 : 1e7 / sum;
 }
 
-f::Workload workload_argument(const py::object& source, const f::WorkloadOptions& options = {}) {
+}  // namespace
+
+f::Workload workload_argument(const py::object& source, const f::WorkloadOptions& options) {
     if (py::isinstance<f::Workload>(source)) return source.cast<f::Workload>();
     if (py::isinstance<Trace>(source)) {
         const auto trace = source.cast<TracePtr>();
@@ -201,7 +204,7 @@ f::Workload workload_argument(const py::object& source, const f::WorkloadOptions
     }
     if (py::isinstance<Cluster>(source)) {
         const auto cluster = source.cast<ClusterPtr>();
-        return unlocked([&] { return f::typical_workload(cluster->to_spec().tasks, options); });
+        return unlocked([&] { return f::typical_workload(*cluster, options); });
     }
     if (!py::isinstance<py::sequence>(source) || py::isinstance<py::str>(source))
         throw py::type_error("expected a workload: a Workload, a Trace, a Cluster or a list of dicts");
@@ -215,6 +218,8 @@ f::Workload workload_argument(const py::object& source, const f::WorkloadOptions
                                              item.cast<py::dict>(), scale));
     return workload;
 }
+
+namespace {
 
 void bind_fgd(py::module_& m) {
     using S = f::WorkloadShape;
@@ -344,7 +349,7 @@ void bind_counts(py::module_& m) {
     m.def(
         "job_entropies",
         [](const ClusterPtr& cluster, const py::object& level) {
-            const auto l = OptionType<std::optional<Level>>::read("level", level);
+            const auto l = read_optional_level("level", level);
             const auto entropies = unlocked([&] { return f::job_entropies(*cluster, l); });
             py::dict result;
             for (std::size_t j = 0; j < entropies.size(); ++j)
@@ -355,6 +360,25 @@ void bind_counts(py::module_& m) {
         documented("job_entropies(cluster, *, level=None)",
                    "The GPU entropy of every job, by name.\n\n" + doc("fragmentation::job_entropy"))
             .c_str());
+    m.def(
+        "job_entropy",
+        [](const ClusterPtr& cluster, const std::string& job, const py::object& level) {
+            const auto l = read_optional_level("level", level);
+            const auto found = cluster->inventory().job_names.find(job);
+            if (!found) throw InvalidInput("no job is named '" + job + "'");
+            return unlocked([&] { return f::job_entropy(*cluster, make_id<JobId>(*found), l); });
+        },
+        py::arg("cluster"), py::arg("job"), py::kw_only(), py::arg("level") = py::none(),
+        documented("job_entropy(cluster, job, *, level=None)", doc("fragmentation::job_entropy")).c_str());
+    m.def(
+        "entropy",
+        [](const py::object& parts) {
+            const auto numbers = OptionType<std::vector<std::int64_t>>::read("parts", parts);
+            for (const auto number : numbers)
+                if (number < 0) bad_option("parts", parts, "no negative part");
+            return f::entropy(numbers);
+        },
+        py::arg("parts"), documented("entropy(parts)", doc("fragmentation::entropy")).c_str());
 }
 
 }  // namespace

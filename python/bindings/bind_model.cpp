@@ -12,22 +12,15 @@ namespace {
 ClusterPtr build(const ClusterSpec& spec) { return std::make_shared<Cluster>(Cluster::build(spec)); }
 
 ClusterPtr from_json(const py::object& source) {
-    if (is_path(source)) {
-        const auto path = path_text(source);
-        return unlocked([&] { return build(io::read_cluster(path)); });
-    }
-    if (!py::isinstance(source, py::module_::import("collections.abc").attr("Mapping")))
-        throw py::type_error("expected a path or a dict, not " +
-                             py::str(py::type::of(source)).cast<std::string>());
-    const auto text = json_text(source);
-    return unlocked([&] { return build(io::cluster_from_json(text, "<dict>")); });
+    const auto spec = read_cluster(source);
+    return unlocked([&] { return build(spec); });
 }
 
 std::string text(const Cluster& cluster) { return io::cluster_to_json(cluster.to_spec(), 0); }
 
 bool equal(const Cluster& a, const Cluster& b) {
     if (&a.inventory() == &b.inventory()) return a.same_placement(b);
-    return a.node_count() == b.node_count() && a.task_count() == b.task_count() && text(a) == text(b);
+    return a.node_count() == b.node_count() && a.task_count() == b.task_count() && a.to_spec() == b.to_spec();
 }
 
 std::string repr(const Cluster& c) {
@@ -41,6 +34,18 @@ std::string repr(const Cluster& c) {
 }
 
 }  // namespace
+
+ClusterSpec read_cluster(const py::object& source) {
+    if (is_path(source)) {
+        const auto path = path_text(source);
+        return unlocked([&] { return io::read_cluster(path); });
+    }
+    if (!py::isinstance(source, py::module_::import("collections.abc").attr("Mapping")))
+        throw py::type_error("expected a path or a dict, not " +
+                             py::str(py::type::of(source)).cast<std::string>());
+    const auto text = json_text(source);
+    return unlocked([&] { return io::cluster_from_json(text, "<dict>"); });
+}
 
 void bind_model(py::module_& parent) {
     auto m = submodule(parent, "model");

@@ -1,6 +1,7 @@
 // gpusched.model: nodes.
 #include "arrays.hpp"
 #include "cluster_views.hpp"
+#include "options.hpp"
 
 namespace gpusched::python {
 
@@ -20,16 +21,20 @@ py::list taints(const NodeView& n) {
     return result;
 }
 
-py::object hardware(const NodeView& n) {
-    const auto which = n.table().hardware[n.at()];
-    if (which == NodeTable::no_hardware) return py::none();
-    const auto& hardware = n.cluster->inventory().hardware[which].description;
-    if (!hardware.preset.empty()) return py::str(hardware.preset);
+py::dict described(const Hardware& hardware) {
     py::list numa_nodes;
     for (const auto& numa : hardware.numa_nodes)
         numa_nodes.append(py::dict(py::arg("socket") = numa.socket, py::arg("cores") = numa.cores,
                                    py::arg("gpus") = gpu_list(numa.gpus)));
     return py::dict(py::arg("numa_nodes") = numa_nodes);
+}
+
+py::object hardware(const NodeView& n) {
+    const auto which = n.table().hardware[n.at()];
+    if (which == NodeTable::no_hardware) return py::none();
+    const auto& hardware = n.cluster->inventory().hardware[which].description;
+    if (!hardware.preset.empty()) return py::str(hardware.preset);
+    return described(hardware);
 }
 
 std::vector<std::string> network(const NodeView& n) {
@@ -65,6 +70,17 @@ const auto occupants = [](const Cluster& c, NodeId n) { return c.occupants(n); }
 }  // namespace
 
 void bind_nodes(py::module_& m) {
+    m.def(
+        "hardware_preset",
+        [](const std::string& name) -> py::object {
+            const auto preset = hardware_preset(name);
+            if (!preset) return py::none();
+            return described(*preset);
+        },
+        py::arg("name"),
+        documented("hardware_preset(name)",
+                   doc("hardware_preset") + "\n\nAs a dict of the cluster format, or None.")
+            .c_str());
     py::class_<NodeView> node(m, "Node", doc("NodeSpec").c_str());
     node.def_property_readonly(
             "name", [](const NodeView& n) { return n.cluster->name(n.id); }, "Unique in its cluster.")
@@ -152,9 +168,11 @@ void bind_nodes(py::module_& m) {
             "GPU model of every node, or None.")
         .def(
             "domain",
-            [](const NodeSequence& s, Level level) {
+            [](const NodeSequence& s, const py::object& which) -> py::object {
                 const auto& inventory = s.cluster->inventory();
-                if (level < 0 || level >= inventory.network_levels())
+                const auto level = read_level("level", which);
+                if (level == node_level) return py::cast(s).attr("name");
+                if (level >= inventory.network_levels())
                     throw py::index_error("the network has " + std::to_string(inventory.network_levels()) +
                                           " levels");
                 py::list column(s.size());
@@ -169,7 +187,8 @@ void bind_nodes(py::module_& m) {
             },
             py::arg("level"),
             documented("domain(self, level)",
-                       "The network domain of every node at a level, or None where unknown.")
+                       "The network domain of every node at a level, or None where unknown; at \"node\" its "
+                       "own name.")
                 .c_str())
         .def_property_readonly(
             "gpu_count",

@@ -7,6 +7,7 @@
 #include <gpusched/model/apply.hpp>
 
 #include <cmath>
+#include <string>
 
 namespace gpusched::python {
 
@@ -56,6 +57,20 @@ std::string plan_repr(const NamedPlan& p) {
            std::to_string(p.spec.placements.size()) + " placements>";
 }
 
+/// What each round found, from statistics named round_1_moves and so on.
+py::list rounds(const NamedPlan& p) {
+    py::list list;
+    for (int round = 1;; ++round) {
+        const auto prefix = "round_" + std::to_string(round) + "_";
+        py::dict found;
+        for (auto at = p.spec.stats.lower_bound(prefix);
+             at != p.spec.stats.end() && at->first.starts_with(prefix); ++at)
+            found[py::str(at->first.substr(prefix.size()))] = number(at->second);
+        if (found.empty()) return list;
+        list.append(found);
+    }
+}
+
 }  // namespace
 
 PlanSpec plan_argument(const py::object& plan) {
@@ -92,7 +107,17 @@ void bind_plan(py::module_& m) {
         .def_property_readonly(
             "waves", [](const NamedPlan& p) { return p.spec.waves; }, "How many waves of moves.")
         .def_property_readonly(
-            "moves", [](const NamedPlan& p) { return p.spec.moves; }, doc("Plan::moves").c_str())
+            "moves",
+            [](const NamedPlan& p) {
+                if (!p.moves_tuple) {
+                    py::tuple moves(p.spec.moves.size());
+                    for (std::size_t i = 0; i < p.spec.moves.size(); ++i)
+                        moves[i] = py::cast(p.spec.moves[i]);
+                    p.moves_tuple = std::move(moves);
+                }
+                return p.moves_tuple;
+            },
+            (doc("Plan::moves") + " The same tuple at every access.").c_str())
         .def_property_readonly(
             "vacated_nodes", [](const NamedPlan& p) { return p.spec.vacated_nodes; },
             "Names of the nodes with a non-daemon task before and none after.")
@@ -119,6 +144,9 @@ void bind_plan(py::module_& m) {
                 return py::str(to_string(*p.stop_reason));
             },
             "Why the algorithm returned; None for a plan that was read.")
+        .def_property_readonly("rounds", rounds,
+                               "What each round of the search found: a dict per round, out of `stats` "
+                               "(`round_1_moves` and so on).")
         .def_static(
             "from_json",
             [](const py::object& source) {

@@ -2,8 +2,10 @@
 #include "call.hpp"
 #include "cluster_views.hpp"
 #include "options.hpp"
+#include "trace.hpp"
 
 #include <gpusched/sim/generator.hpp>
+#include <gpusched/sim/resample.hpp>
 
 namespace gpusched::python {
 
@@ -48,6 +50,17 @@ void bind_sim(py::module_& parent) {
             });
         },
         options.documented("generate_cluster(", doc("sim::generate_cluster")).c_str());
+    m.def(
+        "resample",
+        [](const TracePtr& trace, const py::object& ratio, const py::object& seed) {
+            const auto wanted = OptionType<double>::read("ratio", ratio);
+            Rng rng(OptionType<std::uint64_t>::read("seed", seed));
+            return unlocked([&] { return std::make_shared<Trace>(sim::resample(*trace, wanted, rng)); });
+        },
+        py::arg("trace"), py::arg("ratio"), py::kw_only(), py::arg("seed") = 0,
+        documented("resample(trace, ratio, *, seed=0)",
+                   doc("sim::resample") + "\n\n`seed` is where random choices start.")
+            .c_str());
 }
 
 }  // namespace gpusched::python

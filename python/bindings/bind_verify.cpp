@@ -25,14 +25,29 @@ void bind_verify(py::module_& parent) {
         Options<verify::Options>("verify::Options").field("max_violations", &verify::Options::max_violations);
     m.def(
         "plan",
-        [options](const ClusterPtr& cluster, const py::object& plan, const py::kwargs& keywords) {
+        [options](const py::object& cluster, const py::object& plan, const py::kwargs& keywords) {
             const auto o = options.read("plan", keywords);
+            if (py::isinstance<Cluster>(cluster)) {
+                const auto snapshot = cluster.cast<ClusterPtr>();
+                const auto spec = plan_argument(plan);
+                const py::gil_scoped_release unlocked;
+                return verify::plan(snapshot->to_spec(), spec, o);
+            }
+            const auto snapshot = read_cluster(cluster);
             const auto spec = plan_argument(plan);
             const py::gil_scoped_release unlocked;
-            return verify::plan(cluster->to_spec(), spec, o);
+            // Refuses snapshots that are not valid; what is checked against is the data as it was read.
+            static_cast<void>(Cluster::build(snapshot));
+            return verify::plan(snapshot, spec, o);
         },
         py::arg("cluster"), py::arg("plan"),
-        options.documented("plan(cluster, plan", doc("verify::plan")).c_str());
+        options
+            .documented("plan(cluster, plan",
+                        doc("verify::plan") +
+                            "\n\n`cluster` is a `Cluster`, or the path of a file or a dict. Of a file or "
+                            "dict the checker takes what is written there; of a `Cluster` what that makes "
+                            "of it, so a mistake in `Cluster` itself shows only in the first way.")
+            .c_str());
 }
 
 }  // namespace gpusched::python

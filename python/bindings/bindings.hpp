@@ -19,6 +19,7 @@ void bind_model(py::module_& m);
 void bind_plan(py::module_& m);  // within gpusched.model, as are nodes and tasks
 void bind_nodes(py::module_& m);
 void bind_tasks(py::module_& m);
+void bind_topology(py::module_& m);
 void bind_verify(py::module_& m);
 void bind_fragmentation(py::module_& m);
 void bind_consolidation(py::module_& m);

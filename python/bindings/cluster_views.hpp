@@ -15,6 +15,10 @@ namespace gpusched::python {
 /// Python's clusters never change, so views and arrays of them stay valid and threads may share them.
 using ClusterPtr = std::shared_ptr<Cluster>;
 
+/// A snapshot as data, from the path of a file or a dict, as written there: it never was a `Cluster`.
+/// @throws InvalidInput with everything that is malformed
+ClusterSpec read_cluster(const py::object& source);
+
 struct NodeView {
     ClusterPtr cluster;
     NodeId id;

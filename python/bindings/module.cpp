@@ -7,6 +7,7 @@ PYBIND11_MODULE(_core, m) {
     options.disable_function_signatures();  // docstrings carry their own: see documented()
     gp::bind_core(m);
     gp::bind_model(m);
+    gp::bind_topology(m);
     gp::bind_verify(m);
     gp::bind_fragmentation(m);
     gp::bind_allocation(m);

@@ -4,6 +4,7 @@
 #include "bindings.hpp"
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/model/spec.hpp>
 
 #include <array>
 #include <concepts>
@@ -153,6 +154,22 @@ struct OptionType<std::vector<T>> {
     }
 };
 
+/// A level as in the formats: "node" or the 0-based index into a node's network path.
+inline Level read_level(const std::string& field, py::handle value) {
+    constexpr const char* expected = "'node' or an index >= 0 into the nodes' network";
+    if (py::isinstance<py::str>(value)) {
+        if (value.cast<std::string>() == "node") return node_level;
+        bad_option(field, value, expected);
+    }
+    const auto level = OptionType<Level>::read(field, value);
+    if (level < 0) bad_option(field, value, expected);
+    return level;
+}
+inline std::optional<Level> read_optional_level(const std::string& field, py::handle value) {
+    if (value.is_none()) return std::nullopt;
+    return read_level(field, value);
+}
+
 /// The keyword-only options of one Python function, as a table of fields of `O`.
 ///
 ///     static const Options<fragmentation::ReportOptions> options = Options<...>("fragmentation::ReportOptions")
@@ -173,6 +190,16 @@ class Options {
         fields_.push_back({name, OptionType<T>::literal(defaults_.*member), std::move(text),
                            [name, member](O& options, py::handle value) {
                                options.*member = OptionType<T>::read(name, value);
+                           }});
+        return *this;
+    }
+
+    /// Adds a level: None, "node" or an index.
+    template <class Base>
+    Options& level_field(const char* name, std::optional<Level> Base::*member) {
+        fields_.push_back({name, "None", doc(type_ + "::" + name) + "; \"node\" = every node for itself",
+                           [name, member](O& options, py::handle value) {
+                               options.*member = read_optional_level(name, value);
                            }});
         return *this;
     }

@@ -13,7 +13,12 @@ namespace gpusched::python {
 struct NamedPlan {
     PlanSpec spec;
     std::optional<StopReason> stop_reason{};  ///< absent for a plan that was read
-    bool operator==(const NamedPlan&) const = default;
+    /// `moves` as Python's tuple, made at the first access. Plans never change in Python.
+    mutable py::object moves_tuple{};
+
+    bool operator==(const NamedPlan& other) const {
+        return spec == other.spec && stop_reason == other.stop_reason;
+    }
 };
 
 /// A plan from what callers may pass for one: a Plan, a dict, or the path of a file.

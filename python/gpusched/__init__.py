@@ -4,7 +4,7 @@ A snapshot (`Cluster`) says which nodes there are, which tasks, and who runs whe
 return plans, with statistics and what was proved about them; `verify` checks plans independently.
 """
 
-from . import allocation, consolidation, fragmentation, io, model, sim, verify
+from . import allocation, consolidation, fragmentation, io, model, sim, topology, verify
 from ._core import __version__
 from .allocation import place
 from .consolidation import consolidate
@@ -30,5 +30,6 @@ __all__ = [
     "model",
     "place",
     "sim",
+    "topology",
     "verify",
 ]

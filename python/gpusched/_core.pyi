@@ -8,4 +8,5 @@ fragmentation: ModuleType
 io: ModuleType
 model: ModuleType
 sim: ModuleType
+topology: ModuleType
 verify: ModuleType

@@ -14,16 +14,20 @@ __all__ = [
     "Workload",
     "WorkloadShape",
     "allocation_ratio",
+    "entropy",
     "fgd",
     "fgd_breakdown",
     "fragment_rate",
     "job_entropies",
+    "job_entropy",
     "largest_job",
     "occupancy",
     "report",
     "switch_slots",
     "typical_workload",
 ]
+
+_Level = int | Literal["node"]
 
 class WorkloadShape:
     @property
@@ -98,7 +102,7 @@ def switch_slots(
     *,
     gpus: int = 128,
     cores_per_gpu: int = 12,
-    level: int | None = None,
+    level: _Level | None = None,
     gpus_per_pod: int | None = None,
     max_gpus_per_node: int | None = None,
     include_cordoned: bool = False,
@@ -108,7 +112,7 @@ def largest_job(
     *,
     gpus_per_pod: int = 1,
     cores_per_gpu: int = 12,
-    level: int | None = None,
+    level: _Level | None = None,
     include_cordoned: bool = False,
 ) -> Table: ...
 def typical_workload(
@@ -121,4 +125,6 @@ def fgd_breakdown(
 def occupancy(cluster: Cluster, *, include_cordoned: bool = False) -> Occupancy: ...
 def allocation_ratio(cluster: Cluster) -> AllocationRatio: ...
 def fragment_rate(cluster: Cluster, *, gpus: int = 8, include_cordoned: bool = False) -> float: ...
-def job_entropies(cluster: Cluster, *, level: int | None = None) -> dict[str, float]: ...
+def job_entropies(cluster: Cluster, *, level: _Level | None = None) -> dict[str, float]: ...
+def job_entropy(cluster: Cluster, job: str, *, level: _Level | None = None) -> float: ...
+def entropy(parts: Sequence[int]) -> float: ...

@@ -7,7 +7,7 @@ import pandas as pd
 
 from .model import Cluster, Node, Task
 
-__all__ = ["ReplayResult", "Timeline", "Trace", "generate_cluster", "replay"]
+__all__ = ["ReplayResult", "Timeline", "Trace", "generate_cluster", "replay", "resample"]
 
 _Ints = npt.NDArray[np.int64]
 _Answer = None | str | Node | tuple[str | Node, Sequence[int]]
@@ -75,3 +75,4 @@ def replay(
     seed: int = 0,
     progress: _Progress = None,
 ) -> ReplayResult: ...
+def resample(trace: Trace, ratio: float, *, seed: int = 0) -> Trace: ...

@@ -23,5 +23,8 @@ class Report:
     def __eq__(self, other: object, /) -> bool: ...
 
 def plan(
-    cluster: Cluster, plan: Plan | Mapping[str, Any] | str | PathLike[str], *, max_violations: int = 100
+    cluster: Cluster | Mapping[str, Any] | str | PathLike[str],
+    plan: Plan | Mapping[str, Any] | str | PathLike[str],
+    *,
+    max_violations: int = 100,
 ) -> Report: ...

@@ -22,6 +22,8 @@ io.read_openb io.anonymize
 fragmentation.report fragmentation.switch_slots fragmentation.fgd
 fragmentation.Report.to_pandas fragmentation.Report.plot
 consolidation.consolidate consolidation.bound consolidation.explain consolidation.value_report
+topology.NetworkTree topology.to_dot sim.resample model.hardware_preset
+fragmentation.entropy fragmentation.job_entropy
 verify.plan verify.Report.ok verify.Report.violations verify.Report.vacated_nodes
 """.split()
 
@@ -76,7 +78,7 @@ def test_signatures_and_defaults(path: str) -> None:
 
 
 def public_functions() -> list[str]:
-    modules = ("sim", "io", "fragmentation", "consolidation", "verify", "allocation", "model")
+    modules = ("sim", "io", "fragmentation", "consolidation", "verify", "allocation", "model", "topology")
     return [f"{m}.{n}" for m in modules for n in look_up(m).__all__ if inspect.isroutine(look_up(f"{m}.{n}"))]
 
 
@@ -92,7 +94,7 @@ def test_functions_say_where_they_live_and_document_their_options(path: str) -> 
 
 
 @pytest.mark.parametrize(
-    "module", ["sim", "io", "fragmentation", "consolidation", "verify", "allocation", "model"]
+    "module", ["sim", "io", "fragmentation", "consolidation", "verify", "allocation", "model", "topology"]
 )
 def test_public_names_are_complete(module: str) -> None:
     core = getattr(gs._core, module)  # type: ignore[attr-defined]
@@ -101,7 +103,7 @@ def test_public_names_are_complete(module: str) -> None:
 
 
 def test_classes_live_where_users_find_them() -> None:
-    for module in ("sim", "fragmentation", "consolidation", "verify", "model"):
+    for module in ("sim", "fragmentation", "consolidation", "verify", "model", "topology"):
         for name in look_up(module).__all__:
             thing = look_up(f"{module}.{name}")
             if inspect.isclass(thing) and not thing.__module__.startswith("gpusched._"):

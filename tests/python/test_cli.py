@@ -54,6 +54,55 @@ def test_a_spoiled_plan_fails_with_1(
     assert "does not verify: 1 violation" in capsys.readouterr().err
 
 
+def test_explain_takes_the_scope_that_the_plan_was_made_with(
+    cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = str(tmp_path / "plan.json")
+    free = gs.consolidate(gs.Cluster.from_json(cluster_file)).vacated_nodes[0]
+    for scope in (["--exempt", free], ["--max-disrupted", "0"]):
+        assert cli.main(["consolidate", cluster_file, "-o", plan, *scope]) == 0
+        capsys.readouterr()
+        assert cli.main(["explain", cluster_file, plan, free]) == 0
+        without = capsys.readouterr().out
+        assert cli.main(["explain", cluster_file, plan, free, *scope]) == 0
+        told = capsys.readouterr().out
+        assert told != without
+    assert cli.main(["explain", cluster_file, plan, free, "--clear", "nowhere"]) == 2
+
+
+def test_consolidate_polishes(cluster_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["consolidate", cluster_file, "--polish-time", "0.05"]) == 0
+    assert "stopped early: time_limit" in capsys.readouterr().out
+
+
+def test_verify_reads_the_file_and_refuses_an_invalid_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster, plan = tmp_path / "c.json", str(tmp_path / "p.json")
+    cluster.write_text(json.dumps(tiny_document()))
+    assert cli.main(["consolidate", str(cluster), "-o", plan]) == 0
+    invalid = tiny_document()
+    invalid["tasks"][0]["cpu_milli"] = 10**9
+    cluster.write_text(json.dumps(invalid))
+    assert cli.main(["verify", str(cluster), plan]) == 2
+    assert "n0" in capsys.readouterr().err
+
+
+def test_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster, dot = tmp_path / "c.json", tmp_path / "c.dot"
+    cluster.write_text(json.dumps(tiny_document()))
+    assert cli.main(["topology", "show", str(cluster)]) == 0
+    out = capsys.readouterr().out
+    assert "3 nodes, 0 of unknown position" in out and out.splitlines()[0].split()[:2] == ["level", "domains"]
+    assert cli.main(["topology", "show", str(cluster), "--dot"]) == 0
+    drawn = capsys.readouterr().out
+    assert "asw-1" in drawn and "n2" in drawn
+    assert cli.main(["topology", "show", str(cluster), "--dot", "--no-nodes", "-o", str(dot)]) == 0
+    ellipses = dot.read_text().count("ellipse")
+    assert "asw-1" in dot.read_text() and "24 GPUs" in dot.read_text() and ellipses == 0
+    assert cli.main(["topology", "show", str(cluster), "-o", str(dot)]) == 2
+
+
 def test_reports(cluster_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["report", cluster_file, "--shapes", "1x8,8G128C,1x0.5", "--by", "gpu_model"]) == 0
     out = capsys.readouterr().out

@@ -222,4 +222,13 @@ def test_frames(small: gs.Cluster) -> None:
 def test_an_empty_cluster_is_legal() -> None:
     c = gs.Cluster.from_json(document([], []))
     assert (len(c.nodes), len(c.tasks), c.nodes.gpu_count.shape) == (0, 0, (0,))
-    assert gs.consolidate(c).moves == []
+    assert gs.consolidate(c).moves == ()
+
+
+def test_hardware_presets_are_what_nodes_may_describe() -> None:
+    preset = gs.model.hardware_preset("a100x8")
+    assert preset is not None and len(preset["numa_nodes"]) == 2
+    assert preset["numa_nodes"][1] == {"socket": 1, "cores": 64, "gpus": [4, 5, 6, 7]}
+    assert gs.model.hardware_preset("abacus") is None
+    node = gs.Cluster.from_json(document([make_node("n", hardware=preset)], [])).nodes["n"]
+    assert node.hardware == preset

@@ -206,3 +206,94 @@ def test_place(tiny: gs.Cluster) -> None:
         gs.place(tiny, {**task, "name": "small"})
     with pytest.raises(gs.InvalidInput, match="on no node"):
         gs.place(tiny, {**task, "gpus": [1]})
+
+
+def test_explain_and_bound_take_the_scope_of_the_plan() -> None:
+    nodes = [make_node(f"n{i}") for i in range(3)]
+    tasks = [make_task(f"t{i}", job="j", node=f"n{i}", gpus=[0]) for i in range(3)]
+    cluster = gs.Cluster.from_json(document(nodes, tasks))
+    scopes: list[tuple[dict[str, Any], str]] = [
+        ({"exempt": ["n0", "n1", "n2"]}, "exempt node"),
+        ({"max_disrupted": 0}, "max_disrupted is 0"),
+    ]
+    for scope, reason in scopes:
+        plan = gs.consolidate(cluster, **scope)
+        assert plan.moves == ()
+        without = gs.consolidation.explain(cluster, plan, "n0")
+        told = gs.consolidation.explain(cluster, plan, "n0", **scope)
+        assert without.fate != "has_fixed" and told.fate == "has_fixed"
+        assert told.blockers[0].fixed_by == reason
+        assert gs.consolidation.bound(cluster, **scope)["vacated_nodes_at_most"] == 0
+        assert gs.consolidation.bound(cluster)["vacated_nodes_at_most"] == 2
+    with pytest.raises(gs.InvalidInput, match="max_disrupted"):
+        gs.consolidation.bound(cluster, max_disrupted=-1)
+
+
+def test_place_with_filters_pickers_and_functions(tiny: gs.Cluster) -> None:
+    task = {"name": "new", "cpu_milli": 8000, "memory_mib": 1000, "gpu_count": 2}
+    assert gs.place(tiny, task, rankers=["least_allocated"]) == ("n2", [0, 1])
+    assert gs.place(tiny, task, rankers=["least_allocated"], filters=["occupied"]) == ("n0", [0, 1])
+    for name in gs.allocation.gpu_picker_names():
+        assert gs.place(tiny, task, gpu_picker=name) is not None
+    for name in gs.allocation.filter_names():
+        assert gs.place(tiny, task, filters=[name]) is not None
+
+    seen: list[str] = []
+
+    def not_n1(cluster: gs.Cluster, task: gs.Task, node: gs.Node) -> bool:
+        seen.append(node.name)
+        assert task.name == "new" and cluster.tasks["new"] == task
+        return node.name != "n1"
+
+    assert gs.place(tiny, task, filters=[not_n1, "occupied"]) == ("n0", [0, 1])
+    assert seen == ["n0", "n1", "n2"]
+    last = gs.place(tiny, task, rankers=["first_fit", lambda c, t, n: c.nodes.index(n.name)])
+    assert last is not None and last[0] == "n2"
+    top = gs.place(tiny, task, gpu_picker=lambda c, t, n: n.idle_gpus[-t.gpu_count :])
+    assert top == ("n1", [6, 7])
+    workload = gs.fragmentation.Workload([{"gpu_count": 8}])
+    fgd = gs.place(tiny, task, rankers=["fgd"], workload=workload)
+    assert fgd == gs.place(tiny, task, rankers=["fgd"], workload=[{"gpu_count": 8}]) and fgd is not None
+    assert fgd[0] != "n2"  # the only node where a task of eight still starts
+
+
+def test_bad_policies_of_place_are_told(tiny: gs.Cluster) -> None:
+    def fail(*_: object) -> Any:
+        raise RuntimeError("mine")
+
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({"filters": ["x"]}, "filter is 'x'"),
+        ({"filters": [3]}, "filters"),
+        ({"rankers": [None]}, "rankers"),
+        ({"gpu_picker": lambda c, t, n: [99]}, "GPU picker"),
+        ({"gpu_picker": lambda c, t, n: [0, 1]}, "GPU picker"),
+        ({"rankers": [lambda c, t, n: "best"]}, "ranker's answer"),
+        ({"filters": [lambda c, t, n: None]}, "filter's answer"),
+        ({"rankers": ["fgd"], "workload": []}, "workload"),
+    ]
+    for options, text in bad:
+        with pytest.raises(gs.InvalidInput, match=text):
+            gs.place(tiny, "small", **options)
+    for options in ({"filters": [fail]}, {"rankers": [fail]}, {"gpu_picker": fail}):
+        with pytest.raises(RuntimeError, match="mine"):
+            gs.place(tiny, "small", **options)
+
+
+def test_place_honours_wishes() -> None:
+    """n0 holds a member of the job, n1 has its hardware described; n2 is the fullest."""
+    wish = {"level": 1, "mode": "preferred"}
+    nodes = [make_node(f"n{i}", network=["c", f"s{i}"]) for i in range(3)]
+    nodes[1]["hardware"] = "a100x8"
+    tasks = [
+        make_task("member", job="j", node="n0", gpus=[0], network_affinity=wish),
+        make_task("running", node="n1", gpus=[0, 1, 2], gpu_count=3),
+        make_task("full", node="n2", gpus=list(range(5)), gpu_count=5),
+    ]
+    cluster = gs.Cluster.from_json(document(nodes, tasks))
+    new = make_task("new", job="j", gpu_count=2, network_affinity=wish)
+    assert gs.place(cluster, new) == ("n2", [5, 6])
+    assert gs.place(cluster, new, rankers=["network_wish", "packing"]) == ("n0", [1, 2])
+    close = make_task("close", gpu_count=2, hardware_affinity={"level": "numa", "qos": "best_effort"})
+    assert gs.place(cluster, close, rankers=["hardware_wish", "packing"]) == ("n1", [4, 5])
+    careless = make_task("careless", gpu_count=2)
+    assert gs.place(cluster, careless, filters=[lambda c, t, n: n.name == "n1"]) == ("n1", [3, 4])

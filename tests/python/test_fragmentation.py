@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 
 import gpusched as gs
@@ -161,3 +162,35 @@ def test_entropy_of_an_even_split() -> None:
     tasks = [make_task(f"t{i}", job="j", node=f"n{i}", gpus=[0]) for i in range(2)]
     entropies = gs.fragmentation.job_entropies(gs.Cluster.from_json(document(nodes, tasks)))
     assert entropies == {"j": pytest.approx(0.6931471805599453)}
+
+
+def test_entropies_of_one_job_and_of_parts() -> None:
+    nodes = [make_node(f"n{i}", network=["c", f"s{i // 2}"]) for i in range(4)]
+    tasks = [make_task(f"t{i}", job="j", node=f"n{i}", gpus=[0]) for i in range(4)]
+    cluster = gs.Cluster.from_json(document(nodes, tasks))
+    f = gs.fragmentation
+    assert f.job_entropy(cluster, "j") == pytest.approx(math.log(2)) == f.entropy([3, 3])
+    assert f.job_entropy(cluster, "j", level="node") == pytest.approx(math.log(4))
+    assert f.job_entropy(cluster, "j", level=0) == 0 == f.entropy([]) == f.entropy([5, 0])
+    assert f.job_entropies(cluster, level="node") == {"j": f.job_entropy(cluster, "j", level="node")}
+    with pytest.raises(gs.InvalidInput, match="nobody"):
+        f.job_entropy(cluster, "nobody")
+    for parts in ([-1], [0.5], 3):
+        with pytest.raises(gs.InvalidInput, match="parts"):
+            f.entropy(parts)  # type: ignore[arg-type]
+
+
+def test_a_level_is_node_or_an_index() -> None:
+    nodes = [make_node(f"n{i}", network=["c", "s"]) for i in range(2)]
+    cluster = gs.Cluster.from_json(document(nodes, []))
+    f = gs.fragmentation
+    assert f.switch_slots(cluster, gpus=16, level="node")[0].within == 0
+    assert f.switch_slots(cluster, gpus=16, level=1)[0].within == 1
+    assert f.largest_job(cluster, level="node", cores_per_gpu=1)[0].within == 8
+    assert cluster.nodes.domain("node") == ["n0", "n1"] and cluster.nodes.domain(1) == ["s", "s"]
+    for level in (-1, "rack", 1.5, True):
+        for call in (f.switch_slots, f.largest_job, f.job_entropies):
+            with pytest.raises(gs.InvalidInput, match="level"):
+                call(cluster, level=level)  # type: ignore[operator]
+    with pytest.raises(gs.InvalidInput, match="level is 2"):
+        f.switch_slots(cluster, level=2)

@@ -9,6 +9,7 @@ from typing import Any
 
 import gpusched as gs
 import pytest
+from clusters import tiny_document
 
 
 def plan_document(**fields: Any) -> dict[str, Any]:
@@ -87,6 +88,22 @@ def test_verify_accepts_a_plan_a_dict_and_a_path(tiny: gs.Cluster, tmp_path: Pat
         gs.verify.plan(tiny, 3)  # type: ignore[arg-type]
 
 
+def test_verify_reads_the_snapshot_itself(tiny: gs.Cluster, tmp_path: Path) -> None:
+    tiny.to_json(tmp_path / "cluster.json")
+    bad = plan_document(vacated_nodes=["n1"])
+    for form in (tiny_document(), tmp_path / "cluster.json", str(tmp_path / "cluster.json")):
+        assert gs.verify.plan(form, plan_document()) == gs.verify.plan(tiny, plan_document())
+        assert gs.verify.plan(form, bad) == gs.verify.plan(tiny, bad)
+    invalid = tiny_document()
+    invalid["tasks"][0]["cpu_milli"] = 10**9
+    with pytest.raises(gs.InvalidInput, match="n0"):
+        gs.verify.plan(invalid, plan_document())
+    with pytest.raises(gs.BackendError, match="missing"):
+        gs.verify.plan(tmp_path / "missing.json", plan_document())
+    with pytest.raises(TypeError, match="path or a dict"):
+        gs.verify.plan(3, plan_document())  # type: ignore[arg-type]
+
+
 def test_verify_reports_every_violation_up_to_the_limit(tiny: gs.Cluster) -> None:
     bad = plan_document(vacated_nodes=["n1"])
     bad["moves"][0].update(task="fixed", gpus=[0])
@@ -99,3 +116,18 @@ def test_verify_reports_every_violation_up_to_the_limit(tiny: gs.Cluster) -> Non
     assert pickle.loads(pickle.dumps(report)) == report
     with pytest.raises(gs.InvalidInput, match="max_violations"):
         gs.verify.plan(tiny, bad, max_violations=0)
+
+
+def test_moves_are_made_once_and_rounds_are_told(small: gs.Cluster) -> None:
+    plan = gs.consolidate(small)
+    assert isinstance(plan.moves, tuple) and plan.moves is plan.moves
+    assert len(plan.rounds) == plan.stats["rounds"] > 0
+    assert set(plan.rounds[0]) == {"vacated_nodes", "vacated_gpus", "moves"}
+    # What was vacated, unless the moves could not be ordered.
+    gained = sum(r["vacated_nodes"] for r in plan.rounds)
+    assert gained == len(plan.vacated_nodes) + plan.stats["dropped_chains"]
+    for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
+        assert again == plan and again.rounds == plan.rounds and again.moves == plan.moves
+    read = gs.Plan.from_json(plan.to_json())
+    assert read.rounds == plan.rounds and read.stats == plan.stats
+    assert gs.Plan.from_json(plan_document()).rounds == []

@@ -243,3 +243,13 @@ def test_the_published_table(openb: Path) -> None:
     assert share["random"] < share["best_fit"] < share["fgd"]
     assert share["fgd"] == pytest.approx(95.39, abs=1.0)
     assert share["random"] == pytest.approx(87.47, abs=1.5)
+
+
+def test_resample(trace: gs.sim.Trace) -> None:
+    more = gs.sim.resample(trace, 2.0, seed=1)
+    assert more.task_count == 12 and more.gpu_count == trace.gpu_count
+    assert more == gs.sim.resample(trace, 2.0, seed=1) != gs.sim.resample(trace, 2.0, seed=2)
+    assert gs.sim.resample(trace, 0.5).task_count == 3
+    for ratio in (0, float("nan"), "x"):
+        with pytest.raises(gs.InvalidInput, match="ratio"):
+            gs.sim.resample(trace, ratio)  # type: ignore[arg-type]

@@ -1,0 +1,281 @@
+"""What the commands of the console script do: each takes the parsed arguments and returns the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import consolidation, fragmentation, io, sim, topology, verify
+from ._tables import format_table
+from .errors import BackendError, InvalidInput
+from .model import Cluster, Plan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+def given(args: argparse.Namespace, *fields: str) -> dict[str, Any]:
+    """The options that were given; the library knows the defaults of all others."""
+    return {name: value for name in fields if (value := getattr(args, name)) is not None}
+
+
+def say(text: str = "") -> None:
+    print(text)
+
+
+def save_figure(path: str, draw: Callable[[], Axes]) -> None:
+    try:
+        import matplotlib
+    except ImportError:
+        raise BackendError("figures need matplotlib: pip install 'gpusched[plot]'") from None
+    matplotlib.use("Agg")
+    try:
+        figure: Any = draw().figure
+        figure.savefig(path, dpi=200, bbox_inches="tight")
+    except (OSError, ValueError) as error:
+        raise BackendError(f"{path}: cannot be written: {error}") from None
+    say(f"wrote {path}")
+
+
+def write_text(path: str | None, text: str) -> None:
+    """To a file, or to standard output."""
+    if path is None:
+        sys.stdout.write(text)
+        return
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
+    say(f"wrote {path}")
+
+
+def describe(cluster: Cluster) -> str:
+    nodes = cluster.nodes
+    ratio = fragmentation.allocation_ratio(cluster)
+    counts = fragmentation.occupancy(cluster)
+    return (
+        f"{len(nodes):,} nodes, {int(nodes.gpu_count.sum()):,} GPUs, {len(cluster.tasks):,} tasks "
+        f"({int((cluster.tasks.node_index < 0).sum()):,} pending, "
+        f"{int(cluster.tasks.locked.sum()):,} locked)\n"
+        f"{100 * ratio.total:.1f} % of the GPUs allocated, HP alone {100 * ratio.hp:.1f} %; GPU nodes: "
+        f"{counts.empty:,} empty, {counts.not_fully_occupied:,} not fully occupied, "
+        f"{counts.fully_occupied:,} full"
+    )
+
+
+def generate(args: argparse.Namespace) -> int:
+    cluster = sim.generate_cluster(
+        **given(args, "preset", "nodes", "seed", "layout", "load", "cpu_tight", "locked_fraction")
+    )
+    cluster.to_json(args.output)
+    say(describe(cluster))
+    say(f"wrote {args.output}")
+    return OK
+
+
+def report(args: argparse.Namespace) -> int:
+    cluster = Cluster.from_json(args.cluster)
+    table = fragmentation.report(
+        cluster, args.shapes, **given(args, "by", "max_gpus_per_node", "include_cordoned")
+    )
+    if args.csv:
+        sys.stdout.write(table.to_csv())
+    else:
+        say(describe(cluster))
+        for warning in cluster.warnings():
+            say(f"note: {warning}")
+        say("\nIdle GPUs that a request cannot use, by cause (percentages of all idle GPUs)")
+        say(str(table))
+        slots = fragmentation.switch_slots(
+            cluster,
+            **given(args, "include_cordoned", "max_gpus_per_node"),
+            gpus=args.job_gpus,
+            cores_per_gpu=args.cores_per_gpu,
+        )
+        say(f"\nJobs of {args.job_gpus} GPUs that could start, across and within switches")
+        say(str(slots))
+    if args.plot:
+        save_figure(args.plot, table.plot)
+    return OK
+
+
+def replay(args: argparse.Namespace) -> int:
+    trace = io.read_openb(args.nodes, args.pods)
+    result = sim.replay(
+        trace,
+        progress=args.progress,
+        **given(args, "placement", "until", "ignore_departures", "resample_to", "shuffle", "seed"),
+    )
+    timeline = result.timeline
+    capacity = 1000 * trace.gpu_count
+    if len(timeline):
+        rows = [
+            (
+                "end",
+                *(column[-1] for column in (timeline.requested_gpu_milli, timeline.allocated_gpu_milli)),
+                timeline.fragmented_gpus[-1],
+            )
+        ]
+        beyond = timeline.requested_gpu_milli > capacity
+        if beyond.any() and beyond.argmax() > 0:
+            at = int(beyond.argmax()) - 1
+            rows.insert(
+                0,
+                (
+                    "100 % requested",
+                    timeline.requested_gpu_milli[at],
+                    timeline.allocated_gpu_milli[at],
+                    timeline.fragmented_gpus[at],
+                ),
+            )
+        table = [
+            (name, 100.0 * float(asked) / capacity, 100.0 * float(got) / capacity, float(lost))
+            for name, asked, got, lost in rows
+        ]
+        say(format_table(("when", "requested_pct", "allocated_pct", "fragmented_gpus"), table))
+    say(f"{len(timeline):,} arrivals, {len(result.unplaced):,} fitted nowhere")
+    say(describe(result.cluster))
+    if args.output:
+        result.cluster.to_json(args.output)
+        say(f"wrote {args.output}")
+    return OK
+
+
+def consolidate(args: argparse.Namespace) -> int:
+    cluster = Cluster.from_json(args.cluster)
+    plan = consolidation.consolidate(
+        cluster,
+        progress=args.progress,
+        **given(
+            args,
+            "preset",
+            "partition_size",
+            "depth",
+            "rounds",
+            "seed",
+            "threads",
+            "time_limit",
+            "polish_time",
+            "max_moves",
+            "max_move_cost",
+            "max_others",
+            "max_disrupted",
+            "max_moves_per_wave",
+            "max_moves_per_node",
+            "protect_core_members",
+            "objective",
+            "bound_method",
+            "clear",
+            "exempt",
+        ),
+    )
+    # Against the file, which no code of the search has touched; a pipe cannot be read twice.
+    checked = verify.plan(args.cluster if os.path.isfile(args.cluster) else cluster, plan)
+    print_plan(plan)
+    if args.report:
+        say()
+        say(str(consolidation.value_report(cluster, plan)).rstrip())
+    if args.output:
+        plan.to_json(args.output)
+        say(f"wrote {args.output}")
+    return print_check(checked)
+
+
+def print_plan(plan: Plan) -> None:
+    gpus, bound = plan.stats.get("vacated_gpus", 0), plan.bound
+    say(
+        f"{len(plan.vacated_nodes):,} nodes with {gpus:,} GPUs vacated by {len(plan.moves):,} moves "
+        f"in {plan.waves} waves"
+    )
+    if bound["method"] and bound["vacated_gpus_at_most"]:
+        say(
+            f"{math.floor(1000 * gpus / bound['vacated_gpus_at_most']) / 10} % of the proven bound of "
+            f"{bound['vacated_gpus_at_most']:,} GPUs "
+            f"({bound['vacated_nodes_at_most']:,} nodes; {bound['method']})"
+        )
+    if plan.stop_reason != "completed":
+        say(f"stopped early: {plan.stop_reason}")
+
+
+def print_check(checked: verify.Report) -> int:
+    if checked.ok:
+        say("the plan verifies")
+        return OK
+    print(f"the plan does not verify: {checked.violation_count:,} violations", file=sys.stderr)
+    for violation in checked.violations:
+        print(f"  - {violation}", file=sys.stderr)
+    return FAILED
+
+
+def verify_plan(args: argparse.Namespace) -> int:
+    checked = verify.plan(args.cluster, args.plan, **given(args, "max_violations"))
+    say(f"vacates {len(checked.vacated_nodes):,} nodes with {checked.vacated_gpus:,} GPUs")
+    return print_check(checked)
+
+
+def explain(args: argparse.Namespace) -> int:
+    cluster = Cluster.from_json(args.cluster)
+    plan = Plan.from_json(args.plan)
+    scope = given(args, "protect_core_members", "max_disrupted", "clear", "exempt")
+    for node in args.node:
+        say(str(consolidation.explain(cluster, plan, node, **scope)).rstrip())
+    return OK
+
+
+def export(args: argparse.Namespace) -> int:
+    plan = Plan.from_json(args.plan)
+    if args.to == "csv":
+        write_text(args.output, io.plan_to_csv(plan))
+    elif args.to == "kubernetes":
+        write_text(args.output, io.plan_to_kubernetes_steps(plan, **given(args, "default_namespace")))
+    else:
+        if args.cluster is None:
+            raise InvalidInput(
+                "--cluster: koordinator objects name the tasks' requests, so the snapshot is needed"
+            )
+        cluster = Cluster.from_json(args.cluster)
+        write_text(
+            args.output, io.plan_to_pod_migration_jobs(plan, cluster, **given(args, "default_namespace"))
+        )
+    return OK
+
+
+def anonymize(args: argparse.Namespace) -> int:
+    io.anonymize(Cluster.from_json(args.input), **given(args, "seed")).to_json(args.output)
+    say(f"wrote {args.output}")
+    return OK
+
+
+def plot(args: argparse.Namespace) -> int:
+    from . import plotting
+
+    cluster = Cluster.from_json(args.cluster)
+    if args.what == "occupancy":
+        save_figure(args.output, lambda: plotting.plot_occupancy(cluster, gpus=args.gpus))
+    else:
+        save_figure(args.output, lambda: fragmentation.report(cluster).plot())
+    return OK
+
+
+def show_topology(args: argparse.Namespace) -> int:
+    tree = topology.NetworkTree(Cluster.from_json(args.cluster))
+    if args.dot:
+        write_text(args.output, topology.to_dot(tree, **given(args, "nodes")))
+        return OK
+    if args.output is not None:
+        raise InvalidInput("--output: only the drawing is written to a file; add --dot")
+    rows = []
+    for level in range(tree.levels):
+        sizes = sorted(len(domain.nodes) for domain in tree.domains(level))
+        rows.append((level, len(sizes), sizes[0], sizes[len(sizes) // 2], sizes[-1]) if sizes else (level, 0, 0, 0, 0))
+    say(format_table(("level", "domains", "fewest_nodes", "median_nodes", "most_nodes"), rows))
+    alone = sum(vertex.level == "node" for vertex in tree.root.children)
+    say(f"{len(tree.root.nodes):,} nodes, {alone:,} of unknown position")
+    return OK
