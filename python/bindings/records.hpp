@@ -23,9 +23,9 @@ Attribute<T, V> attribute(const char* name, V T::*member, std::string text) {
     return {name, member, std::move(text)};
 }
 
-/// Adds the attributes to `type`, and all that follows from them.
-template <class T, class... V>
-void define_record(py::class_<T>& type, const Attribute<T, V>&... attributes) {
+/// Adds the attributes to `type`, and all that follows from them. They may belong to a base of `T`.
+template <class T, class... Owner, class... V>
+void define_record(py::class_<T>& type, const Attribute<Owner, V>&... attributes) {
     (type.def_readonly(attributes.name, attributes.member, attributes.text.c_str()), ...);
     const auto members = std::make_tuple(attributes.member...);
     const auto state = [members](const T& record) {

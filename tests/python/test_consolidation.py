@@ -149,7 +149,7 @@ def test_unknown_options_are_type_errors(tiny: gs.Cluster) -> None:
 def test_explanations_name_task_and_constraint(tiny: gs.Cluster) -> None:
     plan = gs.consolidate(tiny)
     fixed = gs.consolidation.explain(tiny, plan, "n1")
-    assert fixed.fate == "has_fixed" and ("fixed", "locked") in [(b.task, b.reason) for b in fixed.blockers]
+    assert fixed.fate == "has_fixed" and ("fixed", "locked") in [(b.task, b.fixed_by) for b in fixed.blockers]
     assert "fixed" in str(fixed) and "locked" in str(fixed)
     assert gs.consolidation.explain(tiny, plan, "n0").fate == "vacated"
     assert gs.consolidation.explain(tiny, plan.to_json(), "n2").fate == "empty"
@@ -173,15 +173,15 @@ def test_stuck_tasks_are_explained() -> None:
 def test_value_reports(small: gs.Cluster) -> None:
     plan = gs.consolidate(small)
     value = gs.consolidation.value_report(small, plan)
-    assert (value.moves, value.waves, value.nodes_freed) == (
+    assert (value.moves, value.waves, value.vacated_nodes) == (
         len(plan.moves),
         plan.waves,
         len(plan.vacated_nodes),
     )
-    assert value.pods_moved == len({m.task for m in plan.moves})
-    assert sum(m.vacated_nodes for m in value.models) == value.nodes_freed
-    assert value.gpus_per_move == pytest.approx(value.gpus_freed / value.moves)
-    assert str(value.nodes_freed) in str(value).replace(",", "")
+    assert value.moved_tasks == len({m.task for m in plan.moves})
+    assert sum(m.vacated_nodes for m in value.models) == value.vacated_nodes
+    assert value.vacated_gpus_per_move == pytest.approx(value.vacated_gpus / value.moves)
+    assert str(value.vacated_nodes) in str(value).replace(",", "")
     assert pickle.loads(pickle.dumps(value)) == value
 
 
