@@ -70,9 +70,21 @@ def test_explain_takes_the_scope_that_the_plan_was_made_with(
     assert cli.main(["explain", cluster_file, plan, free, "--clear", "nowhere"]) == 2
 
 
-def test_consolidate_polishes(cluster_file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["consolidate", cluster_file, "--polish-time", "0.05"]) == 0
-    assert "stopped early: time_limit" in capsys.readouterr().out
+def test_consolidate_polishes(
+    cluster_file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: dict[str, object] = {}
+    search = gs.consolidation.consolidate
+
+    def spy(cluster: gs.Cluster, **options: object) -> gs.Plan:
+        given.update(options)
+        return search(cluster, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(gs.consolidation, "consolidate", spy)
+    command = ["consolidate", cluster_file, "--polish-time", "0.05", "--max-others", "2"]
+    assert cli.main(command) == 0
+    assert (given["polish_time"], given["max_others"]) == (0.05, 2)
+    assert "the plan verifies" in capsys.readouterr().out
 
 
 def test_verify_reads_the_file_and_refuses_an_invalid_one(

@@ -4,6 +4,7 @@
 import sys
 
 import gpusched as gs
+import gpusched.plotting
 import pytest
 
 
