@@ -37,7 +37,7 @@ def test_other_threads_run_meanwhile(packed: gs.Cluster) -> None:
     counter = threading.Thread(target=count)
     counter.start()
     start = time.perf_counter()
-    gs.consolidate(packed, preset="ipc", threads=1, polish_time=0.3)
+    gs.consolidate(packed, preset="best", threads=1, polish_time=0.3)
     end = time.perf_counter()
     done.set()
     counter.join()
@@ -61,7 +61,7 @@ def test_calls_from_several_threads_agree(small: gs.Cluster) -> None:
 
 def test_progress_is_reported(packed: gs.Cluster) -> None:
     seen: list[tuple[str, int, int]] = []
-    gs.consolidate(packed, preset="ipc", polish_time=0.3, progress=lambda *report: seen.append(report))
+    gs.consolidate(packed, preset="best", polish_time=0.3, progress=lambda *report: seen.append(report))
     assert seen
     for phase, done, total in seen:
         assert isinstance(phase, str) and 0 <= done and 0 <= total
@@ -86,7 +86,7 @@ def test_exceptions_in_progress_stop_the_call(packed: gs.Cluster) -> None:
 
 def test_progress_bars(packed: gs.Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("tqdm")
-    gs.consolidate(packed, preset="ipc", polish_time=0.3, progress=True)
+    gs.consolidate(packed, preset="best", polish_time=0.3, progress=True)
     assert capsys.readouterr().err
 
 
@@ -94,7 +94,7 @@ def test_progress_without_tqdm(
     packed: gs.Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    gs.consolidate(packed, preset="ipc", polish_time=0.3, progress=True)
+    gs.consolidate(packed, preset="best", polish_time=0.3, progress=True)
     assert "%" in capsys.readouterr().err
 
 
@@ -178,7 +178,7 @@ def test_a_handler_that_does_not_raise_does_not_stop(packed: gs.Cluster) -> None
     old = signal.signal(signal.SIGALRM, lambda number, frame: seen.append(number))
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
-        plan = gs.consolidate(packed, preset="ipc", polish_time=0.4)
+        plan = gs.consolidate(packed, preset="best", polish_time=0.4)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)

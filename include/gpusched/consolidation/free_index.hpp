@@ -87,7 +87,8 @@ class FreeIndex {
 
     explicit FreeIndex(const Cluster& cluster)
         : cluster_(&cluster), whole_(cluster.node_count(), tiers * gpu_steps * cpu_steps),
-          partial_(cluster.node_count(), tiers * share_steps) {
+          partial_(cluster.node_count(), tiers * share_steps),
+          eligible_(cluster.inventory().requirements.size()) {
         std::int64_t most_cpu = 0;
         for (const auto node : cluster.nodes())
             most_cpu = std::max(most_cpu, cluster.inventory().nodes.cpu_milli[index(node)]);
@@ -100,6 +101,8 @@ class FreeIndex {
     void reset(std::span<const NodeId> group, const Scope& scope) {
         for (const auto node : receivers_) close(node);
         receivers_.clear();
+        for (const auto requirement : known_) eligible_[requirement] = {};
+        known_.clear();
         scope_ = &scope;
         for (const auto node : group)
             if (scope.may_receive[index(node)]) {
@@ -109,6 +112,19 @@ class FreeIndex {
     }
     /// All nodes of the group that may receive, in group order, closed ones included.
     [[nodiscard]] std::span<const NodeId> receivers() const noexcept { return receivers_; }
+    /// Those of them that are of a kind which the task accepts (GPU model, labels, taints).
+    [[nodiscard]] std::span<const NodeId> receivers_for(TaskId task) const {
+        const auto& inv = cluster_->inventory();
+        const auto requirement = inv.tasks.requirement[index(task)];
+        auto& list = eligible_[requirement];
+        if (!list.known) {
+            list.known = true;
+            known_.push_back(requirement);
+            for (const auto node : receivers_)
+                if (inv.eligible(requirement, inv.nodes.node_class[index(node)])) list.nodes.push_back(node);
+        }
+        return list.nodes;
+    }
     [[nodiscard]] bool is_open(NodeId node) const noexcept { return whole_.contains(node); }
 
     /// Takes a node out: nothing is to move there any more.
@@ -172,6 +188,13 @@ class FreeIndex {
     std::int64_t cpu_step_ = 1000;
     detail::BucketLists whole_, partial_;
     std::vector<NodeId> receivers_;
+    // Found out when first asked for. An index serves one search, so nobody else looks meanwhile.
+    struct Eligible {
+        bool known = false;
+        std::vector<NodeId> nodes;
+    };
+    mutable std::vector<Eligible> eligible_;  // by requirement
+    mutable std::vector<std::uint32_t> known_;
 };
 
 }  // namespace gpusched::consolidation
