@@ -19,6 +19,8 @@ for kind in static shared; do
   quiet cmake -S . -B "$work/build-$kind" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=$shared \
     -DGPUSCHED_UNITY=ON \
     -DGPUSCHED_BUILD_TESTS=OFF -DGPUSCHED_BUILD_EXAMPLES=OFF -DGPUSCHED_BUILD_BENCHMARKS=OFF
+  lp=1 # where Clp is found, all ways to use gpusched must have it
+  grep -q '^GPUSCHED_CLP_LIBRARY:.*NOTFOUND' "$work/build-$kind/CMakeCache.txt" && lp=0
   quiet cmake --build "$work/build-$kind" --parallel "$jobs"
   quiet cmake --install "$work/build-$kind" --prefix "$work/first-$kind"
   # A package must not know where it was installed first.
@@ -30,7 +32,7 @@ for kind in static shared; do
 
   echo "-- find_package ($kind)"
   quiet cmake -S tests/consume/find_package -B "$work/find-$kind" -G Ninja -DCMAKE_BUILD_TYPE=Debug \
-    -DCMAKE_PREFIX_PATH="$work/prefix-$kind" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror"
+    -DCMAKE_PREFIX_PATH="$work/prefix-$kind" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror -DEXPECT_LP=$lp"
   quiet cmake --build "$work/find-$kind" --parallel "$jobs"
   quiet ctest --test-dir "$work/find-$kind" --output-on-failure --no-tests=error
 
@@ -39,7 +41,7 @@ for kind in static shared; do
   export PKG_CONFIG_PATH="${pc%/*}"
   for package in gpusched gpusched-header-only; do
     # shellcheck disable=SC2046
-    quiet "${CXX:-c++}" -std=c++20 -O1 tests/consume/main.cpp tests/consume/other.cpp -o "$work/app-$package" \
+    quiet "${CXX:-c++}" -std=c++20 -O1 "-DEXPECT_LP=$lp" tests/consume/main.cpp tests/consume/other.cpp -o "$work/app-$package" \
       $(pkg-config --cflags --libs "$package")
     LD_LIBRARY_PATH="$(pkg-config --variable=libdir gpusched)" "$work/app-$package" >/dev/null
   done
@@ -56,7 +58,8 @@ fi
 grep -q 'requested version "99"' "$work/log"
 
 echo "-- add_subdirectory"
-quiet cmake -S tests/consume/add_subdirectory -B "$work/subdirectory" -G Ninja -DGPUSCHED_UNITY=ON
+quiet cmake -S tests/consume/add_subdirectory -B "$work/subdirectory" -G Ninja -DGPUSCHED_UNITY=ON \
+  "-DCMAKE_CXX_FLAGS=-DEXPECT_LP=$lp"
 quiet cmake --build "$work/subdirectory" --parallel "$jobs"
 quiet ctest --test-dir "$work/subdirectory" --output-on-failure --no-tests=error
 echo "all outside projects built and ran"

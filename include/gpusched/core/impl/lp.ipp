@@ -1,6 +1,6 @@
 #pragma once
 
-#include <gpusched/core/errors.hpp>
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/lp.hpp>
 
 #ifdef GPUSCHED_HAS_CLP
@@ -23,8 +23,8 @@ GPUSCHED_INLINE bool lp_available() noexcept {
 GPUSCHED_INLINE void require_lp() {
     if (!lp_available())
         throw BackendError("no LP solver was compiled in; install Clp (Debian, Ubuntu: apt-get install "
-                           "coinor-libclp-dev) and configure "
-                           "with -DGPUSCHED_WITH_CLP=ON");
+                           "coinor-libclp-dev) and configure gpusched with -DGPUSCHED_WITH_CLP=ON; without "
+                           "CMake, define GPUSCHED_HAS_CLP and link Clp and CoinUtils");
 }
 
 GPUSCHED_INLINE LpSolution solve_lp(const LpProblem& problem, const LpBasis& start,
@@ -32,8 +32,8 @@ GPUSCHED_INLINE LpSolution solve_lp(const LpProblem& problem, const LpBasis& sta
     const auto rows = problem.row_lower.size(), columns = problem.objective.size();
     const auto size = [](const char* field, std::size_t is, std::size_t expected) {
         if (is != expected)
-            throw InvalidInput(std::string(field) + ": has " + std::to_string(is) + " entries; expected " +
-                               std::to_string(expected));
+            throw InvalidInput(
+                bad_value("entries of " + std::string(field), std::to_string(is), std::to_string(expected)));
     };
     size("row_upper", problem.row_upper.size(), rows);
     size("column_lower", problem.column_lower.size(), columns);
@@ -43,8 +43,8 @@ GPUSCHED_INLINE LpSolution solve_lp(const LpProblem& problem, const LpBasis& sta
     size("row_index", problem.row_index.size(), static_cast<std::size_t>(problem.column_start.back()));
     for (const auto row : problem.row_index)
         if (row < 0 || static_cast<std::size_t>(row) >= rows)
-            throw InvalidInput("row_index: " + std::to_string(row) + "; expected 0 to " +
-                               std::to_string(rows) + " - 1");
+            throw InvalidInput(
+                bad_value("row_index", std::to_string(row), "an index below " + std::to_string(rows)));
 #ifdef GPUSCHED_HAS_CLP
     ClpSimplex clp;
     clp.setLogLevel(0);
