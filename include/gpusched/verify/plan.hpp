@@ -41,7 +41,8 @@ struct Report {
 ///
 /// A step that breaks a constraint is carried out nevertheless, so that later ones are judged in context; one that
 /// cannot be carried out (unknown name, impossible GPU) is left out. Constraints are judged for what a step places,
-/// never for what was there before. Cores of `cpu_local` tasks are not accounted for.
+/// never for what was there before. Cores are not accounted for, so a step that puts a
+/// `cpu_local` task somewhere is reported as one that cannot be judged.
 ///
 /// @param snapshot a valid snapshot (`Cluster::build` accepts it)
 /// @param plan anything

@@ -132,6 +132,10 @@ TEST_CASE("every way to spoil a plan is found and named") {
              s.plan.moves.push_back({"b", "n1", "n2", {3}, 1});
          },
          {"wave 1, move #2 of task 'd' from 'n2' to 'n1': cpu_milli: needs 1000, but 0 of 3000 is free"}},
+        {"cores, which nobody counts",
+         [](auto& s) { s.task("b").cpu_local = s.task("waiting").cpu_local = true; },
+         {b0 + "cpu_local: cannot be judged, because cores are not accounted for",
+          w + "cpu_local: cannot be judged, because cores are not accounted for"}},
         {"memory",
          [](auto& s) { s.node("n2").memory_mib = 2047; },
          {a1 + "memory_mib: needs 1024, but 1023 of 2047"}},

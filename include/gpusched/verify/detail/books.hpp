@@ -93,6 +93,7 @@ struct Books {
         return domains_[static_cast<std::size_t>(level)][static_cast<std::size_t>(node)];
     }
     [[nodiscard]] Machine& machine(int node) { return machines[static_cast<std::size_t>(node)]; }
+    [[nodiscard]] const Machine& machine(int node) const { return machines[static_cast<std::size_t>(node)]; }
 
     static bool consumes(const TaskSpec& task) { return !task.standby; }
     static bool claims(const TaskSpec& task) { return task.priority_class != PriorityClass::lp; }

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/verify/detail/books.hpp>
+#include <gpusched/verify/detail/constraints.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,23 +16,6 @@
 namespace gpusched::verify {
 
 namespace detail {
-
-inline std::string named(std::string_view name) { return gpusched::quoted(name); }
-
-inline std::string level_text(Level level) {
-    return level == node_level ? "node" : "network level " + std::to_string(level);
-}
-
-inline bool keeps_away(const Taint& taint, const std::vector<Toleration>& tolerations) {
-    if (taint.effect == "PreferNoSchedule") return false;
-    for (const auto& t : tolerations) {
-        const bool same_effect = t.effect.empty() || t.effect == taint.effect;
-        const bool same_key = t.key == taint.key || (t.key.empty() && t.op == "Exists");
-        const bool same_value = t.op == "Exists" || t.value == taint.value;
-        if (same_effect && same_key && same_value) return false;
-    }
-    return true;
-}
 
 // Replays one plan.
 class Replay {
@@ -53,15 +38,6 @@ class Replay {
     }
 
   private:
-    // A step that puts a task somewhere; its violations are gathered first and reported in plan order.
-    struct Arrival {
-        Pod* pod;
-        int node;
-        const std::vector<int>& cards;
-        std::string step;
-        std::vector<std::string> found{};
-    };
-
     void violation(std::string text) {
         if (report_.violations.size() < limit_) report_.violations.push_back(std::move(text));
         ++report_.violation_count;
@@ -100,20 +76,9 @@ class Replay {
         books_.relocate(pod, nowhere, {});
     }
 
-    template <class Report>
-    static void check_fixed(const TaskSpec& task, const Report& report) {
-        if (task.locked) report("locked: the task must stay");
-        if (task.standby) report("standby: the task must stay");
-        if (task.daemon) report("daemon: the task must stay");
-    }
-
     // Waves ------------------------------------------------------------------------------------------------
     void run_waves() {
-        std::vector<std::size_t> order(plan_.moves.size());
-        for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-        std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-            return std::pair(plan_.moves[a].wave, a) < std::pair(plan_.moves[b].wave, b);
-        });
+        const auto order = order_by(plan_.moves.size(), [&](std::size_t i) { return plan_.moves[i].wave; });
         if (plan_.waves < 0) violation("waves", "the plan has " + std::to_string(plan_.waves) + " waves");
         std::int64_t expected = 0;
         for (std::size_t first = 0, last; first < order.size(); first = last) {
@@ -169,7 +134,7 @@ class Replay {
                 found.push_back("to: the task is there already");
                 possible = false;
             }
-            if (possible && !gpus_exist(to, m.gpus, found)) possible = false;
+            if (possible && !gpus_exist(*books_.machine(to).spec, m.gpus, found)) possible = false;
             if (!possible) {
                 for (const auto& what : found) violation(step, what);
                 continue;
@@ -211,7 +176,7 @@ class Replay {
                 found.push_back("the task runs already, on " + named(node_name(pod->node)));
             if (pod != nullptr && pod->moved_in_wave == wave_number_)
                 found.push_back("the task is placed twice");
-            if (!found.empty() || !gpus_exist(node, p.gpus, found)) {
+            if (!found.empty() || !gpus_exist(*books_.machine(node).spec, p.gpus, found)) {
                 for (const auto& what : found) violation(step, what);
                 continue;
             }
@@ -223,128 +188,17 @@ class Replay {
     }
 
     // Constraints ------------------------------------------------------------------------------------------
-    bool gpus_exist(int node, const std::vector<int>& gpus, std::vector<std::string>& found) {
-        const auto count = books_.machine(node).spec->gpu_count;
-        std::set<int> seen;
-        bool exist = true;
-        for (const int g : gpus) {
-            if (g < 0 || g >= count) {
-                found.push_back("gpus: names GPU " + std::to_string(g) + ", but " + named(node_name(node)) +
-                                " has " + std::to_string(count));
-                exist = false;
-            } else if (!seen.insert(g).second) {
-                found.push_back("gpus: names GPU " + std::to_string(g) + " twice");
-                exist = false;
-            }
-        }
-        return exist;
-    }
-
     // All arrivals happen together: enters them all, then looks at what depends on the others.
     void judge(std::vector<Arrival>& arrivals) {
         for (auto& a : arrivals) {
-            check_node(a);
+            check_node(books_, a);
             books_.enter(*a.pod, a.node, a.cards, +1);
-            check_room(a);
+            check_room(books_, a);
         }
         for (auto& a : arrivals) {
-            for (const auto& part : a.pod->parts) check_group(a, books_.tallies[part.tally]);
+            for (const auto& part : a.pod->parts) check_group(books_, a, books_.tallies[part.tally]);
             for (const auto& what : a.found) violation(a.step, what);
         }
-    }
-
-    void check_node(Arrival& a) {
-        const auto& task = *a.pod->spec;
-        const auto& node = *books_.machine(a.node).spec;
-        if (!node.schedulable) a.found.push_back("cordoned: the node receives nothing");
-        if (!task.gpu_models.empty() && std::find(task.gpu_models.begin(), task.gpu_models.end(),
-                                                  node.gpu_model) == task.gpu_models.end())
-            a.found.push_back("gpu_model: " + named(node.gpu_model) +
-                              " is not among those that the task accepts");
-        for (const auto& [key, value] : task.node_selector) {
-            const auto label = node.labels.find(key);
-            if (label == node.labels.end() || label->second != value)
-                a.found.push_back("node_selector: the node lacks label " + key + "=" + value);
-        }
-        for (const auto& taint : node.taints)
-            if (keeps_away(taint, task.tolerations))
-                a.found.push_back("taint: " + taint.key + "=" + taint.value + ":" + taint.effect +
-                                  " is not tolerated");
-        if (static_cast<std::int64_t>(a.cards.size()) != task.gpu_count)
-            a.found.push_back("gpus: names " + std::to_string(a.cards.size()) + ", but the task asks for " +
-                              std::to_string(task.gpu_count));
-        check_locality(a, task, node);
-    }
-
-    static void check_locality(Arrival& a, const TaskSpec& task, const NodeSpec& node) {
-        if (a.cards.size() < 2) return;  // one GPU is always close to itself
-        for (const auto& wish : task.hardware_affinity) {
-            if (wish.qos != HardwareQos::guaranteed) continue;
-            const bool numa_level = wish.level == HardwareLevel::numa;
-            const std::string what =
-                "hardware_affinity: guaranteed " + std::string(numa_level ? "NUMA node" : "socket");
-            if (!node.hardware) {
-                a.found.push_back(what + ", but the node's hardware is not known");
-                continue;
-            }
-            const auto preset = hardware_preset(node.hardware->preset);
-            const auto& numa = preset ? preset->numa_nodes : node.hardware->numa_nodes;
-            std::set<int> places;
-            for (const int card : a.cards)
-                for (std::size_t i = 0; i < numa.size(); ++i)
-                    if ((numa[i].gpus >> card & 1) != 0)
-                        places.insert(numa_level ? static_cast<int>(i) : numa[i].socket);
-            if (places.size() != 1)
-                a.found.push_back(what + ", but its GPUs span " + std::to_string(places.size()));
-        }
-    }
-
-    // Resources after the arrival was entered; what is over capacity is this arrival's doing or that of one before it.
-    void check_room(Arrival& a) {
-        const auto& task = *a.pod->spec;
-        const auto& m = books_.machine(a.node);
-        const auto over = [&](const std::string& what, std::int64_t asked, std::int64_t used,
-                              std::int64_t capacity) {
-            if (asked > 0 && used > capacity)
-                a.found.push_back(what + ": needs " + std::to_string(asked) + ", but " +
-                                  std::to_string(capacity - (used - asked)) + " of " +
-                                  std::to_string(capacity) + " is free");
-        };
-        const auto most = [&](const InUse& use) {
-            return std::max(Books::consumes(task) ? use.consumed : 0, Books::claims(task) ? use.claimed : 0);
-        };
-        over("cpu_milli", task.cpu_milli, most(m.cpu), m.spec->cpu_milli);
-        over("memory_mib", task.memory_mib, m.memory_mib, m.spec->memory_mib);
-        for (const int c : a.cards) {
-            const auto& card = m.cards[static_cast<std::size_t>(c)];
-            const auto gpu = "GPU " + std::to_string(c);
-            if (card.failed)
-                a.found.push_back("gpus: " + gpu + " has failed");
-            else
-                over("gpus: " + gpu, task.gpu_share_milli, most(card.milli), 1000);
-            if (m.spec->gpu_memory_mib)
-                over("gpu_memory_mib: " + gpu, task.gpu_memory_mib, card.memory_mib, *m.spec->gpu_memory_mib);
-        }
-    }
-
-    void check_group(Arrival& a, const Tally& tally) {
-        const auto home = books_.domain(tally.level, a.node);
-        const auto& here = tally.domains.at(home);
-        const int old = a.pod->node == nowhere ? nowhere : books_.domain(tally.level, a.pod->node);
-        const auto where = " at " + level_text(tally.level);
-        if (tally.kind == Tally::Kind::spread) {
-            const auto copies = here.copies - (old == home ? 1 : 0);  // its own old copy does not count
-            if (!here.limits.empty() && copies > here.limits.begin()->first)
-                a.found.push_back("anti_affinity: group " + named(tally.name) + where + " would have " +
-                                  std::to_string(copies) + " members together, the limit is " +
-                                  std::to_string(here.limits.begin()->first));
-            return;
-        }
-        const bool network = tally.kind == Tally::Kind::network;
-        const bool old_excused = !network && old != nowhere && old != home;
-        if (tally.copies - here.copies - (old_excused ? 1 : 0) > 0)
-            a.found.push_back(std::string(network ? "network_affinity: gang " : "affinity: group ") +
-                              named(tally.name) + where + " would be spread over several domains");
     }
 
     // The result -------------------------------------------------------------------------------------------
@@ -401,7 +255,9 @@ class Replay {
 }  // namespace detail
 
 GPUSCHED_INLINE Report plan(const ClusterSpec& snapshot, const PlanSpec& plan, const Options& options) {
-    if (options.max_violations < 1) throw InvalidInput("max_violations: 0; expected at least 1");
+    Problems problems;
+    check_at_least(problems, "max_violations", options.max_violations, 1);
+    problems.throw_if_any();
     return detail::Replay(snapshot, plan, options).run();
 }
 

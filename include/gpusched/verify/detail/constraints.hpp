@@ -1,0 +1,161 @@
+// What every arrival of a task on a node must satisfy, judged by the checker's own books.
+#pragma once
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/verify/detail/books.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusched::verify::detail {
+
+inline std::string named(std::string_view name) { return gpusched::quoted(name); }
+
+inline std::string level_text(Level level) {
+    return level == node_level ? "node" : "network level " + std::to_string(level);
+}
+
+inline bool keeps_away(const Taint& taint, const std::vector<Toleration>& tolerations) {
+    if (taint.effect == "PreferNoSchedule") return false;
+    for (const auto& t : tolerations) {
+        const bool same_effect = t.effect.empty() || t.effect == taint.effect;
+        const bool same_key = t.key == taint.key || (t.key.empty() && t.op == "Exists");
+        const bool same_value = t.op == "Exists" || t.value == taint.value;
+        if (same_effect && same_key && same_value) return false;
+    }
+    return true;
+}
+
+// A step that puts a task somewhere; its violations are gathered first and reported in plan order.
+struct Arrival {
+    Pod* pod;
+    int node;
+    const std::vector<int>& cards;
+    std::string step;
+    std::vector<std::string> found{};
+};
+
+template <class Report>
+void check_fixed(const TaskSpec& task, const Report& report) {
+    if (task.locked) report("locked: the task must stay");
+    if (task.standby) report("standby: the task must stay");
+    if (task.daemon) report("daemon: the task must stay");
+}
+
+inline bool gpus_exist(const NodeSpec& node, const std::vector<int>& gpus, std::vector<std::string>& found) {
+    const auto count = node.gpu_count;
+    std::set<int> seen;
+    bool exist = true;
+    for (const int g : gpus) {
+        if (g < 0 || g >= count) {
+            found.push_back("gpus: names GPU " + std::to_string(g) + ", but " + named(node.name) + " has " +
+                            std::to_string(count));
+            exist = false;
+        } else if (!seen.insert(g).second) {
+            found.push_back("gpus: names GPU " + std::to_string(g) + " twice");
+            exist = false;
+        }
+    }
+    return exist;
+}
+
+inline void check_locality(Arrival& a, const TaskSpec& task, const NodeSpec& node) {
+    if (a.cards.size() < 2) return;  // one GPU is always close to itself
+    for (const auto& wish : task.hardware_affinity) {
+        if (wish.qos != HardwareQos::guaranteed) continue;
+        const bool numa_level = wish.level == HardwareLevel::numa;
+        const std::string what =
+            "hardware_affinity: guaranteed " + std::string(numa_level ? "NUMA node" : "socket");
+        if (!node.hardware) {
+            a.found.push_back(what + ", but the node's hardware is not known");
+            continue;
+        }
+        const auto preset = hardware_preset(node.hardware->preset);
+        const auto& numa = preset ? preset->numa_nodes : node.hardware->numa_nodes;
+        std::set<int> places;
+        for (const int card : a.cards)
+            for (std::size_t i = 0; i < numa.size(); ++i)
+                if ((numa[i].gpus >> card & 1) != 0)
+                    places.insert(numa_level ? static_cast<int>(i) : numa[i].socket);
+        if (places.size() != 1)
+            a.found.push_back(what + ", but its GPUs span " + std::to_string(places.size()));
+    }
+}
+
+inline void check_node(const Books& books, Arrival& a) {
+    const auto& task = *a.pod->spec;
+    const auto& node = *books.machine(a.node).spec;
+    if (!node.schedulable) a.found.push_back("cordoned: the node receives nothing");
+    if (!task.gpu_models.empty() &&
+        std::find(task.gpu_models.begin(), task.gpu_models.end(), node.gpu_model) == task.gpu_models.end())
+        a.found.push_back("gpu_model: " + named(node.gpu_model) +
+                          " is not among those that the task accepts");
+    for (const auto& [key, value] : task.node_selector) {
+        const auto label = node.labels.find(key);
+        if (label == node.labels.end() || label->second != value)
+            a.found.push_back("node_selector: the node lacks label " + key + "=" + value);
+    }
+    for (const auto& taint : node.taints)
+        if (keeps_away(taint, task.tolerations))
+            a.found.push_back("taint: " + taint.key + "=" + taint.value + ":" + taint.effect +
+                              " is not tolerated");
+    if (static_cast<std::int64_t>(a.cards.size()) != task.gpu_count)
+        a.found.push_back("gpus: names " + std::to_string(a.cards.size()) + ", but the task asks for " +
+                          std::to_string(task.gpu_count));
+    if (task.cpu_local) a.found.push_back("cpu_local: cannot be judged, because cores are not accounted for");
+    check_locality(a, task, node);
+}
+
+// Resources after the arrival was entered; what is over capacity is this arrival's doing or that of one before it.
+inline void check_room(const Books& books, Arrival& a) {
+    const auto& task = *a.pod->spec;
+    const auto& m = books.machine(a.node);
+    const auto over = [&](const std::string& what, std::int64_t asked, std::int64_t used,
+                          std::int64_t capacity) {
+        if (asked > 0 && used > capacity)
+            a.found.push_back(what + ": needs " + std::to_string(asked) + ", but " +
+                              std::to_string(capacity - (used - asked)) + " of " + std::to_string(capacity) +
+                              " is free");
+    };
+    const auto most = [&](const InUse& use) {
+        return std::max(Books::consumes(task) ? use.consumed : 0, Books::claims(task) ? use.claimed : 0);
+    };
+    over("cpu_milli", task.cpu_milli, most(m.cpu), m.spec->cpu_milli);
+    over("memory_mib", task.memory_mib, m.memory_mib, m.spec->memory_mib);
+    for (const int c : a.cards) {
+        const auto& card = m.cards[static_cast<std::size_t>(c)];
+        const auto gpu = "GPU " + std::to_string(c);
+        if (card.failed)
+            a.found.push_back("gpus: " + gpu + " has failed");
+        else
+            over("gpus: " + gpu, task.gpu_share_milli, most(card.milli), 1000);
+        if (m.spec->gpu_memory_mib)
+            over("gpu_memory_mib: " + gpu, task.gpu_memory_mib, card.memory_mib, *m.spec->gpu_memory_mib);
+    }
+}
+
+inline void check_group(const Books& books, Arrival& a, const Tally& tally) {
+    const auto home = books.domain(tally.level, a.node);
+    const auto& here = tally.domains.at(home);
+    const int old = a.pod->node == nowhere ? nowhere : books.domain(tally.level, a.pod->node);
+    const auto where = " at " + level_text(tally.level);
+    if (tally.kind == Tally::Kind::spread) {
+        const auto copies = here.copies - (old == home ? 1 : 0);  // its own old copy does not count
+        if (!here.limits.empty() && copies > here.limits.begin()->first)
+            a.found.push_back("anti_affinity: group " + named(tally.name) + where + " would have " +
+                              std::to_string(copies) + " members together, the limit is " +
+                              std::to_string(here.limits.begin()->first));
+        return;
+    }
+    const bool network = tally.kind == Tally::Kind::network;
+    const bool old_excused = !network && old != nowhere && old != home;
+    if (tally.copies - here.copies - (old_excused ? 1 : 0) > 0)
+        a.found.push_back(std::string(network ? "network_affinity: gang " : "affinity: group ") +
+                          named(tally.name) + where + " would be spread over several domains");
+}
+
+}  // namespace gpusched::verify::detail
