@@ -2,11 +2,16 @@
 #pragma once
 
 #include <gpusched/core/budget.hpp>
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/clock.hpp>
 #include <gpusched/core/context.hpp>
+#include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/executor.hpp>
+#include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
+#include <gpusched/core/lp.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/core/stop_reason.hpp>

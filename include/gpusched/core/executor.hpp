@@ -26,12 +26,9 @@ class IndexTask {
 };
 
 /// Runs `task(0) .. task(count - 1)`, each exactly once, in any order, and returns when all are done. The first
-/// exception is rethrown on the calling thread. `concurrency()` is how many may run at once (>= 1).
+/// exception is rethrown on the calling thread.
 template <class E>
-concept Executor = requires(E& executor, std::size_t count, IndexTask task) {
-    executor.run(count, task);
-    { executor.concurrency() } -> std::convertible_to<std::size_t>;
-};
+concept Executor = requires(E& executor, std::size_t count, IndexTask task) { executor.run(count, task); };
 
 /// Runs everything on the calling thread, in order.
 class SerialExecutor {
@@ -39,7 +36,6 @@ class SerialExecutor {
     void run(std::size_t count, IndexTask task) {
         for (std::size_t i = 0; i < count; ++i) task(i);
     }
-    [[nodiscard]] static std::size_t concurrency() noexcept { return 1; }
 };
 
 /// A pool of `std::jthread`s. The calling thread works too, so a pool of n has up to n - 1 threads of its own. They
@@ -56,6 +52,7 @@ class ThreadPool {
     ThreadPool& operator=(ThreadPool&&) noexcept;
 
     void run(std::size_t count, IndexTask task);
+    /// How many indices may run at once.
     [[nodiscard]] std::size_t concurrency() const noexcept;
 
   private:
@@ -72,21 +69,18 @@ class ExecutorRef {
     ExecutorRef(E& executor) noexcept  // NOLINT(google-explicit-constructor): a view, like std::span
         : object_(std::addressof(executor)), run_([](void* object, std::size_t count, IndexTask task) {
               static_cast<E*>(object)->run(count, task);
-          }),
-          concurrency_([](void* object) -> std::size_t { return static_cast<E*>(object)->concurrency(); }) {}
+          }) {}
 
     void run(std::size_t count, IndexTask task) const {
         if (object_ != nullptr) return run_(object_, count, task);
         SerialExecutor{}.run(count, task);
     }
-    [[nodiscard]] std::size_t concurrency() const { return object_ != nullptr ? concurrency_(object_) : 1; }
     /// True if it refers to an executor, false if it is the default.
     [[nodiscard]] bool is_set() const noexcept { return object_ != nullptr; }
 
   private:
     void* object_ = nullptr;
     void (*run_)(void*, std::size_t, IndexTask) = nullptr;
-    std::size_t (*concurrency_)(void*) = nullptr;
 };
 
 }  // namespace gpusched

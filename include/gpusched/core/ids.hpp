@@ -14,7 +14,7 @@ enum class TaskId : std::uint32_t {};
 enum class JobId : std::uint32_t {};
 /// Interned GPU model name.
 enum class GpuModelId : std::uint32_t {};
-/// A network domain (switch, rack, ...) or a node that stands for itself; dense over all levels.
+/// A network domain (switch, rack, ...) or a node that stands for itself; dense within its level.
 enum class DomainId : std::uint32_t {};
 
 /// "None of them", for every id type.

@@ -1,6 +1,8 @@
 // Why an algorithm returned.
 #pragma once
 
+#include <gpusched/core/enum_names.hpp>
+
 namespace gpusched {
 
 /// Why an algorithm returned. Everything but `completed` means that more might have been found.
@@ -11,19 +13,14 @@ enum class StopReason {
     move_budget,  ///< the migration budget was used up
 };
 
+template <>
+inline constexpr auto enum_names<StopReason> =
+    name_table<StopReason>({{StopReason::completed, "completed"},
+                            {StopReason::time_limit, "time_limit"},
+                            {StopReason::cancelled, "cancelled"},
+                            {StopReason::move_budget, "move_budget"}});
+
 /// The enumerator's name, as in Python.
-[[nodiscard]] constexpr const char* to_string(StopReason reason) noexcept {
-    switch (reason) {
-    case StopReason::completed:
-        return "completed";
-    case StopReason::time_limit:
-        return "time_limit";
-    case StopReason::cancelled:
-        return "cancelled";
-    case StopReason::move_budget:
-        return "move_budget";
-    }
-    return "unknown";
-}
+[[nodiscard]] constexpr const char* to_string(StopReason reason) noexcept { return enum_name(reason); }
 
 }  // namespace gpusched

@@ -2,6 +2,8 @@
 // Ids, GPU masks and errors.
 #include "support/catch.hpp"
 
+#include <gpusched/core/core.hpp>
+
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
@@ -67,4 +69,50 @@ TEST_CASE("problems are thrown together, up to a limit") {
         REQUIRE(error.problems() == std::vector<std::string>{"problem 0", "problem 1", "... and 3 more"});
         REQUIRE(std::string(error.what()) == "3 problems:\n  - problem 0\n  - problem 1\n  - ... and 3 more");
     }
+}
+
+TEST_CASE("values out of range are reported in one form of words, all of them") {
+    Problems problems;
+    CHECK(check_range(problems, "depth", 16, 1, 16));
+    CHECK_FALSE(check_range(problems, "depth", 0, 1, 16));
+    CHECK_FALSE(check_range(problems, "gpu_count", std::int64_t{17}, 0, 16, "node 'n'"));
+    CHECK_FALSE(check_range(problems, "load", std::numeric_limits<double>::quiet_NaN(), 0, 1.5));
+    CHECK_FALSE(check_at_least(problems, "time_limit", -0.5, 0));
+    CHECK(check_at_least(problems, "rounds", 1, 1));
+    try {
+        problems.throw_if_any();
+        FAIL("nothing was thrown");
+    } catch (const InvalidInput& error) {
+        CHECK(error.problems() == std::vector<std::string>{"depth: 0; expected 1 to 16",
+                                                           "node 'n': gpu_count: 17; expected 0 to 16",
+                                                           "load: nan; expected 0 to 1.5",
+                                                           "time_limit: -0.5; expected at least 0"});
+    }
+    CHECK_THROWS_MESSAGE(require_range("indent", -1, 0, 16), InvalidInput, "indent: -1; expected 0 to 16");
+    require_range("indent", 0, 0, 16);
+}
+
+TEST_CASE("lists of GPUs and masks") {
+    CHECK(gpu_list(0b1001'0010) == std::vector{1, 4, 7});
+    CHECK(gpu_list(0).empty());
+    std::vector<int> lacking, repeated;
+    const std::vector list{3, 0, 4, 3, -1};
+    CHECK(gpu_mask(
+              list, 4, [&](int gpu) { lacking.push_back(gpu); }, [&](int gpu) { repeated.push_back(gpu); }) ==
+          0b1001);
+    CHECK(lacking == std::vector{4, -1});
+    CHECK(repeated == std::vector{3});
+}
+
+TEST_CASE("an order by keys keeps equal ones as they were") {
+    const std::vector keys{2, 1, 2, 0, 1};
+    CHECK(order_by(keys.size(), [&](std::size_t i) { return keys[i]; }) ==
+          std::vector<std::size_t>{3, 1, 4, 0, 2});
+    CHECK(order_by(0, [](std::size_t) { return 0; }).empty());
+}
+
+TEST_CASE("enumerators have names") {
+    CHECK(std::string(to_string(StopReason::move_budget)) == "move_budget");
+    CHECK(std::string(enum_name(static_cast<StopReason>(99))) == "unknown");
+    static_assert(NamedEnum<StopReason> && !NamedEnum<LpStatus> && !NamedEnum<int>);
 }

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <gpusched/core/budget.hpp>
-#include <gpusched/core/errors.hpp>
+#include <gpusched/core/checks.hpp>
 
 #include <cmath>
-#include <string>
 
 namespace gpusched {
 
@@ -21,8 +20,9 @@ GPUSCHED_INLINE Budget::Budget(const Context& context, std::optional<double> tim
     : context_(context), clock_(context.clock != nullptr ? *context.clock : SteadyClock::instance()),
       start_ns_(clock_.now_ns()), last_report_ns_(start_ns_), owner_(detail::this_thread_tag()) {
     if (!time_limit_s) return;
-    if (!(*time_limit_s >= 0))
-        throw InvalidInput("time_limit: " + std::to_string(*time_limit_s) + " s; expected a number >= 0");
+    Problems problems;
+    check_at_least(problems, "time_limit", *time_limit_s, 0.0);
+    problems.throw_if_any();
     if (*time_limit_s < 9e9) deadline_ns_ = start_ns_ + static_cast<std::int64_t>(*time_limit_s * 1e9);
 }
 
