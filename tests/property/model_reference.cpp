@@ -28,10 +28,10 @@ std::string observe(const Cluster& c) {
     std::ostringstream out;
     for (const auto n : c.nodes()) {
         out << c.occupants(n) << ' ' << c.memory_free_mib(n) << ':';
-        for (const bool borrow : {false, true}) {
-            out << c.cpu_free_milli(n, borrow) << ' ' << c.idle_gpus(n, borrow) << ' '
-                << c.gpu_free_milli(n, borrow) << ' ';
-            for (int g = 0; g < c.gpu_count(n); ++g) out << c.gpu_free_milli(n, g, borrow) << ' ';
+        for (const auto lent : {Lent::no, Lent::yes}) {
+            out << c.cpu_free_milli(n, lent) << ' ' << c.idle_gpus(n, lent) << ' '
+                << c.gpu_free_total_milli(n, lent) << ' ';
+            for (int g = 0; g < c.gpu_count(n); ++g) out << c.gpu_free_milli(n, g, lent) << ' ';
         }
         for (int g = 0; g < c.gpu_count(n); ++g) out << c.gpu_memory_free_mib(n, g) << ' ';
         for (const auto t : c.tasks_on(n)) out << index(t) << '/' << c.gpus_of(t) << ' ';
@@ -127,20 +127,21 @@ struct Pair {
             REQUIRE(cluster.occupants(node) == occupants);
             REQUIRE(cluster.memory_free_mib(node) == reference::memory_free_mib(s, n));
             for (const bool borrow : {false, true}) {
-                REQUIRE(cluster.cpu_free_milli(node, borrow) == reference::cpu_free_milli(s, n, borrow));
+                const auto lent = borrow ? Lent::yes : Lent::no;
+                REQUIRE(cluster.cpu_free_milli(node, lent) == reference::cpu_free_milli(s, n, borrow));
                 std::int64_t sum = 0;
                 GpuMask idle = 0;
                 for (int g = 0; g < cluster.gpu_count(node); ++g) {
                     const auto free = reference::gpu_free_milli(s, n, g, borrow);
-                    REQUIRE(cluster.gpu_free_milli(node, g, borrow) == free);
+                    REQUIRE(cluster.gpu_free_milli(node, g, lent) == free);
                     sum += free;
                     if (free == 1000) idle |= gpu_bit(g);
                     if (spec.nodes[n].gpu_memory_mib)
                         REQUIRE(cluster.gpu_memory_free_mib(node, g) ==
                                 reference::gpu_memory_free_mib(s, n, g));
                 }
-                REQUIRE(cluster.gpu_free_milli(node, borrow) == sum);
-                REQUIRE(cluster.idle_gpus(node, borrow) == idle);
+                REQUIRE(cluster.gpu_free_total_milli(node, lent) == sum);
+                REQUIRE(cluster.idle_gpus(node, lent) == idle);
             }
             std::vector<std::size_t> listed, expected;
             for (const auto t : cluster.tasks_on(node)) listed.push_back(index(t));

@@ -16,7 +16,7 @@ namespace gpusched {
 ///
 /// @param plan with ids of `cluster`; moves in ascending order of waves
 /// @return a copy of `cluster` with the new placements and no history
-/// @throws InvalidInput with the first step that is not possible: a task that is not where the plan has it, that may
+/// @throws InvalidInput for what `validate(plan, cluster)` refuses; else with the first step that is not possible: a task that is not where the plan has it, that may
 ///     not be moved or evicted, or that does not fit; `cluster` is never changed
 ///
 /// O(size of the cluster + steps). Deterministic.

@@ -14,6 +14,9 @@
 
 namespace gpusched {
 
+/// Whether what Standby tasks lend counts as free.
+enum class Lent : bool { no, yes };
+
 /// A snapshot: an unchanging inventory, shared between copies, and the placement of every task.
 ///
 /// Everything that runs is accounted for twice where Standby tasks lend their resources: *lendable* capacity is
@@ -31,7 +34,8 @@ class Cluster {
     /// @throws InvalidInput with all problems, each naming the node, task or job
     static Cluster build(const ClusterSpec& spec);
 
-    /// The snapshot as data again, in input order.
+    /// The snapshot as data again, in input order, with what was left out filled in: accepted GPU models come in the
+    /// order in which the snapshot first names them, `preemptible` is said, jobs that only tasks named are listed.
     [[nodiscard]] ClusterSpec to_spec() const;
 
     /// Legal, but worth knowing: tasks that hold a failed GPU.
@@ -72,13 +76,21 @@ class Cluster {
     [[nodiscard]] bool may_borrow(TaskId task) const noexcept {
         return inventory_->tasks.priority_class[index(task)] == PriorityClass::lp;
     }
+    /// What counts as free to the task: LP tasks may use what Standby tasks lend.
+    [[nodiscard]] Lent lent_to(TaskId task) const noexcept { return may_borrow(task) ? Lent::yes : Lent::no; }
     /// True for a placed task that consolidation may move: not locked, daemon, standby or bound to local cores.
     [[nodiscard]] bool is_movable(TaskId task) const noexcept;
 
     // Placement --------------------------------------------------------------------------------------------
     /// Where the task runs; `none<NodeId>` = pending.
-    [[nodiscard]] NodeId node_of(TaskId task) const noexcept { return place_[index(task)].node; }
-    [[nodiscard]] GpuMask gpus_of(TaskId task) const noexcept { return place_[index(task)].gpus; }
+    [[nodiscard]] NodeId node_of(TaskId task) const noexcept {
+        GPUSCHED_ASSERT(index(task) < place_.size());
+        return place_[index(task)].node;
+    }
+    [[nodiscard]] GpuMask gpus_of(TaskId task) const noexcept {
+        GPUSCHED_ASSERT(index(task) < place_.size());
+        return place_[index(task)].gpus;
+    }
     [[nodiscard]] bool is_placed(TaskId task) const noexcept { return node_of(task) != none<NodeId>; }
 
     class TaskIterator {
@@ -110,61 +122,62 @@ class Cluster {
         [[nodiscard]] bool empty() const noexcept { return begin() == end(); }
     };
     /// The tasks on a node, daemons included. Do not change the cluster while iterating.
-    [[nodiscard]] TaskList tasks_on(NodeId node) const noexcept {
-        return {{this, usage_[index(node)].first_task}};
-    }
+    [[nodiscard]] TaskList tasks_on(NodeId node) const noexcept { return {{this, usage(node).first_task}}; }
     /// How many tasks other than daemons run on the node; reservations do not count.
     [[nodiscard]] int occupants(NodeId node) const noexcept {
-        return static_cast<int>(usage_[index(node)].occupants);
+        return static_cast<int>(usage(node).occupants);
     }
 
     // Free capacity (reservations count as used) -----------------------------------------------------------
-    /// Thousandths of a core that are free; to tasks that may `borrow`, also those that Standby tasks lend.
-    [[nodiscard]] std::int64_t cpu_free_milli(NodeId node, bool borrow = false) const noexcept {
-        const auto& u = usage_[index(node)];
-        return borrow || u.cpu_lendable < u.cpu_firm ? u.cpu_lendable : u.cpu_firm;
+    /// Thousandths of a core that are free; with `Lent::yes` also those that Standby tasks lend.
+    [[nodiscard]] std::int64_t cpu_free_milli(NodeId node, Lent lent = Lent::no) const noexcept {
+        const auto& u = usage(node);
+        return lent == Lent::yes || u.cpu_lendable < u.cpu_firm ? u.cpu_lendable : u.cpu_firm;
     }
-    [[nodiscard]] std::int64_t memory_free_mib(NodeId node) const noexcept {
-        return usage_[index(node)].memory;
-    }
+    [[nodiscard]] std::int64_t memory_free_mib(NodeId node) const noexcept { return usage(node).memory; }
     /// Thousandths of one GPU that are free; 0 for a failed GPU.
-    [[nodiscard]] int gpu_free_milli(NodeId node, int gpu, bool borrow = false) const noexcept {
-        const auto& g = gpu_[inventory_->nodes.first_gpu[index(node)] + static_cast<std::uint32_t>(gpu)];
-        const auto free = borrow || g.lendable < g.firm ? g.lendable : g.firm;
+    [[nodiscard]] int gpu_free_milli(NodeId node, int gpu, Lent lent = Lent::no) const noexcept {
+        const auto& g = gpu_[slot(node, gpu)];
+        const auto free = lent == Lent::yes || g.lendable < g.firm ? g.lendable : g.firm;
         return free > 0 ? free : 0;
     }
     /// Memory of one GPU that is free; meaningful where the node models it.
     [[nodiscard]] std::int64_t gpu_memory_free_mib(NodeId node, int gpu) const noexcept {
-        return gpu_memory_[inventory_->nodes.first_gpu[index(node)] + static_cast<std::uint32_t>(gpu)];
+        return gpu_memory_[slot(node, gpu)];
     }
     /// Healthy GPUs that are entirely free.
-    [[nodiscard]] GpuMask idle_gpus(NodeId node, bool borrow = false) const noexcept {
-        const auto& u = usage_[index(node)];
-        return borrow ? u.idle_lendable : static_cast<GpuMask>(u.idle_lendable & u.idle_firm);
+    [[nodiscard]] GpuMask idle_gpus(NodeId node, Lent lent = Lent::no) const noexcept {
+        const auto& u = usage(node);
+        return lent == Lent::yes ? u.idle_lendable : static_cast<GpuMask>(u.idle_lendable & u.idle_firm);
     }
     /// Free GPU quantity of the node in thousandths, summed over healthy GPUs.
-    [[nodiscard]] std::int64_t gpu_free_milli(NodeId node, bool borrow = false) const noexcept {
+    [[nodiscard]] std::int64_t gpu_free_total_milli(NodeId node, Lent lent = Lent::no) const noexcept {
         std::int64_t sum = 0;
-        for (int g = 0; g < gpu_count(node); ++g) sum += gpu_free_milli(node, g, borrow);
+        for (int g = 0; g < gpu_count(node); ++g) sum += gpu_free_milli(node, g, lent);
         return sum;
     }
 
     // Groups -----------------------------------------------------------------------------------------------
     /// Members of an anti-affinity set in a domain, reservations included.
     [[nodiscard]] std::uint32_t anti_affinity_count(std::uint32_t set, DomainId domain) const noexcept {
+        GPUSCHED_ASSERT(set < anti_affinity_tables_.size());
         return groups_.count(anti_affinity_tables_[set], domain);
     }
     /// Members in the domain whose own limit is the set's `limit_index`-th smallest; only for sets not `uniform`.
     [[nodiscard]] std::uint32_t anti_affinity_count(std::uint32_t set, std::size_t limit_index,
                                                     DomainId domain) const noexcept {
+        GPUSCHED_ASSERT(set < anti_affinity_tables_.size() && !inventory_->anti_affinity_sets[set].uniform);
+        GPUSCHED_ASSERT(limit_index < inventory_->anti_affinity_sets[set].limits.size());
         return groups_.count(anti_affinity_tables_[set] + 1 + static_cast<std::uint32_t>(limit_index),
                              domain);
     }
     [[nodiscard]] std::uint32_t affinity_count(std::uint32_t set, DomainId domain) const noexcept {
+        GPUSCHED_ASSERT(set < affinity_tables_.size());
         return groups_.count(affinity_tables_[set], domain);
     }
     /// How many domains hold members of an affinity set.
     [[nodiscard]] std::uint32_t affinity_domains(std::uint32_t set) const noexcept {
+        GPUSCHED_ASSERT(set < affinity_tables_.size());
         return groups_.domains(affinity_tables_[set]);
     }
 
@@ -185,6 +198,7 @@ class Cluster {
     void undo();
     /// Undoes everything since the checkpoint.
     void rollback(Checkpoint to) {
+        GPUSCHED_ASSERT(to <= log_.size());
         while (log_.size() > to) undo();
     }
     /// Forgets the log: what was done can no longer be undone.
@@ -216,6 +230,16 @@ class Cluster {
         NodeId node;      // assign: the old one
         TaskId previous;  // assign: its neighbour in the old node's list
     };
+    [[nodiscard]] const NodeUsage& usage(NodeId node) const noexcept {
+        GPUSCHED_ASSERT(index(node) < usage_.size());
+        return usage_[index(node)];
+    }
+    // Where a GPU is in arrays over all GPUs.
+    [[nodiscard]] std::size_t slot(NodeId node, int gpu) const noexcept {
+        GPUSCHED_ASSERT(index(node) < usage_.size());
+        GPUSCHED_ASSERT(gpu >= 0 && gpu < gpu_count(node));
+        return inventory_->nodes.first_gpu[index(node)] + static_cast<std::size_t>(gpu);
+    }
     void use(TaskId task, NodeId node, GpuMask gpus, int sign);
     void link(TaskId task, NodeId node, TaskId previous);
     void unlink(TaskId task);

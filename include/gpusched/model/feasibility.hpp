@@ -2,9 +2,11 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/enum_names.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
+#include <span>
 
 namespace gpusched {
 
@@ -26,8 +28,24 @@ enum class Obstacle : std::uint8_t {
     network,  ///< the job must stay within another domain
 };
 
-/// The enumerator's name.
-[[nodiscard]] const char* to_string(Obstacle obstacle) noexcept;
+template <>
+inline constexpr auto enum_names<Obstacle> = name_table<Obstacle>({{Obstacle::none, "none"},
+                                                                   {Obstacle::cordoned, "cordoned"},
+                                                                   {Obstacle::not_eligible, "not_eligible"},
+                                                                   {Obstacle::gpu_model, "gpu_model"},
+                                                                   {Obstacle::node_selector, "node_selector"},
+                                                                   {Obstacle::taint, "taint"},
+                                                                   {Obstacle::cpu, "cpu"},
+                                                                   {Obstacle::memory, "memory"},
+                                                                   {Obstacle::gpu, "gpu"},
+                                                                   {Obstacle::gpu_memory, "gpu_memory"},
+                                                                   {Obstacle::hardware, "hardware"},
+                                                                   {Obstacle::anti_affinity, "anti_affinity"},
+                                                                   {Obstacle::affinity, "affinity"},
+                                                                   {Obstacle::network, "network"}});
+
+/// The enumerator's name. For sentences see `describe_obstacle`.
+[[nodiscard]] constexpr const char* to_string(Obstacle obstacle) noexcept { return enum_name(obstacle); }
 
 /// The first constraint that forbids `task` on `node`, given everything else that runs or is reserved there.
 ///
@@ -59,6 +77,16 @@ struct Localities {
     bool unknown = false;
 };
 [[nodiscard]] Localities guaranteed_localities(const Cluster& cluster, TaskId task, NodeId node) noexcept;
+
+namespace detail {
+/// Which group forbids it, and how: index into anti_affinity_sets or affinity_sets; for the former how many members
+/// the domain would have, and how many it may.
+struct GroupConflict {
+    Obstacle obstacle = Obstacle::none;
+    std::uint32_t set = 0, members = 0, limit = 0;
+};
+[[nodiscard]] GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node) noexcept;
+}  // namespace detail
 
 }  // namespace gpusched
 

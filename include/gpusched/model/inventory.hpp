@@ -4,6 +4,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/ids.hpp>
+#include <gpusched/model/name_table.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <cstdint>
@@ -11,26 +12,14 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace gpusched {
 
-/// Names in id order with look-up by name (a hash table with linear probing over the ids).
-class NameTable {
-  public:
-    /// The id of `name`, adding it if new; `second` tells whether it was new.
-    std::pair<std::uint32_t, bool> intern(std::string_view name);
-    [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const;
-    [[nodiscard]] const std::string& operator[](std::size_t i) const noexcept { return names_[i]; }
-    [[nodiscard]] std::size_t size() const noexcept { return names_.size(); }
-
-  private:
-    [[nodiscard]] std::size_t slot(std::string_view name) const noexcept;
-    static constexpr std::uint32_t empty = 0xFFFFFFFFu;
-    std::vector<std::string> names_;
-    std::vector<std::uint32_t> slots_;  // a power of two of them, at most half taken
-};
+namespace detail {
+struct GroupBuilder;
+struct InventoryBuilder;
+}  // namespace detail
 
 /// Indexed by NodeId.
 struct NodeTable {
@@ -162,11 +151,12 @@ class Inventory {
     std::vector<AntiAffinitySet> anti_affinity_sets;
     std::vector<AffinitySet> affinity_sets;
 
-    /// Levels of the network tree: the longest path of any node, or one more than the deepest level that a
-    /// constraint names.
-    [[nodiscard]] int network_levels() const noexcept { return static_cast<int>(domain_names_.size()); }
-    /// The deepest level at which some node's position is known; `node_level` where none is. O(nodes).
-    [[nodiscard]] Level deepest_level() const noexcept;
+    /// Levels of the network tree: the longest path of any node.
+    [[nodiscard]] int network_levels() const noexcept { return network_levels_; }
+    /// The deepest level at which some node's position is known; `node_level` where none is.
+    [[nodiscard]] Level deepest_level() const noexcept { return network_levels_ - 1; }
+    /// The levels that `domain` can be asked for: those of the network, or more where a constraint names a deeper one.
+    [[nodiscard]] int named_levels() const noexcept { return static_cast<int>(domain_names_.size()); }
     /// The node's domain at a level, dense per level. A node of unknown position is a domain of its own.
     [[nodiscard]] DomainId domain(Level level, NodeId node) const noexcept {
         return level == node_level ? make_id<DomainId>(index(node))
@@ -211,7 +201,8 @@ class Inventory {
     [[nodiscard]] static bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
 
   private:
-    friend struct InventoryBuilder;
+    friend struct detail::GroupBuilder;
+    friend struct detail::InventoryBuilder;
     [[nodiscard]] static std::span<const Membership> slice(const std::vector<Membership>& all,
                                                            const std::vector<std::uint32_t>& offset,
                                                            TaskId task) noexcept {
@@ -220,6 +211,7 @@ class Inventory {
     std::vector<std::vector<DomainId>> domain_of_;        // [level][node]
     std::vector<std::vector<std::string>> domain_names_;  // [level][domain]
     std::vector<std::int8_t> network_depth_;              // [node]
+    int network_levels_ = 0;                              // the largest of them
     std::vector<bool> eligible_;  // [requirement][node class]; empty = too large to hold
     std::vector<Membership> anti_affinity_members_, affinity_members_;
     std::vector<std::uint32_t> anti_affinity_offset_, affinity_offset_;

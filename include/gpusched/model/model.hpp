@@ -3,9 +3,11 @@
 
 #include <gpusched/model/apply.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/describe_obstacle.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/hardware.hpp>
 #include <gpusched/model/inventory.hpp>
+#include <gpusched/model/name_table.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/model/spec.hpp>
 #include <gpusched/model/trace.hpp>

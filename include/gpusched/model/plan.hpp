@@ -75,6 +75,11 @@ struct PlanSpec {
 
 class Cluster;
 
+/// Checks that everything a plan names exists in `cluster`: tasks, nodes (vacated ones too), GPUs of destinations; and
+/// that moves come in ascending waves below `waves`.
+/// @throws InvalidInput with every problem
+void validate(const Plan& plan, const Cluster& cluster);
+
 /// The plan with the names of the snapshot it was made for. `stats` stays empty: algorithms fill it in.
 [[nodiscard]] PlanSpec to_spec(const Plan& plan, const Cluster& cluster);
 

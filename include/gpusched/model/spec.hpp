@@ -1,6 +1,7 @@
 // The cluster as data: nodes, tasks and jobs with names, as files and callers describe them.
 #pragma once
 
+#include <gpusched/core/enum_names.hpp>
 #include <gpusched/model/hardware.hpp>
 
 #include <cstdint>
@@ -19,6 +20,9 @@ inline constexpr Level node_level = -1;
 
 /// HP = high priority, LP = low priority (spot).
 enum class PriorityClass : std::uint8_t { other, hp, lp };
+template <>
+inline constexpr auto enum_names<PriorityClass> = name_table<PriorityClass>(
+    {{PriorityClass::hp, "HP"}, {PriorityClass::lp, "LP"}, {PriorityClass::other, "other"}});
 
 /// As in Kubernetes; `NoSchedule` and `NoExecute` keep new tasks away unless tolerated.
 struct Taint {
@@ -50,6 +54,9 @@ struct Affinity {
 };
 
 enum class NetworkMode : std::uint8_t { required, preferred };
+template <>
+inline constexpr auto enum_names<NetworkMode> =
+    name_table<NetworkMode>({{NetworkMode::required, "required"}, {NetworkMode::preferred, "preferred"}});
 
 /// All members of the task's job in one domain of `level`: a must, or a wish.
 struct NetworkAffinity {
@@ -60,6 +67,12 @@ struct NetworkAffinity {
 
 enum class HardwareLevel : std::uint8_t { numa, socket };
 enum class HardwareQos : std::uint8_t { guaranteed, best_effort };
+template <>
+inline constexpr auto enum_names<HardwareLevel> =
+    name_table<HardwareLevel>({{HardwareLevel::numa, "numa"}, {HardwareLevel::socket, "socket"}});
+template <>
+inline constexpr auto enum_names<HardwareQos> = name_table<HardwareQos>(
+    {{HardwareQos::guaranteed, "guaranteed"}, {HardwareQos::best_effort, "best_effort"}});
 
 /// The task's GPUs within one NUMA node or one socket: a must, or a wish.
 struct HardwareAffinity {

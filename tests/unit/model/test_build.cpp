@@ -63,12 +63,12 @@ const std::vector<Fault>& faults() {
         // Nodes
         {[](auto& s) { s.nodes[1].name = ""; }, "node #1: name is empty"},
         {[](auto& s) { s.nodes[1].name = "n0"; }, "node 'n0': duplicate node name"},
-        {[](auto& s) { s.nodes[0].gpu_count = 17; }, "node 'n0': gpu_count is 17; expected 0 to 16"},
-        {[](auto& s) { s.nodes[0].gpu_count = -1; }, "node 'n0': gpu_count is -1; expected 0 to 16"},
-        {[](auto& s) { s.nodes[0].cpu_milli = -1; }, "node 'n0': cpu_milli is -1"},
-        {[](auto& s) { s.nodes[0].cpu_milli = huge; }, "node 'n0': cpu_milli is 1000000000001"},
-        {[](auto& s) { s.nodes[0].memory_mib = INT64_MIN; }, "node 'n0': memory_mib is -9223372036854775808"},
-        {[](auto& s) { s.nodes[0].gpu_memory_mib = -5; }, "node 'n0': gpu_memory_mib is -5"},
+        {[](auto& s) { s.nodes[0].gpu_count = 17; }, "node 'n0': gpu_count: 17; expected 0 to 16"},
+        {[](auto& s) { s.nodes[0].gpu_count = -1; }, "node 'n0': gpu_count: -1; expected 0 to 16"},
+        {[](auto& s) { s.nodes[0].cpu_milli = -1; }, "node 'n0': cpu_milli: -1"},
+        {[](auto& s) { s.nodes[0].cpu_milli = huge; }, "node 'n0': cpu_milli: 1000000000001"},
+        {[](auto& s) { s.nodes[0].memory_mib = INT64_MIN; }, "node 'n0': memory_mib: -9223372036854775808"},
+        {[](auto& s) { s.nodes[0].gpu_memory_mib = -5; }, "node 'n0': gpu_memory_mib: -5"},
         {[](auto& s) { s.nodes[0].failed_gpus = {8}; }, "node 'n0': failed_gpus names GPU 8; it has 8"},
         {[](auto& s) { s.nodes[0].failed_gpus = {-1}; }, "node 'n0': failed_gpus names GPU -1; it has 8"},
         {[](auto& s) {
@@ -78,13 +78,13 @@ const std::vector<Fault>& faults() {
         {[](auto& s) {
              s.nodes[0].taints = {{"k", "v", "Never"}};
          },
-         "node 'n0': taint 'k' has effect 'Never'"},
+         "node 'n0': effect of taint 'k': 'Never'"},
         {[](auto& s) {
              s.nodes[0].network = {"root", ""};
          },
          "node 'n0': network has an empty domain name at level 1"},
         {[](auto& s) { s.nodes[0].network.assign(17, "x"); },
-         "node 'n0': network has 17 levels; expected at most 16"},
+         "node 'n0': levels of network: 17; expected at most 16"},
         {[](auto& s) {
              s.nodes[1].network = {"other root", "rack of n0"};
          },
@@ -96,7 +96,7 @@ const std::vector<Fault>& faults() {
         {[](auto& s) {
              s.nodes[1].hardware = Hardware{"dgx", {}};
          },
-         "node 'n1': unknown hardware preset 'dgx'"},
+         "node 'n1': hardware preset: 'dgx'; expected"},
         {[](auto& s) {
              s.nodes[1].gpu_count = 4;
              s.nodes[1].hardware = Hardware{"a100x8", {}};
@@ -113,11 +113,11 @@ const std::vector<Fault>& faults() {
         {[](auto& s) {
              s.nodes[1].hardware = Hardware{"", {{-1, 64, 0xFF}}};
          },
-         "node 'n1': hardware NUMA node 0 is on socket -1; expected 0 to 63"},
+         "node 'n1': hardware NUMA node 0 socket: -1; expected 0 to 63"},
         {[](auto& s) {
              s.nodes[1].hardware = Hardware{"", {{0, 2'000'000'000, 0x0F}, {0, 2'000'000'000, 0xF0}}};
          },
-         "node 'n1': hardware NUMA node 1: cores is 2000000000"},
+         "node 'n1': hardware NUMA node 1: cores: 2000000000"},
         {[](auto& s) {
              s.nodes[1].cpu_milli = 64'001;
              s.nodes[1].hardware = Hardware{"rtx4090x8", {}};
@@ -126,22 +126,22 @@ const std::vector<Fault>& faults() {
         // Tasks
         {[](auto& s) { s.tasks[1].name = ""; }, "task #1: name is empty"},
         {[](auto& s) { s.tasks[1].name = "t0"; }, "task 't0': duplicate task name"},
-        {[](auto& s) { s.tasks[0].cpu_milli = -1; }, "task 't0': cpu_milli is -1"},
-        {[](auto& s) { s.tasks[0].cpu_milli = INT64_MAX; }, "task 't0': cpu_milli is 9223372036854775807"},
-        {[](auto& s) { s.tasks[0].memory_mib = -1; }, "task 't0': memory_mib is -1"},
-        {[](auto& s) { s.tasks[0].gpu_count = 17; }, "task 't0': gpu_count is 17"},
+        {[](auto& s) { s.tasks[0].cpu_milli = -1; }, "task 't0': cpu_milli: -1"},
+        {[](auto& s) { s.tasks[0].cpu_milli = INT64_MAX; }, "task 't0': cpu_milli: 9223372036854775807"},
+        {[](auto& s) { s.tasks[0].memory_mib = -1; }, "task 't0': memory_mib: -1"},
+        {[](auto& s) { s.tasks[0].gpu_count = 17; }, "task 't0': gpu_count: 17"},
         {[](auto& s) { s.tasks[1].gpu_share_milli = 0; },
-         "task 't1': gpu_share_milli is 0; expected 1 to 1000"},
-        {[](auto& s) { s.tasks[1].gpu_share_milli = 1001; }, "task 't1': gpu_share_milli is 1001"},
+         "task 't1': gpu_share_milli: 0; expected 1 to 1000"},
+        {[](auto& s) { s.tasks[1].gpu_share_milli = 1001; }, "task 't1': gpu_share_milli: 1001"},
         {[](auto& s) { s.tasks[0].gpu_share_milli = 500; },
          "task 't0': gpu_share_milli is 500, a fraction; it goes with gpu_count 1, not 2"},
-        {[](auto& s) { s.tasks[0].gpu_memory_mib = -1; }, "task 't0': gpu_memory_mib is -1"},
+        {[](auto& s) { s.tasks[0].gpu_memory_mib = -1; }, "task 't0': gpu_memory_mib: -1"},
         {[](auto& s) { s.tasks[0].priority = huge; }, "task 't0': priority is"},
-        {[](auto& s) { s.tasks[0].move_cost = -1; }, "task 't0': move_cost is -1"},
+        {[](auto& s) { s.tasks[0].move_cost = -1; }, "task 't0': move_cost: -1"},
         {[](auto& s) { s.tasks[0].start_time = -huge; }, "task 't0': start_time is"},
         {[](auto& s) { s.tasks[0].last_checkpoint_time = huge; }, "task 't0': last_checkpoint_time is"},
-        {[](auto& s) { s.tasks[0].checkpoint_interval = -1; }, "task 't0': checkpoint_interval is -1"},
-        {[](auto& s) { s.tasks[0].eviction_count = -1; }, "task 't0': eviction_count is -1"},
+        {[](auto& s) { s.tasks[0].checkpoint_interval = -1; }, "task 't0': checkpoint_interval: -1"},
+        {[](auto& s) { s.tasks[0].eviction_count = -1; }, "task 't0': eviction_count: -1"},
         {[](auto& s) { s.tasks[0].standby = true; }, "task 't0': standby is for HP tasks"},
         {[](auto& s) {
              s.tasks[0].cores = {0, -1};
@@ -150,7 +150,7 @@ const std::vector<Fault>& faults() {
         {[](auto& s) {
              s.tasks[0].tolerations = {{"k", "In", "v", ""}};
          },
-         "task 't0': toleration operator is 'In'"},
+         "task 't0': toleration operator: 'In'"},
         {[](auto& s) {
              s.tasks[0].anti_affinity = {{"", node_level, 1}};
          },
@@ -158,11 +158,11 @@ const std::vector<Fault>& faults() {
         {[](auto& s) {
              s.tasks[0].anti_affinity = {{"g", node_level, 0}};
          },
-         "task 't0': anti_affinity limit is 0"},
+         "task 't0': anti_affinity limit: 0"},
         {[](auto& s) {
              s.tasks[0].anti_affinity = {{"g", 16, 1}};
          },
-         "task 't0': anti_affinity level is 16"},
+         "task 't0': anti_affinity level: 16"},
         {[](auto& s) {
              s.tasks[0].affinity = {{"", 0}};
          },
@@ -170,11 +170,11 @@ const std::vector<Fault>& faults() {
         {[](auto& s) {
              s.tasks[0].affinity = {{"g", -2}};
          },
-         "task 't0': affinity level is -2"},
+         "task 't0': affinity level: -2"},
         {[](auto& s) {
              s.tasks[0].network_affinity = NetworkAffinity{99, NetworkMode::required};
          },
-         "task 't0': network_affinity level is 99"},
+         "task 't0': network_affinity level: 99"},
         {[](auto& s) { s.tasks[0].gpu_models = {""}; }, "task 't0': gpu_models holds an empty name"},
         // Jobs and the clock
         {[](auto& s) {
@@ -185,8 +185,8 @@ const std::vector<Fault>& faults() {
              s.jobs.push_back({"", 0, {}});
          },
          "job #1: name is empty"},
-        {[](auto& s) { s.jobs[0].min_members = -1; }, "job 'j': min_members is -1"},
-        {[](auto& s) { s.jobs[0].max_disrupted = -1; }, "job 'j': max_disrupted is -1"},
+        {[](auto& s) { s.jobs[0].min_members = -1; }, "job 'j': min_members: -1"},
+        {[](auto& s) { s.jobs[0].max_disrupted = -1; }, "job 'j': max_disrupted: -1"},
         {[](auto& s) { s.now = huge; }, "cluster: now is"},
         // Placements
         {[](auto& s) { s.tasks[0].node = "nowhere"; }, "task 't0': runs on unknown node 'nowhere'"},
@@ -269,10 +269,10 @@ TEST_CASE("faults of all kinds are reported at once") {
     spec.tasks[1].node = "nowhere";
     spec.jobs[0].min_members = -1;
     const auto problems = problems_of(spec);
-    const std::vector<std::string> expected{"node 'n0': cpu_milli is -1",
+    const std::vector<std::string> expected{"node 'n0': cpu_milli: -1",
                                             "node 'n1': duplicate node name",
-                                            "job 'j': min_members is -1",
-                                            "task 't0': move_cost is -1",
+                                            "job 'j': min_members: -1",
+                                            "task 't0': move_cost: -1",
                                             "task 't0': asks for 2 GPUs, but holds 1",
                                             "task 't1': runs on unknown node 'nowhere'"};
     for (const auto& part : expected) {
@@ -342,7 +342,7 @@ TEST_CASE("what is odd but legal is accepted") {
     SECTION("paths of different depth, and levels deeper than any path") {
         spec.nodes[1].network = {"root"};
         spec.tasks[0].anti_affinity = {{"g", 7, 1}};
-        REQUIRE(Cluster::build(spec).inventory().network_levels() == 8);
+        REQUIRE(Cluster::build(spec).inventory().named_levels() == 8);
     }
     SECTION("the largest quantities") {
         spec.nodes[0].cpu_milli = spec.nodes[0].memory_mib = huge - 1;

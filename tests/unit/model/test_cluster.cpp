@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/aborts.hpp"
 #include "support/catch.hpp"
 
 #include <gpusched/core/rng.hpp>
@@ -56,7 +57,7 @@ TEST_CASE("a placed task uses its node, a removed one gives all back") {
     REQUIRE(c.cpu_free_milli(n) == 8'000);
     REQUIRE(c.memory_free_mib(n) == 90);
     REQUIRE(c.idle_gpus(n) == 0b1011);
-    REQUIRE(c.gpu_free_milli(n) == 3'000);
+    REQUIRE(c.gpu_free_total_milli(n) == 3'000);
     REQUIRE(c.occupants(n) == 1);
     c.remove(t0);
     REQUIRE_FALSE(c.is_placed(t0));
@@ -88,20 +89,20 @@ TEST_CASE("a Standby claim is open to LP tasks alone") {
     spec.tasks[0].gpus = {0};
     auto c = Cluster::build(spec);
     REQUIRE(c.cpu_free_milli(n) == 8'000);
-    REQUIRE(c.cpu_free_milli(n, true) == 10'000);
+    REQUIRE(c.cpu_free_milli(n, Lent::yes) == 10'000);
     REQUIRE(c.memory_free_mib(n) == 90);  // memory is not lent
     REQUIRE(c.idle_gpus(n) == 0b1110);
-    REQUIRE(c.idle_gpus(n, true) == 0b1111);
+    REQUIRE(c.idle_gpus(n, Lent::yes) == 0b1111);
     REQUIRE(c.gpu_free_milli(n, 0) == 0);
-    REQUIRE(c.gpu_free_milli(n, 0, true) == 1'000);
+    REQUIRE(c.gpu_free_milli(n, 0, Lent::yes) == 1'000);
     REQUIRE(c.may_borrow(t1));
     REQUIRE_FALSE(c.may_borrow(t2));
     REQUIRE_FALSE(c.is_movable(t0));
 
     c.assign(t1, n, 0b0001);  // the borrower takes what was lent, and nothing else
     REQUIRE(c.cpu_free_milli(n) == 8'000);
-    REQUIRE(c.cpu_free_milli(n, true) == 8'000);
-    REQUIRE(c.idle_gpus(n, true) == 0b1110);
+    REQUIRE(c.cpu_free_milli(n, Lent::yes) == 8'000);
+    REQUIRE(c.idle_gpus(n, Lent::yes) == 0b1110);
     c.assign(t1, n, 0b0010);  // beside the claim it counts against everybody
     REQUIRE(c.idle_gpus(n) == 0b1100);
     REQUIRE(c.cpu_free_milli(n) == 8'000);
@@ -118,7 +119,7 @@ TEST_CASE("failed GPUs offer nothing, before and after their task goes") {
     REQUIRE(c.gpu_free_milli(n, 0) == 0);
     c.remove(t0);
     REQUIRE(c.idle_gpus(n) == 0b0110);
-    REQUIRE(c.gpu_free_milli(n) == 2'000);
+    REQUIRE(c.gpu_free_total_milli(n) == 2'000);
     REQUIRE(c.warnings().empty());
 }
 
@@ -327,3 +328,30 @@ TEST_CASE("a name table gives ids in order of arrival and finds them again") {
     auto moved = std::move(table);
     REQUIRE(moved.find("name-1") == expected.at("name-1"));
 }
+
+#if defined(GPUSCHED_CHECKED) || !defined(NDEBUG)
+TEST_CASE("what cannot be is caught where assertions are on") {
+    ClusterSpec spec;
+    spec.nodes = {{.name = "n", .gpu_count = 2, .cpu_milli = 4'000, .memory_mib = 10}};
+    spec.tasks = {{.name = "t", .cpu_milli = 1'000, .gpu_count = 1}};
+    auto c = Cluster::build(spec);
+    const NodeId n{0}, no_node{1};
+    const TaskId t{0}, no_task{1};
+    CHECK_FALSE(testing_support::aborts([&] { c.assign(t, n, 0b01); }));
+    CHECK(testing_support::aborts([&] { (void)c.node_of(no_task); }));
+    CHECK(testing_support::aborts([&] { (void)c.cpu_free_milli(no_node); }));
+    CHECK(testing_support::aborts([&] { (void)c.gpu_free_milli(n, 2); }));
+    CHECK(testing_support::aborts([&] { (void)c.gpu_free_milli(n, -1); }));
+    CHECK(testing_support::aborts([&] { (void)c.gpu_memory_free_mib(n, 2); }));
+    CHECK(testing_support::aborts([&] { (void)c.tasks_on(no_node); }));
+    CHECK(testing_support::aborts([&] { c.assign(no_task, n, 0b01); }));
+    CHECK(testing_support::aborts([&] { c.assign(t, no_node, 0b01); }));
+    CHECK(testing_support::aborts([&] { c.assign(t, n, 0b100); }));
+    CHECK(testing_support::aborts([&] { c.assign(t, n, 0b11); }));
+    CHECK(testing_support::aborts([&] { c.unreserve(t, n, 0b01); }));  // nothing was reserved
+    CHECK(testing_support::aborts([&] { c.undo(); }));
+    CHECK(testing_support::aborts([&] { c.rollback(1); }));
+    CHECK(testing_support::aborts([&] { (void)c.anti_affinity_count(0, DomainId{0}); }));
+    CHECK(testing_support::aborts([&] { (void)c.affinity_domains(0); }));
+}
+#endif

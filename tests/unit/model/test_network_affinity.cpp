@@ -23,5 +23,5 @@ TEST_CASE("A job can be bound to one node", "[model]") {
 
     spec.tasks[1].network_affinity->level = -2;
     CHECK_THROWS_MESSAGE(Cluster::build(spec), InvalidInput,
-                         "network_affinity level is -2; expected \"node\" or 0 to 15");
+                         "network_affinity level: -2; expected \"node\" or 0 to 15");
 }

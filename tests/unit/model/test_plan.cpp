@@ -90,11 +90,11 @@ TEST_CASE("resolving reports everything that has no id") {
     } catch (const InvalidInput& error) {
         REQUIRE(error.problems() ==
                 std::vector<std::string>{
-                    "plan: waves is -1; expected 0 to 4294967295", "eviction #0: unknown task 'x'",
+                    "plan: waves: -1; expected 0 to 4294967295", "eviction #0: unknown task 'x'",
                     "move #0: unknown task 'y'", "move #0: unknown node 'n9'",
                     "move #0: GPU 4 of node 'n1', which has 4", "move #0: GPU 0 is named twice",
                     "move #1: unknown node 'n8'",
-                    "move #1: wave is 9223372036854775807; expected 0 to 4294967295",
+                    "move #1: wave: 9223372036854775807; expected 0 to 4294967295",
                     "placement #0: unknown task 'z'", "placement #0: GPU -1 of node 'n1', which has 4",
                     "vacated_nodes: unknown node 'n7'"});
     }
@@ -126,21 +126,22 @@ TEST_CASE("a step that is not possible is refused by name") {
          [](auto& p) {
              p.evictions = {TaskId{2}, TaskId{2}};
          }},
-        {"eviction names no task", [](auto& p) { p.evictions = {TaskId{9}}; }},
+        {"eviction #0: task: 9; expected an id below 4", [](auto& p) { p.evictions = {TaskId{9}}; }},
         {"starts from node 'n2', where it is not", [](auto& p) { p.moves[0].from = NodeId{2}; }},
         {"leads to where it is already", [](auto& p) { p.moves[0].to = NodeId{0}; }},
-        {"names GPUs that the node lacks", [](auto& p) { p.moves[0].gpus = 0b10000; }},
-        {"names no node of the snapshot", [](auto& p) { p.moves[0].to = none<NodeId>; }},
-        {"names no task of the snapshot", [](auto& p) { p.moves[0].task = none<TaskId>; }},
+        {"move #0: names GPUs that node 'n1' lacks; it has 4", [](auto& p) { p.moves[0].gpus = 0b10000; }},
+        {"move #0: to: none; expected an id below 3", [](auto& p) { p.moves[0].to = none<NodeId>; }},
+        {"move #0: task: none; expected an id below 4", [](auto& p) { p.moves[0].task = none<TaskId>; }},
         {"move of task 'a' to node 'n1' in wave 0 does not fit on the GPUs it names",
          [](auto& p) { p.moves[0].gpus = 0b0001; }},
-        {"move of task 'a' to node 'n1' in wave 0 does not fit: gpu", [](auto& p) { p.evictions.clear(); }},
+        {"move of task 'a' to node 'n1' in wave 0 does not fit: GPUs: needs ",
+         [](auto& p) { p.evictions.clear(); }},
         {"wave 0 moves task 'a' twice",
          [](auto& p) {
              p.moves.push_back({TaskId{0}, NodeId{0}, NodeId{2}, 1, 0});
          }},
-        {"move #0 is in wave 1; expected ascending waves below 1", [](auto& p) { p.moves[0].wave = 1; }},
-        {"move #1 is in wave 0; expected ascending",
+        {"move #0: wave: 1; expected ascending waves below 1", [](auto& p) { p.moves[0].wave = 1; }},
+        {"move #1: wave: 0; expected ascending",
          [](auto& p) {
              p.waves = 2;
              p.moves[0].wave = 1;
@@ -152,7 +153,7 @@ TEST_CASE("a step that is not possible is refused by name") {
          }},
         {"placement of task 'p' on node 'n2' does not fit on the GPUs",
          [](auto& p) { p.placements[0].gpus = 0b0111; }},
-        {"placement names no node", [](auto& p) { p.placements[0].node = NodeId{3}; }},
+        {"placement #0: node: 3; expected an id below 3", [](auto& p) { p.placements[0].node = NodeId{3}; }},
     };
     const auto c = cluster();
     for (const auto& row : rows) {
@@ -180,7 +181,7 @@ TEST_CASE("the moves of a wave hold their sources while they take their destinat
     REQUIRE(apply(c, p).node_of(TaskId{0}) == NodeId{1});
     for (auto& m : p.moves) m.wave = 0;
     REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput,
-                           "move of task 'a' to node 'n1' in wave 0 does not fit: gpu");
+                           "move of task 'a' to node 'n1' in wave 0 does not fit: GPUs: needs ");
 }
 
 TEST_CASE("a task that moves within a domain counts there twice for all others of the wave") {
@@ -198,10 +199,34 @@ TEST_CASE("a task that moves within a domain counts there twice for all others o
     p.waves = 1;
     // Both orders of the list mean the same wave: while both move, s0 has two copies of the first and the second.
     p.moves = {{TaskId{3}, NodeId{3}, NodeId{2}, 0, 0}, {TaskId{0}, NodeId{0}, NodeId{1}, 0, 0}};
-    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput, "does not fit: anti_affinity");
+    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput,
+                           "does not fit: anti_affinity: domain 's0' of level 0");
     std::swap(p.moves[0], p.moves[1]);
-    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput, "does not fit: anti_affinity");
+    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput,
+                           "does not fit: anti_affinity: domain 's0' of level 0");
     p.waves = 2;
     p.moves[1].wave = 1;
     REQUIRE_NOTHROW((void)apply(c, p));
+}
+
+TEST_CASE("ids that do not exist are all reported, vacated nodes included") {
+    const auto c = cluster();
+    auto p = resolve(plan(), c);
+    validate(p, c);
+    p.vacated_nodes = {NodeId{0}, NodeId{7}, none<NodeId>};
+    p.evictions = {TaskId{4}};
+    p.moves[0].from = NodeId{3};
+    p.placements[0].gpus = 0b10000;
+    const std::vector<std::string> expected{"eviction #0: task: 4; expected an id below 4",
+                                            "move #0: from: 3; expected an id below 3",
+                                            "placement #0: names GPUs that node 'n2' lacks; it has 4",
+                                            "vacated_nodes #1: node: 7; expected an id below 3",
+                                            "vacated_nodes #2: node: none; expected an id below 3"};
+    try {
+        validate(p, c);
+        FAIL("nothing was thrown");
+    } catch (const InvalidInput& error) {
+        CHECK(error.problems() == expected);
+    }
+    REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput, expected.back());
 }

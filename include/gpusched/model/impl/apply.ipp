@@ -2,6 +2,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/apply.hpp>
+#include <gpusched/model/describe_obstacle.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -22,26 +23,17 @@ struct PlanExecutor {
         throw InvalidInput("plan: " + step + " " + why);
     }
 
-    void require_known(const std::string& step, TaskId task) const {
-        if (index(task) >= cluster.task_count()) refuse(step, "names no task of the snapshot");
-    }
-    void require_known(const std::string& step, NodeId node) const {
-        if (index(node) >= cluster.node_count()) refuse(step, "names no node of the snapshot");
-    }
-
     // Throws unless the task could take those GPUs of that node now.
     void require_fit(const std::string& step, TaskId task, NodeId node, GpuMask gpus) const {
         if (const auto found = find_obstacle(cluster, task, node); found != Obstacle::none)
-            refuse(step, "does not fit: " + std::string(to_string(found)));
+            refuse(step, "does not fit: " + describe_obstacle(cluster, task, node));
         if (!gpus_fit(cluster, task, node, gpus)) refuse(step, "does not fit on the GPUs it names");
     }
 
     void evict(TaskId task) {
-        const std::string step = "eviction";
-        require_known(step, task);
         const auto& t = cluster.inventory().tasks;
         const auto i = index(task);
-        const auto owner = step + " of task " + gpusched::quoted(cluster.name(task));
+        const auto owner = "eviction of task " + gpusched::quoted(cluster.name(task));
         if (!cluster.is_placed(task)) refuse(owner, "is impossible: it does not run");
         if (!t.preemptible[i] || t.locked[i] || t.standby[i] || t.daemon[i])
             refuse(owner, "is not allowed: it is not preemptible, or locked, standby or a daemon");
@@ -58,10 +50,6 @@ struct PlanExecutor {
         std::vector<TaskId> moving;
         for (const auto& m : moves) {
             moving.push_back(m.task);
-            const auto step = "a move in wave " + std::to_string(m.wave);
-            require_known(step, m.task);
-            require_known(step, m.from);
-            require_known(step, m.to);
             const auto i = index(m.task);
             if (t.locked[i] || t.standby[i] || t.daemon[i])
                 refuse(text(cluster, m), "is not allowed: it is locked, standby or a daemon");
@@ -69,8 +57,6 @@ struct PlanExecutor {
                 refuse(text(cluster, m),
                        "starts from node " + gpusched::quoted(cluster.name(m.from)) + ", where it is not");
             if (m.from == m.to) refuse(text(cluster, m), "leads to where it is already");
-            if ((m.gpus & ~first_gpus(cluster.gpu_count(m.to))) != 0)
-                refuse(text(cluster, m), "names GPUs that the node lacks");
         }
         std::sort(moving.begin(), moving.end());
         if (const auto twice = std::adjacent_find(moving.begin(), moving.end()); twice != moving.end())
@@ -90,10 +76,7 @@ struct PlanExecutor {
     }
 
     void place(const Placement& p) {
-        const std::string step = "placement";
-        require_known(step, p.task);
-        require_known(step, p.node);
-        const auto owner = step + " of task " + gpusched::quoted(cluster.name(p.task)) + " on node " +
+        const auto owner = "placement of task " + gpusched::quoted(cluster.name(p.task)) + " on node " +
                            gpusched::quoted(cluster.name(p.node));
         if (cluster.is_placed(p.task)) refuse(owner, "is impossible: it runs already");
         require_fit(owner, p.task, p.node, p.gpus);
@@ -104,15 +87,12 @@ struct PlanExecutor {
 }  // namespace detail
 
 GPUSCHED_INLINE Cluster apply(const Cluster& cluster, const Plan& plan) {
+    validate(plan, cluster);
     detail::PlanExecutor executor{cluster};
     for (const auto task : plan.evictions) executor.evict(task);
     const std::span moves(plan.moves);
     for (std::size_t first = 0, last; first < moves.size(); first = last) {
         const auto wave = moves[first].wave;
-        if (wave >= plan.waves || (first > 0 && wave < moves[first - 1].wave))
-            executor.refuse("move #" + std::to_string(first), "is in wave " + std::to_string(wave) +
-                                                                  "; expected ascending waves below " +
-                                                                  std::to_string(plan.waves));
         for (last = first + 1; last < moves.size() && moves[last].wave == wave;) ++last;
         executor.run_wave(moves.subspan(first, last - first));
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/core/gpu_list.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <algorithm>
@@ -82,20 +83,18 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
             continue;
         }
         const auto node = make_id<NodeId>(*found);
-        GpuMask mask = 0;
         bool good = true;
-        for (const int gpu : task.gpus) {
-            if (gpu < 0 || gpu >= gpu_count(node)) {
+        const auto mask = gpu_mask(
+            task.gpus, gpu_count(node),
+            [&](int gpu) {
                 problems.add(owner + ": holds GPU " + std::to_string(gpu) + " of node " +
                              gpusched::quoted(*task.node) + ", which has " + std::to_string(gpu_count(node)));
                 good = false;
-            } else if ((mask & gpu_bit(gpu)) != 0) {
+            },
+            [&](int gpu) {
                 problems.add(owner + ": lists GPU " + std::to_string(gpu) + " twice");
                 good = false;
-            } else {
-                mask |= gpu_bit(gpu);
-            }
-        }
+            });
         if (good && task.gpus.size() != inventory_->tasks.gpu_count[i]) {
             problems.add(owner + ": asks for " + std::to_string(task.gpu_count) + " GPUs, but holds " +
                          std::to_string(task.gpus.size()) + " on node " + gpusched::quoted(*task.node));
@@ -149,6 +148,10 @@ GPUSCHED_INLINE std::vector<std::string> Cluster::warnings() const {
 GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int sign) {
     const auto& t = inventory_->tasks;
     const auto i = index(task);
+    GPUSCHED_ASSERT(i < place_.size());
+    GPUSCHED_ASSERT(index(node) < usage_.size());
+    GPUSCHED_ASSERT((gpus & ~first_gpus(gpu_count(node))) == 0);
+    GPUSCHED_ASSERT(gpusched::gpu_count(gpus) == t.gpu_count[i]);
     auto& u = usage_[index(node)];
     // A Standby task claims GPUs and CPU without consuming them; an LP task consumes them without needing a claim.
     const bool consumes = !t.standby[i];
@@ -157,9 +160,12 @@ GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
     if (consumes) u.cpu_lendable -= cpu;
     if (claims) u.cpu_firm -= cpu;
     u.memory -= sign * t.memory_mib[i];
+    // Whoever gives back more than was taken would make room out of nothing.
+    GPUSCHED_ASSERT(std::max(u.cpu_lendable, u.cpu_firm) <= inventory_->nodes.cpu_milli[index(node)]);
+    GPUSCHED_ASSERT(u.memory <= inventory_->nodes.memory_mib[index(node)]);
     const auto share = static_cast<std::int32_t>(sign * t.gpu_share_milli[i]);
     for_each_gpu(gpus, [&](int g) {
-        const auto at = inventory_->nodes.first_gpu[index(node)] + static_cast<std::uint32_t>(g);
+        const auto at = slot(node, g);
         const auto bit = gpu_bit(g);
         if (consumes) {
             gpu_[at].lendable -= share;
@@ -172,6 +178,7 @@ GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
                                                                                 : u.idle_firm & ~bit);
         }
         gpu_memory_[at] -= sign * t.gpu_memory_mib[i];
+        GPUSCHED_ASSERT(std::max(gpu_[at].lendable, gpu_[at].firm) <= whole_gpu_milli);
     });
     const auto count = [&](std::uint32_t table, DomainId domain) {
         sign > 0 ? groups_.increment(table, domain) : groups_.decrement(table, domain);
@@ -221,6 +228,8 @@ GPUSCHED_INLINE void Cluster::place(TaskId task, NodeId node, GpuMask gpus, Task
 }
 
 GPUSCHED_INLINE void Cluster::assign(TaskId task, NodeId node, GpuMask gpus) {
+    GPUSCHED_ASSERT(index(task) < place_.size());
+    GPUSCHED_ASSERT(node == none<NodeId> || index(node) < usage_.size());
     const auto& p = place_[index(task)];
     log_.push_back({Change::Kind::assign, p.gpus, task, p.node, p.previous});
     place(task, node, gpus, none<TaskId>);
@@ -286,7 +295,7 @@ GPUSCHED_INLINE ClusterSpec Cluster::to_spec() const {
         for (Level level = 0; level < inv.network_depth(node); ++level)
             out.network.push_back(inv.domain_name(level, inv.domain(level, node)));
         if (n.hardware[i] != NodeTable::no_hardware) out.hardware = inv.hardware[n.hardware[i]].description;
-        for_each_gpu(n.failed_gpus[i], [&](int g) { out.failed_gpus.push_back(g); });
+        out.failed_gpus = gpu_list(n.failed_gpus[i]);
         spec.nodes.push_back(std::move(out));
     }
     for (const auto task : tasks()) {
@@ -325,7 +334,7 @@ GPUSCHED_INLINE ClusterSpec Cluster::to_spec() const {
         out.checkpoint_interval = t.checkpoint_interval[i];
         out.eviction_count = t.eviction_count[i];
         if (is_placed(task)) out.node = name(node_of(task));
-        for_each_gpu(gpus_of(task), [&](int g) { out.gpus.push_back(g); });
+        out.gpus = gpu_list(gpus_of(task));
         spec.tasks.push_back(std::move(out));
     }
     for (std::size_t j = 0; j < inv.job_names.size(); ++j) {

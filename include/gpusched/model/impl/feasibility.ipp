@@ -6,40 +6,6 @@
 
 namespace gpusched {
 
-GPUSCHED_INLINE const char* to_string(Obstacle obstacle) noexcept {
-    switch (obstacle) {
-    case Obstacle::none:
-        return "none";
-    case Obstacle::cordoned:
-        return "cordoned";
-    case Obstacle::not_eligible:
-        return "not_eligible";
-    case Obstacle::gpu_model:
-        return "gpu_model";
-    case Obstacle::node_selector:
-        return "node_selector";
-    case Obstacle::taint:
-        return "taint";
-    case Obstacle::cpu:
-        return "cpu";
-    case Obstacle::memory:
-        return "memory";
-    case Obstacle::gpu:
-        return "gpu";
-    case Obstacle::gpu_memory:
-        return "gpu_memory";
-    case Obstacle::hardware:
-        return "hardware";
-    case Obstacle::anti_affinity:
-        return "anti_affinity";
-    case Obstacle::affinity:
-        return "affinity";
-    case Obstacle::network:
-        return "network";
-    }
-    return "unknown";
-}
-
 GPUSCHED_INLINE Obstacle find_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& inv = cluster.inventory();
     if (!inv.nodes.schedulable[index(node)]) return Obstacle::cordoned;
@@ -64,13 +30,13 @@ GPUSCHED_INLINE GpuMask candidate_gpus(const Cluster& cluster, TaskId task, Node
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
     if (t.gpu_count[i] == 0) return 0;
-    const bool borrow = cluster.may_borrow(task);
+    const auto lent = cluster.lent_to(task);
     GpuMask mask = 0;
     if (!cluster.is_fraction(task)) {
-        mask = cluster.idle_gpus(node, borrow);
+        mask = cluster.idle_gpus(node, lent);
     } else {
         for (int g = 0; g < cluster.gpu_count(node); ++g)
-            if (cluster.gpu_free_milli(node, g, borrow) >= t.gpu_share_milli[i]) mask |= gpu_bit(g);
+            if (cluster.gpu_free_milli(node, g, lent) >= t.gpu_share_milli[i]) mask |= gpu_bit(g);
     }
     if (t.gpu_memory_mib[i] == 0 || cluster.inventory().nodes.gpu_memory_mib[index(node)] < 0) return mask;
     GpuMask roomy = 0;
@@ -94,13 +60,13 @@ GPUSCHED_INLINE Localities guaranteed_localities(const Cluster& cluster, TaskId 
 GPUSCHED_INLINE Obstacle find_resource_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
-    if (t.cpu_milli[i] > cluster.cpu_free_milli(node, cluster.may_borrow(task))) return Obstacle::cpu;
+    if (t.cpu_milli[i] > cluster.cpu_free_milli(node, cluster.lent_to(task))) return Obstacle::cpu;
     if (t.memory_mib[i] > cluster.memory_free_mib(node)) return Obstacle::memory;
     if (t.gpu_count[i] == 0) return Obstacle::none;
     const auto candidates = candidate_gpus(cluster, task, node);
     if (gpu_count(candidates) < t.gpu_count[i]) {
         if (t.gpu_memory_mib[i] == 0 || cluster.is_fraction(task)) return Obstacle::gpu;
-        return gpu_count(cluster.idle_gpus(node, cluster.may_borrow(task))) < t.gpu_count[i]
+        return gpu_count(cluster.idle_gpus(node, cluster.lent_to(task))) < t.gpu_count[i]
                    ? Obstacle::gpu
                    : Obstacle::gpu_memory;
     }
@@ -116,6 +82,12 @@ GPUSCHED_INLINE Obstacle find_resource_obstacle(const Cluster& cluster, TaskId t
 }
 
 GPUSCHED_INLINE Obstacle find_group_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+    return detail::find_group_conflict(cluster, task, node).obstacle;
+}
+
+namespace detail {
+
+GPUSCHED_INLINE GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& inv = cluster.inventory();
     const auto own = cluster.node_of(task);
     for (const auto& m : inv.anti_affinity_memberships(task)) {
@@ -130,7 +102,7 @@ GPUSCHED_INLINE Obstacle find_group_obstacle(const Cluster& cluster, TaskId task
             for (std::size_t l = 0; l < set.limits.size() && set.limits[l] < limit; ++l)
                 if (cluster.anti_affinity_count(m.set, l, domain) > 0) limit = set.limits[l];
         }
-        if (others + 1 > limit) return Obstacle::anti_affinity;
+        if (others + 1 > limit) return {Obstacle::anti_affinity, m.set, others + 1, limit};
     }
     for (const auto& m : inv.affinity_memberships(task)) {
         const auto& set = inv.affinity_sets[m.set];
@@ -142,10 +114,12 @@ GPUSCHED_INLINE Obstacle find_group_obstacle(const Cluster& cluster, TaskId task
         if (!set.is_network && own_domain != none<DomainId> && own_domain != domain &&
             cluster.affinity_count(m.set, own_domain) == 1)
             --elsewhere;
-        if (elsewhere > 0) return set.is_network ? Obstacle::network : Obstacle::affinity;
+        if (elsewhere > 0) return {set.is_network ? Obstacle::network : Obstacle::affinity, m.set, 0, 0};
     }
-    return Obstacle::none;
+    return {};
 }
+
+}  // namespace detail
 
 GPUSCHED_INLINE bool gpus_fit(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) noexcept {
     if (gpu_count(gpus) != cluster.inventory().tasks.gpu_count[index(task)]) return false;

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,21 +16,16 @@
 namespace gpusched {
 
 GPUSCHED_INLINE PlanSpec to_spec(const Plan& plan, const Cluster& cluster) {
-    const auto list = [](GpuMask mask) {
-        std::vector<int> gpus;
-        for_each_gpu(mask, [&](int g) { gpus.push_back(g); });
-        return gpus;
-    };
     PlanSpec spec;
     spec.waves = plan.waves;
     spec.bound = plan.bound;
     for (const auto& m : plan.moves)
         spec.moves.push_back(
-            {cluster.name(m.task), cluster.name(m.from), cluster.name(m.to), list(m.gpus), m.wave});
+            {cluster.name(m.task), cluster.name(m.from), cluster.name(m.to), gpu_list(m.gpus), m.wave});
     for (const auto node : plan.vacated_nodes) spec.vacated_nodes.push_back(cluster.name(node));
     for (const auto task : plan.evictions) spec.evictions.push_back(cluster.name(task));
     for (const auto& p : plan.placements)
-        spec.placements.push_back({cluster.name(p.task), cluster.name(p.node), list(p.gpus)});
+        spec.placements.push_back({cluster.name(p.task), cluster.name(p.node), gpu_list(p.gpus)});
     return spec;
 }
 
@@ -50,33 +47,68 @@ struct PlanResolver {
         return none<NodeId>;
     }
     GpuMask gpus(const std::string& owner, NodeId node, const std::vector<int>& list) {
-        GpuMask mask = 0;
-        if (node == none<NodeId>) return mask;
-        for (const int gpu : list) {
-            if (gpu < 0 || gpu >= cluster.gpu_count(node))
+        if (node == none<NodeId>) return 0;
+        return gpu_mask(
+            list, cluster.gpu_count(node),
+            [&](int gpu) {
                 problems.add(owner + ": GPU " + std::to_string(gpu) + " of node " +
                              gpusched::quoted(cluster.name(node)) + ", which has " +
                              std::to_string(cluster.gpu_count(node)));
-            else if ((mask & gpu_bit(gpu)) != 0)
-                problems.add(owner + ": GPU " + std::to_string(gpu) + " is named twice");
-            else
-                mask |= gpu_bit(gpu);
-        }
-        return mask;
+            },
+            [&](int gpu) { problems.add(owner + ": GPU " + std::to_string(gpu) + " is named twice"); });
     }
     std::uint32_t wave(const std::string& owner, const char* field, std::int64_t value) {
-        if (value >= 0 && value <= std::int64_t{UINT32_MAX}) return static_cast<std::uint32_t>(value);
-        problems.add(owner + field + " is " + std::to_string(value) + "; expected 0 to 4294967295");
-        return 0;
+        return check_range(problems, field, value, 0, UINT32_MAX, owner) ? static_cast<std::uint32_t>(value)
+                                                                         : 0;
     }
 };
 
 }  // namespace detail
 
+GPUSCHED_INLINE void validate(const Plan& plan, const Cluster& cluster) {
+    Problems problems;
+    const auto below = [&](const std::string& owner, const char* field, auto id, std::size_t count) {
+        if (index(id) < count) return true;
+        problems.add(bad_value(field, id == none<decltype(id)> ? "none" : std::to_string(index(id)),
+                               "an id below " + std::to_string(count), owner));
+        return false;
+    };
+    const auto task = [&](const std::string& owner, TaskId id) {
+        below(owner, "task", id, cluster.task_count());
+    };
+    const auto destination = [&](const std::string& owner, const char* field, NodeId node, GpuMask gpus) {
+        if (below(owner, field, node, cluster.node_count()) &&
+            (gpus & ~first_gpus(cluster.gpu_count(node))) != 0)
+            problems.add(owner + ": names GPUs that node " + gpusched::quoted(cluster.name(node)) +
+                         " lacks; it has " + std::to_string(cluster.gpu_count(node)));
+    };
+    const auto nth = [](const char* what, std::size_t i) { return what + (" #" + std::to_string(i)); };
+    for (std::size_t i = 0; i < plan.evictions.size() && !problems.full(); ++i)
+        task(nth("eviction", i), plan.evictions[i]);
+    for (std::size_t i = 0; i < plan.moves.size() && !problems.full(); ++i) {
+        const auto& m = plan.moves[i];
+        const auto owner = nth("move", i);
+        task(owner, m.task);
+        below(owner, "from", m.from, cluster.node_count());
+        destination(owner, "to", m.to, m.gpus);
+        if (m.wave >= plan.waves || (i > 0 && m.wave < plan.moves[i - 1].wave))
+            problems.add(bad_value("wave", std::to_string(m.wave),
+                                   "ascending waves below " + std::to_string(plan.waves), owner));
+    }
+    for (std::size_t i = 0; i < plan.placements.size() && !problems.full(); ++i) {
+        const auto owner = nth("placement", i);
+        task(owner, plan.placements[i].task);
+        destination(owner, "node", plan.placements[i].node, plan.placements[i].gpus);
+    }
+    for (std::size_t i = 0; i < plan.vacated_nodes.size() && !problems.full(); ++i)
+        below(nth("vacated_nodes", i), "node", plan.vacated_nodes[i], cluster.node_count());
+    problems.throw_if_any();
+}
+
 GPUSCHED_INLINE Plan resolve(const PlanSpec& spec, const Cluster& cluster) {
     detail::PlanResolver get{cluster, Problems{}};
     Plan plan;
-    plan.waves = get.wave("plan: ", "waves", spec.waves);
+    plan.waves = get.wave("plan", "waves", spec.waves);
     plan.bound = spec.bound;
     for (const auto& task : spec.evictions)
         plan.evictions.push_back(get.task("eviction #" + std::to_string(plan.evictions.size()), task));
@@ -84,7 +116,7 @@ GPUSCHED_INLINE Plan resolve(const PlanSpec& spec, const Cluster& cluster) {
         const auto owner = "move #" + std::to_string(plan.moves.size());
         Move move{get.task(owner, m.task), get.node(owner, m.from), get.node(owner, m.to), 0, 0};
         move.gpus = get.gpus(owner, move.to, m.gpus);
-        move.wave = get.wave(owner + ": ", "wave", m.wave);
+        move.wave = get.wave(owner, "wave", m.wave);
         plan.moves.push_back(move);
     }
     for (const auto& p : spec.placements) {
@@ -95,13 +127,9 @@ GPUSCHED_INLINE Plan resolve(const PlanSpec& spec, const Cluster& cluster) {
     }
     for (const auto& node : spec.vacated_nodes) plan.vacated_nodes.push_back(get.node("vacated_nodes", node));
     get.problems.throw_if_any();
-    std::vector<std::size_t> order(plan.moves.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return std::pair(plan.moves[a].wave, a) < std::pair(plan.moves[b].wave, b);
-    });
     std::vector<Move> sorted;
-    for (const auto i : order) sorted.push_back(plan.moves[i]);
+    for (const auto i : order_by(plan.moves.size(), [&](std::size_t m) { return plan.moves[m].wave; }))
+        sorted.push_back(plan.moves[i]);
     plan.moves = std::move(sorted);
     std::sort(plan.vacated_nodes.begin(), plan.vacated_nodes.end());
     return plan;

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <gpusched/model/describe_obstacle.hpp>
+#include <gpusched/model/feasibility.hpp>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace gpusched {
+
+namespace detail {
+
+inline std::string describe_model(const Cluster& cluster, TaskId task, NodeId node) {
+    const auto& inv = cluster.inventory();
+    const auto model = inv.nodes.gpu_model[index(node)];
+    std::string text = model == none<GpuModelId>
+                           ? std::string("the node has no GPU model")
+                           : "the node's GPU model is " + gpusched::quoted(inv.gpu_models[index(model)]);
+    const auto& accepted = inv.requirements[inv.tasks.requirement[index(task)]].gpu_models;
+    const char* separator = "; the task accepts ";
+    for (const auto one : accepted) {
+        text += separator + gpusched::quoted(inv.gpu_models[index(one)]);
+        separator = ", ";
+    }
+    return text;
+}
+
+inline std::string describe_label(const Cluster& cluster, TaskId task, NodeId node) {
+    const auto& inv = cluster.inventory();
+    const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
+    for (const auto& [key, value] : inv.requirements[inv.tasks.requirement[index(task)]].node_selector) {
+        const auto has = labels.find(key);
+        if (has != labels.end() && has->second == value) continue;
+        return "the node's label " + gpusched::quoted(key) + " is " +
+               (has == labels.end() ? "missing" : gpusched::quoted(has->second)) + "; the task selects " +
+               gpusched::quoted(value);
+    }
+    return {};
+}
+
+inline std::string describe_taint(const Cluster& cluster, TaskId task, NodeId node) {
+    const auto& inv = cluster.inventory();
+    const auto& tolerations = inv.requirements[inv.tasks.requirement[index(task)]].tolerations;
+    for (const auto& taint : inv.node_classes[inv.nodes.node_class[index(node)]].taints)
+        if (!Inventory::tolerates(tolerations, taint))
+            return "the task does not tolerate the node's taint " +
+                   gpusched::quoted(taint.key + "=" + taint.value + ":" + taint.effect);
+    return {};
+}
+
+inline std::string shortage(std::string_view what, std::int64_t needs, std::int64_t free) {
+    return std::string(what) + ": needs " + std::to_string(needs) + ", but " + std::to_string(free) +
+           " is free (" + std::to_string(needs - free) + " short)";
+}
+
+inline std::string describe_gpus(const Cluster& cluster, TaskId task, NodeId node, Obstacle obstacle) {
+    const auto& t = cluster.inventory().tasks;
+    const auto i = index(task);
+    const auto lent = cluster.lent_to(task);
+    const auto memory = "gpu_memory_mib: needs " + std::to_string(t.gpu_memory_mib[i]);
+    if (!cluster.is_fraction(task)) {
+        const auto idle = cluster.idle_gpus(node, lent);
+        if (obstacle == Obstacle::gpu)
+            return "GPUs: needs " + std::to_string(t.gpu_count[i]) + " that are entirely free, but " +
+                   std::to_string(gpu_count(idle)) + " of " + std::to_string(cluster.gpu_count(node)) +
+                   " are";
+        return memory + " on each of " + std::to_string(t.gpu_count[i]) + " GPUs, but " +
+               std::to_string(gpu_count(candidate_gpus(cluster, task, node))) + " of " +
+               std::to_string(gpu_count(idle)) + " free GPUs have that much left";
+    }
+    int most = 0;
+    for (int g = 0; g < cluster.gpu_count(node); ++g)
+        most = std::max(most, cluster.gpu_free_milli(node, g, lent));
+    if (most < t.gpu_share_milli[i])
+        return shortage("gpu_share_milli of one GPU", t.gpu_share_milli[i], most);
+    return memory + " on one GPU with " + std::to_string(t.gpu_share_milli[i]) +
+           " thousandths free, but none has that much left";
+}
+
+inline std::string describe_hardware(const Cluster& cluster, TaskId task, NodeId node) {
+    const auto& inv = cluster.inventory();
+    const auto level = inv.task_affinities[inv.tasks.affinities[index(task)]].guaranteed_level();
+    const std::string one = level == HardwareLevel::numa ? "one NUMA node" : "one socket";
+    const auto local = guaranteed_localities(cluster, task, node);
+    const auto text =
+        "hardware_affinity: needs " + std::to_string(inv.tasks.gpu_count[index(task)]) + " GPUs of " + one;
+    if (local.unknown) return text + ", but the node's hardware is not known";
+    const auto candidates = candidate_gpus(cluster, task, node);
+    int most = 0;
+    for (const auto mask : local.masks)
+        most = std::max(most, gpu_count(static_cast<GpuMask>(mask & candidates)));
+    return text + ", but at most " + std::to_string(most) + " are free there";
+}
+
+inline std::string describe_groups(const Cluster& cluster, TaskId task, NodeId node) {
+    const auto& inv = cluster.inventory();
+    const auto conflict = find_group_conflict(cluster, task, node);
+    const auto place = [&](Level level) {
+        return level == node_level
+                   ? "node " + gpusched::quoted(cluster.name(node))
+                   : "domain " + gpusched::quoted(inv.domain_name(level, inv.domain(level, node))) +
+                         " of level " + std::to_string(level);
+    };
+    if (conflict.obstacle == Obstacle::anti_affinity) {
+        const auto& set = inv.anti_affinity_sets[conflict.set];
+        return "anti_affinity: " + place(set.level) + " would hold " + std::to_string(conflict.members) +
+               " members of group " + gpusched::quoted(set.group) + "; at most " +
+               std::to_string(conflict.limit) + " may be together";
+    }
+    const auto& set = inv.affinity_sets[conflict.set];
+    return (set.is_network ? "network_affinity: " + set.name
+                           : "affinity: group " + gpusched::quoted(set.name)) +
+           " has members outside " + place(set.level) + "; all must be in one";
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node) {
+    const auto& t = cluster.inventory().tasks;
+    auto obstacle = find_obstacle(cluster, task, node);
+    if (obstacle == Obstacle::not_eligible) obstacle = find_eligibility_obstacle(cluster, task, node);
+    switch (obstacle) {
+    case Obstacle::none:
+    case Obstacle::not_eligible:
+        break;
+    case Obstacle::cordoned:
+        return "the node is cordoned";
+    case Obstacle::gpu_model:
+        return detail::describe_model(cluster, task, node);
+    case Obstacle::node_selector:
+        return detail::describe_label(cluster, task, node);
+    case Obstacle::taint:
+        return detail::describe_taint(cluster, task, node);
+    case Obstacle::cpu:
+        return detail::shortage("cpu_milli", t.cpu_milli[index(task)],
+                                cluster.cpu_free_milli(node, cluster.lent_to(task)));
+    case Obstacle::memory:
+        return detail::shortage("memory_mib", t.memory_mib[index(task)], cluster.memory_free_mib(node));
+    case Obstacle::gpu:
+    case Obstacle::gpu_memory:
+        return detail::describe_gpus(cluster, task, node, obstacle);
+    case Obstacle::hardware:
+        return detail::describe_hardware(cluster, task, node);
+    case Obstacle::anti_affinity:
+    case Obstacle::affinity:
+    case Obstacle::network:
+        return detail::describe_groups(cluster, task, node);
+    }
+    return {};
+}
+
+}  // namespace gpusched

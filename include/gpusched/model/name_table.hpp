@@ -1,0 +1,36 @@
+// NameTable: interned names, dense ids by name and names by id.
+#pragma once
+
+#include <gpusched/config.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusched {
+
+/// Names in id order with look-up by name (a hash table with linear probing over the ids).
+class NameTable {
+  public:
+    /// The id of `name`, adding it if new; `second` tells whether it was new.
+    std::pair<std::uint32_t, bool> intern(std::string_view name);
+    [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const;
+    [[nodiscard]] const std::string& operator[](std::size_t i) const noexcept { return names_[i]; }
+    [[nodiscard]] std::size_t size() const noexcept { return names_.size(); }
+
+  private:
+    [[nodiscard]] std::size_t slot(std::string_view name) const noexcept;
+    static constexpr std::uint32_t empty = 0xFFFFFFFFu;
+    std::vector<std::string> names_;
+    std::vector<std::uint32_t> slots_;  // a power of two of them, at most half taken
+};
+
+}  // namespace gpusched
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/model/impl/name_table.ipp>
+#endif

@@ -1,0 +1,1 @@
+#include <gpusched/model/impl/describe_obstacle.ipp>

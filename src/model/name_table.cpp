@@ -1,0 +1,1 @@
+#include <gpusched/model/impl/name_table.ipp>
