@@ -64,7 +64,7 @@ auto column(F value) {
 
 const auto cpu_free_milli = [](const Cluster& c, NodeId n) { return c.cpu_free_milli(n); };
 const auto memory_free_mib = [](const Cluster& c, NodeId n) { return c.memory_free_mib(n); };
-const auto gpu_free = [](const Cluster& c, NodeId n) { return c.gpu_free_milli(n); };
+const auto gpu_free = [](const Cluster& c, NodeId n) { return c.gpu_free_total_milli(n); };
 const auto occupants = [](const Cluster& c, NodeId n) { return c.occupants(n); };
 
 }  // namespace

@@ -1,31 +1,25 @@
-// The names of the model's enumerations in Python, the same as in the formats.
+// Enumerations with a table of names have the same names in Python.
 #pragma once
 
 #include "options.hpp"
 
+#include <gpusched/core/enum_names.hpp>
 #include <gpusched/model/spec.hpp>
+
+#include <array>
+#include <cstddef>
+#include <utility>
 
 namespace gpusched::python {
 
-template <>
-struct EnumNames<PriorityClass> {
-    static constexpr std::array values{std::pair{"HP", PriorityClass::hp}, std::pair{"LP", PriorityClass::lp},
-                                       std::pair{"other", PriorityClass::other}};
-};
-template <>
-struct EnumNames<NetworkMode> {
-    static constexpr std::array values{std::pair{"required", NetworkMode::required},
-                                       std::pair{"preferred", NetworkMode::preferred}};
-};
-template <>
-struct EnumNames<HardwareLevel> {
-    static constexpr std::array values{std::pair{"numa", HardwareLevel::numa},
-                                       std::pair{"socket", HardwareLevel::socket}};
-};
-template <>
-struct EnumNames<HardwareQos> {
-    static constexpr std::array values{std::pair{"guaranteed", HardwareQos::guaranteed},
-                                       std::pair{"best_effort", HardwareQos::best_effort}};
+template <NamedEnum E>
+struct EnumNames<E> {
+    static constexpr auto values = [] {
+        std::array<std::pair<const char*, E>, enum_names<E>.size()> swapped{};
+        for (std::size_t i = 0; i < swapped.size(); ++i)
+            swapped[i] = {enum_names<E>[i].second, enum_names<E>[i].first};
+        return swapped;
+    }();
 };
 
 }  // namespace gpusched::python

@@ -2,6 +2,7 @@
 
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/model/describe_obstacle.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 namespace gpusched::python {
@@ -64,7 +65,8 @@ std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster
     const auto obstacle = find_obstacle(cluster, task, node);
     if (obstacle != Obstacle::none)
         throw InvalidInput("the policy answers with node '" + cluster.name(node) + "' for task '" +
-                           cluster.name(task) + "', which does not fit there: " + to_string(obstacle));
+                           cluster.name(task) +
+                           "', which does not fit there: " + describe_obstacle(cluster, task, node));
     return allocation::Destination{node, allocation::TightestGpu{}(cluster, task, node)};
 }
 

@@ -25,7 +25,7 @@ class RoomAfter {
     NodeId node_;
     GpuMask gpus_;  // that could each serve the task
     int wanted_, share_;
-    bool borrow_;
+    Lent lent_;
     std::int64_t cpu_short_, memory_short_;
     std::array<std::int16_t, max_gpus_per_node> freed_{};  // by victims that are fractions
 };

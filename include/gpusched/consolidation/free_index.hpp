@@ -142,11 +142,11 @@ class FreeIndex {
     void refresh(NodeId node) {
         if (!is_open(node)) return;
         const auto tier = static_cast<std::uint32_t>(scope_->may_vacate[index(node)]);
-        const auto idle = cluster_->idle_gpus(node, true);
-        whole_.move(node, whole_key(tier, gpu_count(idle), cluster_->cpu_free_milli(node, true)));
+        const auto idle = cluster_->idle_gpus(node, Lent::yes);
+        whole_.move(node, whole_key(tier, gpu_count(idle), cluster_->cpu_free_milli(node, Lent::yes)));
         int most = 0;
         for_each_gpu(static_cast<GpuMask>(cluster_->healthy_gpus(node) & ~idle),
-                     [&](int g) { most = std::max(most, cluster_->gpu_free_milli(node, g, true)); });
+                     [&](int g) { most = std::max(most, cluster_->gpu_free_milli(node, g, Lent::yes)); });
         if (most > 0)
             partial_.move(node, tier * share_steps + static_cast<std::uint32_t>(most));
         else if (partial_.contains(node))

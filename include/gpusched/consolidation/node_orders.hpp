@@ -18,7 +18,7 @@ struct LeastDemand {
     std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
         const auto& n = cluster.inventory().nodes;
         const auto gpus =
-            std::int64_t{cluster.gpu_count(node)} * whole_gpu_milli - cluster.gpu_free_milli(node);
+            std::int64_t{cluster.gpu_count(node)} * whole_gpu_milli - cluster.gpu_free_total_milli(node);
         return gpus * 1'000'000'000 +
                std::min<std::int64_t>(n.cpu_milli[index(node)] - cluster.cpu_free_milli(node), 999'999'999);
     }
@@ -28,7 +28,7 @@ struct LeastDemand {
 struct LowestUtilisation {
     std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
         const auto capacity = std::int64_t{std::max(1, cluster.gpu_count(node))} * whole_gpu_milli;
-        return (capacity - cluster.gpu_free_milli(node)) * 1'000'000 / capacity;
+        return (capacity - cluster.gpu_free_total_milli(node)) * 1'000'000 / capacity;
     }
 };
 

@@ -255,7 +255,6 @@ TEST_CASE("expected fill names what is out of range") {
     REQUIRE_THROWS_MESSAGE(make(one, {.several_gpus_weight = 1001}), InvalidInput,
                            "several_gpus_weight is 1001");
     REQUIRE_THROWS_MESSAGE(make({}, {}), InvalidInput, "workload has no shapes");
-    REQUIRE_THROWS_MESSAGE(make({{{.gpu_count = 1, .memory_mib = -1}}}, {}), InvalidInput,
-                           "memory_mib is -1");
+    REQUIRE_THROWS_MESSAGE(make({{{.gpu_count = 1, .memory_mib = -1}}}, {}), InvalidInput, "memory_mib: -1");
     REQUIRE_NOTHROW(make({{{.cpu_milli = 5}}}, {}));  // nothing asks for a GPU: all nodes are worth nothing
 }

@@ -21,8 +21,8 @@ TEST_CASE("options out of range are rejected by name, value and expectation") {
     rejects({.depth = 0}, "depth: 0; expected 1 to 16");
     rejects({.depth = 17}, "depth: 17; expected 1 to 16");
     rejects({.rounds = 0}, "rounds: 0; expected at least 1");
-    rejects({.time_limit = -1.0}, "time_limit: -1.0");
-    rejects({.time_limit = std::numeric_limits<double>::quiet_NaN()}, "time_limit: nan");
+    rejects({.time_limit = -1.0}, "time_limit: -1; expected at least 0");
+    rejects({.time_limit = std::numeric_limits<double>::quiet_NaN()}, "time_limit: nan; expected at least 0");
     rejects({.polish_time = -0.5}, "polish_time: -0.5");
     rejects({.max_moves = -1}, "max_moves: -1; expected at least 0");
     rejects({.max_move_cost = -2}, "max_move_cost: -2; expected at least 0");

@@ -44,6 +44,27 @@ TEST_CASE("partitions are disjoint and complete") {
     }
 }
 
+TEST_CASE("a constraint that names a level below the network leaves switches whole") {
+    ClusterSpec spec;
+    for (int i = 0; i < 8; ++i) {
+        spec.nodes.push_back(node("n" + std::to_string(i), 4));
+        spec.nodes.back().network = {"root", "agg", i % 2 == 0 ? "even" : "odd"};
+    }
+    spec.tasks.push_back(task("t", "n0", {0}));
+    spec.tasks.back().anti_affinity = {{"g", 5, 1}};
+    const auto cluster = Cluster::build(spec);
+    const auto groups = partition(cluster, con::BySwitch{}, 3);
+    REQUIRE(groups.size() == 2);
+    for (const auto& group : groups) CHECK(group.size() == 4);
+    // n0, the only occupied node of its switch, joins n1.
+    spec.tasks.push_back(task("u", "n1", {0}));
+    const auto fuller = Cluster::build(spec);
+    Plan plan{.waves = 1,
+              .moves = {{fuller.find_task("t"), fuller.find_node("n0"), fuller.find_node("n1"), 0b0010, 0}},
+              .vacated_nodes = {fuller.find_node("n0")}};
+    CHECK(con::value_report(fuller, plan).vacated_domains == 1);
+}
+
 TEST_CASE("fractions gather on few GPUs and gaps are filled") {
     // Only when f has joined g on b is there a GPU for z on a.
     ClusterSpec spec{.nodes = {node("a", 2), node("b", 2), node("d", 2)},

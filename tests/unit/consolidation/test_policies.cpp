@@ -50,7 +50,7 @@ struct Same {
 };
 struct HighestGpus {
     GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const {
-        auto gpus = cluster.idle_gpus(node);
+        auto gpus = candidate_gpus(cluster, task, node);
         while (gpu_count(gpus) > cluster.inventory().tasks.gpu_count[index(task)])
             gpus = static_cast<GpuMask>(gpus & (gpus - 1));
         return gpus;

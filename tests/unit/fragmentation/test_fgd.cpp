@@ -215,7 +215,8 @@ TEST_CASE("the gradient is the difference that the placement makes") {
                     const auto here = difference(gpu_bit(g));
                     REQUIRE(metric.delta(cluster, task, node, gpu_bit(g)) == here);
                     REQUIRE((here > best.delta || (here == best.delta && gpu_bit(g) >= best.gpus)));
-                    if (cluster.gpu_free_milli(node, g) < cluster.gpu_free_milli(node, g, true)) ++borrowed;
+                    if (cluster.gpu_free_milli(node, g) < cluster.gpu_free_milli(node, g, Lent::yes))
+                        ++borrowed;
                 });
             }
         }
@@ -249,10 +250,10 @@ TEST_CASE("workloads out of range are refused") {
         REQUIRE_THROWS_MESSAGE(fgd(cluster, workload), InvalidInput, text);
     };
     fails({}, "workload has no shapes");
-    fails({{{-1, 1}}}, "workload shape 0: cpu_milli is -1; expected 0 to 1000000000000");
-    fails({{{0, 1}, {0, 17}}}, "workload shape 1: gpu_count is 17; expected 0 to 16");
-    fails({{{0, 1, 0, {}}}}, "workload shape 0: gpu_share_milli is 0; expected 1 to 1000");
+    fails({{{-1, 1}}}, "workload shape 0: cpu_milli: -1; expected 0 to 1000000000000");
+    fails({{{0, 1}, {0, 17}}}, "workload shape 1: gpu_count: 17; expected 0 to 16");
+    fails({{{0, 1, 0, {}}}}, "workload shape 0: gpu_share_milli: 0; expected 1 to 1000");
     fails({{{0, 2, 500, {}}}}, "gpu_share_milli is 500 with gpu_count 2; a share goes with gpu_count 1");
-    fails({{{0, 1, 1000, {}, 0}}}, "workload shape 0: weight is 0; expected 1 to 100000000");
+    fails({{{0, 1, 1000, {}, 0}}}, "workload shape 0: weight: 0; expected 1 to 100000000");
     fails({{{0, 1, 1000, {}, 100'000'000}, {0, 1, 1000, {}, 1}}}, "workload weights add up to 100000001");
 }

@@ -102,9 +102,9 @@ TEST_CASE(
 TEST_CASE("the largest job refuses options out of range") {
     const auto cluster = Cluster::build(random_snapshot(1));
     REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.gpus_per_pod = 17}), InvalidInput,
-                           "gpus_per_pod is 17; expected 1 to 16");
+                           "gpus_per_pod: 17; expected 1 to 16");
     REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.cores_per_gpu = -1}), InvalidInput,
-                           "cores_per_gpu is -1; expected 0 to 1000000");
+                           "cores_per_gpu: -1; expected 0 to 1000000");
     REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.level = 9}), InvalidInput,
-                           "level is 9; expected -1 (node) to 2");
+                           "level: 9; expected -1 (node) to 2");
 }

@@ -267,10 +267,10 @@ TEST_CASE("reports refuse options out of range") {
         REQUIRE_THROWS_MESSAGE(report(cluster, shapes, options), InvalidInput, text);
     };
     fails({}, {}, "shapes is empty; expected at least one");
-    fails({{0, 0}}, {}, "shape gpus is 0; expected 1 to 16");
-    fails({{17, 0}}, {}, "shape gpus is 17; expected 1 to 16");
-    fails({{1, -1}}, {}, "shape cpu_milli is -1; expected 0 to 1000000000000");
-    fails({{1, 0}}, {.max_gpus_per_node = 0}, "max_gpus_per_node is 0; expected 1 to 16");
+    fails({{0, 0}}, {}, "shape gpus: 0; expected 1 to 16");
+    fails({{17, 0}}, {}, "shape gpus: 17; expected 1 to 16");
+    fails({{1, -1}}, {}, "shape cpu_milli: -1; expected 0 to 1000000000000");
+    fails({{1, 0}}, {.max_gpus_per_node = 0}, "max_gpus_per_node: 0; expected 1 to 16");
     CHECK(std::string(to_string(GroupBy::none)) == "none");
     CHECK(std::string(to_string(GroupBy::gpu_model)) == "gpu_model");
     CHECK(std::string(to_string(GroupBy::cluster)) == "cluster");

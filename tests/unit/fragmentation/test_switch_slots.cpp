@@ -191,13 +191,13 @@ TEST_CASE("switch slots refuse options out of range") {
     const auto fails = [&](const SwitchSlotOptions& options, const std::string& text) {
         REQUIRE_THROWS_MESSAGE(switch_slots(cluster, options), InvalidInput, text);
     };
-    fails({.gpus = 0}, "gpus is 0; expected 1 to 100000000");
-    fails({.cores_per_gpu = -1}, "cores_per_gpu is -1; expected 0 to 1000000");
-    fails({.level = 2}, "level is 2; expected -1 (node) to 1");
-    fails({.level = -2}, "level is -2; expected -1 (node) to 1");
-    fails({.gpus_per_pod = 0}, "gpus_per_pod is 0; expected 1 to 16");
+    fails({.gpus = 0}, "gpus: 0; expected 1 to 100000000");
+    fails({.cores_per_gpu = -1}, "cores_per_gpu: -1; expected 0 to 1000000");
+    fails({.level = 2}, "level: 2; expected -1 (node) to 1");
+    fails({.level = -2}, "level: -2; expected -1 (node) to 1");
+    fails({.gpus_per_pod = 0}, "gpus_per_pod: 0; expected 1 to 16");
     fails({.gpus = 128, .gpus_per_pod = 3}, "gpus_per_pod is 3; expected a divisor of gpus, which is 128");
-    fails({.max_gpus_per_node = 17}, "max_gpus_per_node is 17; expected 1 to 16");
+    fails({.max_gpus_per_node = 17}, "max_gpus_per_node: 17; expected 1 to 16");
 }
 
 TEST_CASE("a constraint that names a level deeper than any node is no reason to look there") {
@@ -206,8 +206,11 @@ TEST_CASE("a constraint that names a level deeper than any node is no reason to 
     spec.nodes.push_back(node("b", "A", 8, 96, {"c"}));
     spec.tasks.push_back({.name = "t", .network_affinity = NetworkAffinity{3, NetworkMode::preferred}});
     const auto cluster = Cluster::build(spec);
-    REQUIRE(cluster.inventory().network_levels() == 4);
+    REQUIRE(cluster.inventory().named_levels() == 4);
+    CHECK(cluster.inventory().network_levels() == 1);
     CHECK(cluster.inventory().deepest_level() == 0);
+    CHECK_THROWS_MESSAGE(switch_slots(cluster, {.gpus = 16, .level = 1}), InvalidInput,
+                         "level: 1; expected -1 (node) to 0");
     CHECK(switch_slots(cluster, {.gpus = 16})[0] == SwitchSlotRow{"A", 1, 1});
     CHECK(Cluster().inventory().deepest_level() == node_level);
 }

@@ -116,8 +116,8 @@ TEST_CASE("Layout follows the indent", "[io]") {
     const auto none = io::cluster_to_json(spec, 0);
     CHECK(none.find_first_of(" \n") == std::string::npos);
     CHECK(io::cluster_from_json(none) == spec);
-    CHECK_THROWS_MESSAGE(io::cluster_to_json(spec, -1), InvalidInput, "indent is -1; expected 0 to 16");
-    CHECK_THROWS_MESSAGE(io::cluster_to_json(spec, 17), InvalidInput, "indent is 17");
+    CHECK_THROWS_MESSAGE(io::cluster_to_json(spec, -1), InvalidInput, "indent: -1; expected 0 to 16");
+    CHECK_THROWS_MESSAGE(io::cluster_to_json(spec, 17), InvalidInput, "indent: 17");
 }
 
 TEST_CASE("All problems of a document come at once", "[io]") {

@@ -231,7 +231,7 @@ TEST_CASE("a policy of the caller's own is used, told of changes, and checked") 
         return [=](const Cluster&, TaskId, Rng&) { return std::optional(allocation::Destination{n, gpus}); };
     };
     REQUIRE_THROWS_MESSAGE(replay(trace, fixed(make_id<NodeId>(0), 1)), InvalidInput,
-                           "task 'y' does not fit where it was sent, node 'a' (its GPUs)");
+                           "task 'y' does not fit where it was sent, node 'a': not on the GPUs");
     REQUIRE_THROWS_MESSAGE(replay(trace, fixed(make_id<NodeId>(9), 1)), InvalidInput, "does not exist");
 }
 
@@ -265,7 +265,8 @@ TEST_CASE("what a replay cannot do is named") {
                            "placement is 'worst_fit'");
     REQUIRE_THROWS_MESSAGE(replay(trace, {.until = 5, .shuffle = true}), InvalidInput,
                            "until is 5; expected none with");
-    REQUIRE_THROWS_MESSAGE(replay(trace, {.resample_to = 0.0}), InvalidInput, "resample_to is 0");
+    REQUIRE_THROWS_MESSAGE(replay(trace, {.resample_to = 0.0}), InvalidInput,
+                           "resample_to: 0; expected above 0, at most 1000");
     REQUIRE_THROWS_MESSAGE(replay({{node("n", 1)}, {arrival("cpu", 0, 0)}}, {.resample_to = 1.0}),
                            InvalidInput, "no task asks for a GPU");
     auto placed = trace;

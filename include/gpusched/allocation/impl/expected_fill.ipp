@@ -188,11 +188,11 @@ GPUSCHED_INLINE ExpectedFill::Choice ExpectedFill::best(const Cluster& cluster, 
     const auto& tasks = cluster.inventory().tasks;
     const auto& seen = view(cluster, node);
     // An LP task takes lent capacity first, which is not idle to others.
-    const bool borrow = cluster.may_borrow(task);
+    const auto lent = cluster.lent_to(task);
     const int share = tasks.gpu_share_milli[index(task)];
     const auto* const cpu =
         cpu_.at(std::min(cluster.cpu_free_milli(node),
-                         cluster.cpu_free_milli(node, borrow) - tasks.cpu_milli[index(task)]),
+                         cluster.cpu_free_milli(node, lent) - tasks.cpu_milli[index(task)]),
                 shapes_);
     const auto* const memory =
         memory_.at(cluster.memory_free_mib(node) - tasks.memory_mib[index(task)], shapes_);
@@ -202,7 +202,7 @@ GPUSCHED_INLINE ExpectedFill::Choice ExpectedFill::best(const Cluster& cluster, 
     };
     const auto take = [&](Room& room, int g) {
         const int had = cluster.gpu_free_milli(node, g);
-        const int has = std::min(had, cluster.gpu_free_milli(node, g, borrow) - share);
+        const int has = std::min(had, cluster.gpu_free_milli(node, g, lent) - share);
         room.cards += seen.card[static_cast<std::size_t>(has)] - seen.card[static_cast<std::size_t>(had)];
         room.idle -= had == whole_gpu_milli && has < had ? 1 : 0;
     };

@@ -38,7 +38,7 @@ inline GpuMask tightest_gpu(const Cluster& cluster, TaskId task, NodeId node) {
     GpuMask best = 0;
     int least = whole_gpu_milli + 1;
     for_each_gpu(candidate_gpus(cluster, task, node), [&](int g) {
-        const int left = cluster.gpu_free_milli(node, g, cluster.may_borrow(task));
+        const int left = cluster.gpu_free_milli(node, g, cluster.lent_to(task));
         if (left < least) best = gpu_bit(g), least = left;
     });
     return best;
@@ -72,7 +72,7 @@ GpuMask best_set(const Cluster& cluster, TaskId task, NodeId node, Key&& key) {
     const int wanted = inv.tasks.gpu_count[index(task)];
     const auto id = inv.nodes.hardware[index(node)];
     const auto* const hardware = id == NodeTable::no_hardware ? nullptr : &inv.hardware[id];
-    const auto idle = cluster.idle_gpus(node, cluster.may_borrow(task));
+    const auto idle = cluster.idle_gpus(node, cluster.lent_to(task));
     const AllowedGpus allowed(cluster, task, node);
     GpuMask best = 0;
     auto least = key(Effect{});

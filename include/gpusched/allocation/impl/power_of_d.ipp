@@ -14,7 +14,7 @@ GPUSCHED_INLINE std::int32_t AllocatedPart::operator()(const Cluster& cluster, N
     };
     const auto gpus = std::int64_t{whole_gpu_milli} * gpu_count(cluster.healthy_gpus(node));
     return std::max(part(cluster.cpu_free_milli(node), cluster.inventory().nodes.cpu_milli[index(node)]),
-                    part(cluster.gpu_free_milli(node), gpus));
+                    part(cluster.gpu_free_total_milli(node), gpus));
 }
 
 GPUSCHED_INLINE void detail::validate(const PowerOfDOptions& options) {

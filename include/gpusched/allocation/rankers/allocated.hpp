@@ -16,16 +16,16 @@ template <class Percent>
                                         Percent&& percent) noexcept {
     const auto& n = cluster.inventory().nodes;
     const auto& t = cluster.inventory().tasks;
-    const bool borrow = cluster.may_borrow(task);
+    const auto lent = cluster.lent_to(task);
     std::int64_t sum = 0, resources = 0;
     const auto add = [&](std::int64_t left, std::int64_t capacity) {
         if (capacity == 0) return;
         sum += percent(left, capacity);
         ++resources;
     };
-    add(cluster.cpu_free_milli(node, borrow) - t.cpu_milli[index(task)], n.cpu_milli[index(node)]);
+    add(cluster.cpu_free_milli(node, lent) - t.cpu_milli[index(task)], n.cpu_milli[index(node)]);
     add(cluster.memory_free_mib(node) - t.memory_mib[index(task)], n.memory_mib[index(node)]);
-    add(cluster.gpu_free_milli(node, borrow) - cluster.gpu_milli(task),
+    add(cluster.gpu_free_total_milli(node, lent) - cluster.gpu_milli(task),
         std::int64_t{whole_gpu_milli} * gpu_count(cluster.healthy_gpus(node)));
     return resources == 0 ? 0 : sum / resources;
 }

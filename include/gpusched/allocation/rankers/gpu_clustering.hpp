@@ -22,7 +22,7 @@ struct GpuClustering {
         std::uint32_t present = 0;
         for (const auto neighbour : cluster.tasks_on(node)) present |= class_bit(cluster, neighbour);
         const int band = present == own ? 75 : (present & own) != 0 ? 50 : present == 0 ? 25 : 0;
-        const auto free = cluster.gpu_free_milli(node, cluster.may_borrow(task));
+        const auto free = cluster.gpu_free_total_milli(node, cluster.lent_to(task));
         return band + 25 * (largest_gpu_milli - free) / largest_gpu_milli;
     }
 

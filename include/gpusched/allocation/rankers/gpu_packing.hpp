@@ -19,17 +19,17 @@ struct GpuPacking {
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
         const auto& t = cluster.inventory().tasks;
         if (t.gpu_count[index(task)] == 0) return 0;
-        const bool borrow = cluster.may_borrow(task);
+        const auto lent = cluster.lent_to(task);
         if (cluster.is_fraction(task)) {
             int tightest = whole_gpu_milli;
             for (int g = 0; g < cluster.gpu_count(node); ++g)
-                if (const int free = cluster.gpu_free_milli(node, g, borrow);
+                if (const int free = cluster.gpu_free_milli(node, g, lent);
                     free >= t.gpu_share_milli[index(task)])
                     tightest = std::min(tightest, free);
             if (tightest < whole_gpu_milli) return 100 - tightest / 100;
         }
         const auto all = cluster.healthy_gpus(node);
-        return cluster.idle_gpus(node, borrow) == all ? 33 - gpu_count(all) : 50 - t.gpu_count[index(task)];
+        return cluster.idle_gpus(node, lent) == all ? 33 - gpu_count(all) : 50 - t.gpu_count[index(task)];
     }
 };
 

@@ -13,7 +13,7 @@ namespace gpusched::allocation {
 struct Packing {
     static constexpr bool node_local = true;
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
-        return -cluster.gpu_free_milli(node, cluster.may_borrow(task));
+        return -cluster.gpu_free_total_milli(node, cluster.lent_to(task));
     }
 };
 

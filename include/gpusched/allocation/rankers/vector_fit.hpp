@@ -49,10 +49,10 @@ struct BestFit {
     static constexpr bool node_local = true;
     LargestNode largest{};
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
-        const bool borrow = cluster.may_borrow(task);
+        const auto lent = cluster.lent_to(task);
         const auto cpu =
-            cluster.cpu_free_milli(node, borrow) - cluster.inventory().tasks.cpu_milli[index(task)];
-        const auto gpu = cluster.gpu_free_milli(node, borrow) - cluster.gpu_milli(task);
+            cluster.cpu_free_milli(node, lent) - cluster.inventory().tasks.cpu_milli[index(task)];
+        const auto gpu = cluster.gpu_free_total_milli(node, lent) - cluster.gpu_milli(task);
         return detail::score_of_loss(detail::part(cpu, largest.cpu_milli) +
                                          detail::part(gpu, largest.gpu_milli),
                                      2 * detail::part_unit);
@@ -65,9 +65,9 @@ struct DotProduct {
     static constexpr bool node_local = true;
     LargestNode largest{};
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
-        const bool borrow = cluster.may_borrow(task);
-        const auto cpu_free_milli = detail::part(cluster.cpu_free_milli(node, borrow), largest.cpu_milli);
-        const auto gpu_free = detail::part(cluster.gpu_free_milli(node, borrow), largest.gpu_milli);
+        const auto lent = cluster.lent_to(task);
+        const auto cpu_free_milli = detail::part(cluster.cpu_free_milli(node, lent), largest.cpu_milli);
+        const auto gpu_free = detail::part(cluster.gpu_free_total_milli(node, lent), largest.gpu_milli);
         const auto cpu = detail::part(cluster.inventory().tasks.cpu_milli[index(task)], largest.cpu_milli);
         const auto gpu = detail::part(cluster.gpu_milli(task), largest.gpu_milli);
         return detail::score_of_loss(cpu_free_milli * cpu + gpu_free * gpu,

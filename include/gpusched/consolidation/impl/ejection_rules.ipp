@@ -12,8 +12,8 @@ namespace detail {
 GPUSCHED_INLINE RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, NodeId node) noexcept
     : cluster_(cluster), node_(node), gpus_(candidate_gpus(cluster, task, node)),
       wanted_(cluster.inventory().tasks.gpu_count[index(task)]),
-      share_(cluster.inventory().tasks.gpu_share_milli[index(task)]), borrow_(cluster.may_borrow(task)),
-      cpu_short_(cluster.inventory().tasks.cpu_milli[index(task)] - cluster.cpu_free_milli(node, borrow_)),
+      share_(cluster.inventory().tasks.gpu_share_milli[index(task)]), lent_(cluster.lent_to(task)),
+      cpu_short_(cluster.inventory().tasks.cpu_milli[index(task)] - cluster.cpu_free_milli(node, lent_)),
       memory_short_(cluster.inventory().tasks.memory_mib[index(task)] - cluster.memory_free_mib(node)) {}
 
 GPUSCHED_INLINE void RoomAfter::leave(TaskId victim) noexcept {
@@ -28,7 +28,7 @@ GPUSCHED_INLINE void RoomAfter::leave(TaskId victim) noexcept {
     for_each_gpu(held, [&](int g) {
         auto& freed = freed_[static_cast<std::size_t>(g)];
         freed = static_cast<std::int16_t>(freed + t.gpu_share_milli[index(victim)]);
-        if (cluster_.gpu_free_milli(node_, g, borrow_) + freed >= share_) gpus_ |= gpu_bit(g);
+        if (cluster_.gpu_free_milli(node_, g, lent_) + freed >= share_) gpus_ |= gpu_bit(g);
     });
 }
 

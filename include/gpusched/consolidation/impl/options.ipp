@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/consolidation/options.hpp>
+#include <gpusched/core/checks.hpp>
 
 #include <string>
 
@@ -37,9 +38,7 @@ GPUSCHED_INLINE const char* to_string(BoundMethod method) noexcept {
 GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
     Problems problems;
     const auto at_least = [&](const char* field, auto value, auto least) {
-        if (!(value >= least))
-            problems.add(std::string(field) + ": " + std::to_string(value) + "; expected at least " +
-                         std::to_string(least));
+        check_at_least(problems, field, value, least);
     };
     const auto optional_at_least = [&](const char* field, const auto& value, auto least) {
         if (value) at_least(field, *value, least);
@@ -53,9 +52,7 @@ GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
     one_of("preset", options.preset, Preset::best);
     one_of("objective", options.objective, Objective::nodes);
     one_of("bound_method", options.bound_method, BoundMethod::lp);
-    if (options.depth < 1 || options.depth > most_depth)
-        problems.add("depth: " + std::to_string(options.depth) + "; expected 1 to " +
-                     std::to_string(most_depth));
+    check_range(problems, "depth", options.depth, 1, most_depth);
     at_least("rounds", options.rounds, 1);
     optional_at_least("time_limit", options.time_limit, 0.0);
     optional_at_least("polish_time", options.polish_time, 0.0);

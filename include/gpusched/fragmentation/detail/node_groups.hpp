@@ -1,7 +1,7 @@
 // Which nodes a metric counts, and how it groups them.
 #pragma once
 
-#include <gpusched/core/errors.hpp>
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/inventory.hpp>
 
@@ -39,16 +39,10 @@ inline Level top_level(const Inventory& inventory) noexcept {
 /// The level asked for, or the deepest that is known.
 inline Level checked_level(const Inventory& inventory, std::optional<Level> level) {
     if (!level) return inventory.deepest_level();
-    if (*level < node_level || *level >= inventory.network_levels())
-        throw InvalidInput("level is " + std::to_string(*level) + "; expected -1 (node) to " +
-                           std::to_string(inventory.network_levels() - 1));
+    if (*level < node_level || *level > inventory.deepest_level())
+        throw InvalidInput(bad_value("level", std::to_string(*level),
+                                     "-1 (node) to " + std::to_string(inventory.deepest_level())));
     return *level;
-}
-
-inline void check_range(const char* field, std::int64_t value, std::int64_t low, std::int64_t high) {
-    if (value < low || value > high)
-        throw InvalidInput(std::string(field) + " is " + std::to_string(value) + "; expected " +
-                           std::to_string(low) + " to " + std::to_string(high));
 }
 
 }  // namespace gpusched::fragmentation::detail

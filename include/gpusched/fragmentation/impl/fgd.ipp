@@ -135,16 +135,16 @@ GPUSCHED_INLINE std::int64_t Fgd::delta(const Cluster& cluster, TaskId task, Nod
     const int share = inv.tasks.gpu_share_milli[index(task)];
     std::int64_t taken = 0;
     // An LP task takes lent capacity first, which is not idle to others.
-    const bool borrow = cluster.may_borrow(task);
+    const auto lent = cluster.lent_to(task);
     for_each_gpu(gpus, [&](int g) {
         auto& milli = after.milli[static_cast<std::size_t>(g)];
-        const int left = std::min(milli, cluster.gpu_free_milli(node, g, borrow) - share);
+        const int left = std::min(milli, cluster.gpu_free_milli(node, g, lent) - share);
         taken += milli - left;
         milli = left;
     });
     const auto cpu = cluster.cpu_free_milli(node);
     const auto cpu_after =
-        std::min(cpu, cluster.cpu_free_milli(node, borrow) - inv.tasks.cpu_milli[index(task)]);
+        std::min(cpu, cluster.cpu_free_milli(node, lent) - inv.tasks.cpu_milli[index(task)]);
     const auto count = static_cast<std::size_t>(state.count);
     return usable(row(seen, cpu), {state.milli.data(), count}) -
            usable(row(seen, cpu_after), {after.milli.data(), count}) - taken * total_weight_;
@@ -161,11 +161,11 @@ GPUSCHED_INLINE FgdChoice Fgd::best(const Cluster& cluster, TaskId task, NodeId 
     const auto& seen = view(inv.nodes.gpu_model[index(node)]);
     const auto state = read_gpus(cluster, node);
     const std::span<const int> all{state.milli.data(), static_cast<std::size_t>(state.count)};
-    const bool borrow = cluster.may_borrow(task);
+    const auto lent = cluster.lent_to(task);
     const int share = inv.tasks.gpu_share_milli[index(task)];
     const auto cpu = cluster.cpu_free_milli(node);
     const auto* const row_after =
-        row(seen, std::min(cpu, cluster.cpu_free_milli(node, borrow) - inv.tasks.cpu_milli[index(task)]));
+        row(seen, std::min(cpu, cluster.cpu_free_milli(node, lent) - inv.tasks.cpu_milli[index(task)]));
     const auto idle = static_cast<std::size_t>(std::count(all.begin(), all.end(), whole_gpu_milli));
     const auto before = usable(row(seen, cpu), all);
     const auto untouched = usable(row_after, all);
@@ -176,7 +176,7 @@ GPUSCHED_INLINE FgdChoice Fgd::best(const Cluster& cluster, TaskId task, NodeId 
     FgdChoice best;
     for_each_gpu(candidates, [&](int g) {
         const int milli = state.milli[static_cast<std::size_t>(g)];
-        const int left = std::min(milli, cluster.gpu_free_milli(node, g, borrow) - share);
+        const int left = std::min(milli, cluster.gpu_free_milli(node, g, lent) - share);
         auto after = untouched - cell(row_after, milli) + cell(row_after, left);
         if (milli == whole_gpu_milli) after -= one_idle_less;
         const auto change = before - after - (milli - left) * total_weight_;

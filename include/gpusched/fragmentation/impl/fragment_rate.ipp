@@ -8,13 +8,13 @@ namespace gpusched::fragmentation {
 
 GPUSCHED_INLINE FragmentRateMetric::FragmentRateMetric(const FragmentRateOptions& options)
     : options_(options) {
-    detail::check_range("gpus", options.gpus, 1, gpusched::max_gpus_per_node);
+    require_range("gpus", options.gpus, 1, gpusched::max_gpus_per_node);
 }
 
 GPUSCHED_INLINE FragmentRate FragmentRateMetric::state(const Cluster& cluster, NodeId node) const noexcept {
     if (!detail::counts(cluster.inventory().nodes, node, options_.include_cordoned)) return {};
     const int whole = gpu_count(cluster.idle_gpus(node));
-    const auto idle = cluster.gpu_free_milli(node);
+    const auto idle = cluster.gpu_free_total_milli(node);
     return {idle, whole >= options_.gpus ? idle - std::int64_t{whole_gpu_milli} * whole : idle};
 }
 

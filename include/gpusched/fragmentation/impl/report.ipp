@@ -25,11 +25,11 @@ GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span
     : shapes_(shapes.begin(), shapes.end()) {
     if (shapes.empty()) throw InvalidInput("shapes is empty; expected at least one");
     for (const auto& shape : shapes) {
-        detail::check_range("shape gpus", shape.gpus, 1, gpusched::max_gpus_per_node);
-        detail::check_range("shape cpu_milli", shape.cpu_milli, 0, 1'000'000'000'000);
+        require_range("shape gpus", shape.gpus, 1, gpusched::max_gpus_per_node);
+        require_range("shape cpu_milli", shape.cpu_milli, 0, 1'000'000'000'000);
     }
     if (options.max_gpus_per_node)
-        detail::check_range("max_gpus_per_node", *options.max_gpus_per_node, 1, gpusched::max_gpus_per_node);
+        require_range("max_gpus_per_node", *options.max_gpus_per_node, 1, gpusched::max_gpus_per_node);
 
     const auto top = detail::top_level(inventory);
     const auto key = [&](NodeId node) -> std::size_t {
@@ -69,7 +69,7 @@ GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span
 
 GPUSCHED_INLINE ReportMetric::State ReportMetric::state(const Cluster& cluster, NodeId node) const noexcept {
     if (group_of_node_[index(node)] == not_counted) return {};
-    return {cluster.gpu_free_milli(node), cluster.cpu_free_milli(node)};
+    return {cluster.gpu_free_total_milli(node), cluster.cpu_free_milli(node)};
 }
 
 GPUSCHED_INLINE void ReportMetric::add(Total& total, NodeId node, const State& state,

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <gpusched/core/errors.hpp>
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 
@@ -19,9 +19,7 @@ inline constexpr std::int64_t largest_weight = 100'000'000;  // keeps sums over 
 class ShapeCounter {
   public:
     explicit ShapeCounter(const WorkloadOptions& options) : options_(options) {
-        if (options.coverage_percent < 1 || options.coverage_percent > 100)
-            throw InvalidInput("coverage_percent is " + std::to_string(options.coverage_percent) +
-                               "; expected 1 to 100");
+        require_range("coverage_percent", options.coverage_percent, 1, 100);
     }
 
     void add(const TaskSpec& task) {
@@ -96,10 +94,7 @@ GPUSCHED_INLINE void validate(const Workload& workload) {
     for (std::size_t i = 0; i < workload.shapes.size(); ++i) {
         const auto& shape = workload.shapes[i];
         const auto check = [&](const char* field, std::int64_t value, std::int64_t low, std::int64_t high) {
-            if (value < low || value > high)
-                problems.add("workload shape " + std::to_string(i) + ": " + field + " is " +
-                             std::to_string(value) + "; expected " + std::to_string(low) + " to " +
-                             std::to_string(high));
+            check_range(problems, field, value, low, high, "workload shape " + std::to_string(i));
         };
         check("cpu_milli", shape.cpu_milli, 0, 1'000'000'000'000);
         check("gpu_count", shape.gpu_count, 0, max_gpus_per_node);

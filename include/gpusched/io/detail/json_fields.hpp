@@ -47,14 +47,8 @@ constexpr Field<T, Member, Codec> field(std::string_view key, Member T::*member,
 template <class T>
 inline constexpr auto fields = nullptr;
 
-/// The names of an enumeration as an array of pairs. Specialised likewise.
-template <class E>
-inline constexpr auto names = nullptr;
-
 template <class T>
 concept Described = !std::is_same_v<decltype(fields<T>), const std::nullptr_t>;
-template <class T>
-concept Named = !std::is_same_v<decltype(names<T>), const std::nullptr_t>;
 
 /// Types whose JSON form does not follow from their structure: `read(reader, at, value)` and `write(writer, value)`.
 template <class T>

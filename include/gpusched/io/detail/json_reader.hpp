@@ -1,6 +1,7 @@
 // JsonReader: from a parsed document to structs, with every mismatch reported.
 #pragma once
 
+#include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/io/detail/json_document.hpp>
 #include <gpusched/io/detail/json_fields.hpp>
@@ -45,7 +46,7 @@ class JsonReader {
     void read(std::uint32_t at, T& out) {
         if constexpr (requires { Form<T>::read(*this, at, out); })
             Form<T>::read(*this, at, out);
-        else if constexpr (Named<T>)
+        else if constexpr (NamedEnum<T>)
             read_name(at, out);
         else if constexpr (Described<T>)
             read_object(at, out);
@@ -161,18 +162,18 @@ class JsonReader {
     template <class E>
     void read_name(std::uint32_t at, E& out) {
         std::string known;
-        for (std::size_t i = 0; i < names<E>.size(); ++i) {
-            const auto& [value, name] = names<E>[i];
+        for (std::size_t i = 0; i < enum_names<E>.size(); ++i) {
+            const auto& [value, name] = enum_names<E>[i];
             if (kind(at) == JsonKind::string && document_.string(document_[at]) == name) {
                 out = value;
                 return;
             }
         }
-        for (std::size_t i = 0; i < names<E>.size(); ++i)
-            known += (i == 0                    ? "\""
-                      : i + 1 < names<E>.size() ? ", \""
-                                                : " or \"") +
-                     std::string(names<E>[i].second) + '"';
+        for (std::size_t i = 0; i < enum_names<E>.size(); ++i)
+            known += (i == 0                         ? "\""
+                      : i + 1 < enum_names<E>.size() ? ", \""
+                                                     : " or \"") +
+                     std::string(enum_names<E>[i].second) + '"';
         expected(at, known);
     }
 

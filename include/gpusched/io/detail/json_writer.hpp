@@ -1,6 +1,8 @@
 // JsonWriter: from structs to JSON text.
 #pragma once
 
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/io/detail/json_fields.hpp>
 #include <gpusched/io/detail/text.hpp>
@@ -31,7 +33,7 @@ class JsonWriter {
     void write(const T& value) {
         if constexpr (requires { Form<T>::write(*this, value); })
             Form<T>::write(*this, value);
-        else if constexpr (Named<T>)
+        else if constexpr (NamedEnum<T>)
             write_name(value);
         else if constexpr (Described<T>)
             write_object(value);
@@ -116,8 +118,8 @@ class JsonWriter {
     }
     template <class E>
     void write_name(E value) {
-        for (const auto& [known, name] : names<E>)
-            if (known == value) return write(name);
+        for (const auto& [known, name] : enum_names<E>)
+            if (known == value) return write(std::string_view(name));
         throw InvalidInput("enumerator " + std::to_string(static_cast<int>(value)) + " has no name");
     }
     template <class Number>
@@ -187,8 +189,7 @@ class JsonWriter {
 /// @throws InvalidInput for an indent outside 0 .. 16 and for text that is not UTF-8
 template <class T>
 std::string write_document(std::string_view format, const T& value, int indent) {
-    if (indent < 0 || indent > 16)
-        throw InvalidInput("indent is " + std::to_string(indent) + "; expected 0 to 16");
+    require_range("indent", indent, 0, 16);
     JsonWriter writer(indent);
     writer.write_document(format, value);
     return std::move(writer).take();

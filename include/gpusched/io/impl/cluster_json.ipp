@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/core/gpu_list.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/detail/json_reader.hpp>
 #include <gpusched/io/detail/json_writer.hpp>
@@ -59,23 +60,6 @@ struct OneOrList : ByType {
 };
 
 template <>
-inline constexpr std::array names<PriorityClass>{std::pair{PriorityClass::hp, std::string_view("HP")},
-                                                 std::pair{PriorityClass::lp, std::string_view("LP")},
-                                                 std::pair{PriorityClass::other, std::string_view("other")}};
-template <>
-inline constexpr std::array names<NetworkMode>{
-    std::pair{NetworkMode::required, std::string_view("required")},
-    std::pair{NetworkMode::preferred, std::string_view("preferred")}};
-template <>
-inline constexpr std::array names<HardwareLevel>{
-    std::pair{HardwareLevel::numa, std::string_view("numa")},
-    std::pair{HardwareLevel::socket, std::string_view("socket")}};
-template <>
-inline constexpr std::array names<HardwareQos>{
-    std::pair{HardwareQos::guaranteed, std::string_view("guaranteed")},
-    std::pair{HardwareQos::best_effort, std::string_view("best_effort")}};
-
-template <>
 inline constexpr auto fields<Taint> =
     std::tuple{field("key", &Taint::key, Need::required), field("value", &Taint::value),
                field("effect", &Taint::effect, Need::required)};
@@ -113,11 +97,7 @@ struct Form<GpuMask> {
             out |= gpu_bit(gpu);
         }
     }
-    static void write(JsonWriter& writer, GpuMask gpus) {
-        std::vector<int> list;
-        for_each_gpu(gpus, [&](int gpu) { list.push_back(gpu); });
-        writer.write(list);
-    }
+    static void write(JsonWriter& writer, GpuMask gpus) { writer.write(gpu_list(gpus)); }
 };
 
 template <>

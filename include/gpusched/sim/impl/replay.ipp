@@ -2,17 +2,19 @@
 
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/core/budget.hpp>
-#include <gpusched/core/errors.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
+#include <gpusched/model/describe_obstacle.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/sim/replay.hpp>
 #include <gpusched/sim/resample.hpp>
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <queue>
 #include <span>
 #include <utility>
@@ -30,8 +32,8 @@ class Replay {
             throw InvalidInput("until is " + std::to_string(*options.until) +
                                "; expected none with shuffle or resample_to, which ignore times");
         if (options.resample_to && !(*options.resample_to > 0 && *options.resample_to <= 1000))
-            throw InvalidInput("resample_to is " + std::to_string(*options.resample_to) +
-                               "; expected above 0, at most 1000");
+            throw InvalidInput(
+                bad_value("resample_to", number_text(*options.resample_to), "above 0, at most 1000"));
         workload_ = fragmentation::typical_workload(original);
         Rng order = rng_.split(0);
         trace_ = options.resample_to ? resample(original, *options.resample_to, order) : original;
@@ -130,14 +132,10 @@ class Replay {
   private:
     // Tasks of one second keep their order.
     static void sort_by_creation(std::vector<TraceTask>& tasks) {
-        std::vector<std::size_t> order(tasks.size());
-        std::iota(order.begin(), order.end(), std::size_t{0});
-        std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-            return std::pair(tasks[a].creation_time, a) < std::pair(tasks[b].creation_time, b);
-        });
         std::vector<TraceTask> sorted;
         sorted.reserve(tasks.size());
-        for (const auto i : order) sorted.push_back(std::move(tasks[i]));
+        for (const auto i : order_by(tasks.size(), [&](std::size_t t) { return tasks[t].creation_time; }))
+            sorted.push_back(std::move(tasks[i]));
         tasks = std::move(sorted);
     }
 
@@ -149,8 +147,9 @@ class Replay {
         if (obstacle != Obstacle::none || !gpus_fit(cluster_, task, chosen.node, chosen.gpus))
             throw InvalidInput("placement: task " + gpusched::quoted(cluster_.name(task)) +
                                " does not fit where it was sent, node " +
-                               gpusched::quoted(cluster_.name(chosen.node)) + " (" +
-                               (obstacle != Obstacle::none ? to_string(obstacle) : "its GPUs") + ")");
+                               gpusched::quoted(cluster_.name(chosen.node)) + ": " +
+                               (obstacle != Obstacle::none ? describe_obstacle(cluster_, task, chosen.node)
+                                                           : "not on the GPUs that were named"));
     }
 
     // Who left, or never arrived, is no part of the state.
@@ -172,7 +171,7 @@ class Replay {
             placed.start_time = *trace_.tasks[i].scheduled_time;
             placed.last_checkpoint_time.reset();
             placed.node = cluster_.name(cluster_.node_of(task));
-            for_each_gpu(cluster_.gpus_of(task), [&](int g) { placed.gpus.push_back(g); });
+            placed.gpus = gpu_list(cluster_.gpus_of(task));
         }
         return Cluster::build(spec);
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <gpusched/core/errors.hpp>
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/sim/resample.hpp>
 
@@ -14,13 +14,13 @@ namespace gpusched::sim {
 
 GPUSCHED_INLINE Trace resample(const Trace& trace, double ratio, Rng& rng) {
     if (!(ratio > 0 && ratio <= 1000))
-        throw InvalidInput("ratio is " + std::to_string(ratio) + "; expected above 0, at most 1000");
+        throw InvalidInput(bad_value("ratio", number_text(ratio), "above 0, at most 1000"));
     std::int64_t capacity = 0, demand = 0;
     for (const auto& node : trace.nodes)
         capacity += whole_gpu_milli * (node.gpu_count - static_cast<std::int64_t>(node.failed_gpus.size()));
     const auto milli = [](const TraceTask& task) { return task.task.gpu_count * task.task.gpu_share_milli; };
     for (const auto& task : trace.tasks) demand += milli(task);
-    if (demand <= 0) throw InvalidInput("trace: no task asks for a GPU; expected one to resample");
+    if (demand <= 0) throw InvalidInput("ratio: given, but no task asks for a GPU");
     const auto wanted = std::llround(ratio * static_cast<double>(capacity));
 
     Trace out = trace;

@@ -31,7 +31,7 @@ struct DepthFirst : boost::default_dfs_visitor {
 
 GPUSCHED_INLINE NetworkTree::NetworkTree(const Inventory& inventory) {
     const IdRange<NodeId> nodes(inventory.nodes.names.size());
-    const int levels = inventory.network_levels();
+    const int levels = inventory.named_levels();
     std::vector<Record> records(1);
     // Domains level by level, by ascending id. Known ones have the smallest ids of their level.
     std::vector<std::vector<std::uint32_t>> record_of(static_cast<std::size_t>(levels));
