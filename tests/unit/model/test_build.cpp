@@ -113,7 +113,7 @@ const std::vector<Fault>& faults() {
         {[](auto& s) {
              s.nodes[1].hardware = Hardware{"", {{-1, 64, 0xFF}}};
          },
-         "node 'n1': hardware NUMA node 0 socket: -1; expected 0 to 63"},
+         "node 'n1': hardware NUMA node 0: socket: -1; expected 0 to 63"},
         {[](auto& s) {
              s.nodes[1].hardware = Hardware{"", {{0, 2'000'000'000, 0x0F}, {0, 2'000'000'000, 0xF0}}};
          },
@@ -136,10 +136,10 @@ const std::vector<Fault>& faults() {
         {[](auto& s) { s.tasks[0].gpu_share_milli = 500; },
          "task 't0': gpu_share_milli is 500, a fraction; it goes with gpu_count 1, not 2"},
         {[](auto& s) { s.tasks[0].gpu_memory_mib = -1; }, "task 't0': gpu_memory_mib: -1"},
-        {[](auto& s) { s.tasks[0].priority = huge; }, "task 't0': priority is"},
+        {[](auto& s) { s.tasks[0].priority = huge; }, "task 't0': priority: "},
         {[](auto& s) { s.tasks[0].move_cost = -1; }, "task 't0': move_cost: -1"},
-        {[](auto& s) { s.tasks[0].start_time = -huge; }, "task 't0': start_time is"},
-        {[](auto& s) { s.tasks[0].last_checkpoint_time = huge; }, "task 't0': last_checkpoint_time is"},
+        {[](auto& s) { s.tasks[0].start_time = -huge; }, "task 't0': start_time: "},
+        {[](auto& s) { s.tasks[0].last_checkpoint_time = huge; }, "task 't0': last_checkpoint_time: "},
         {[](auto& s) { s.tasks[0].checkpoint_interval = -1; }, "task 't0': checkpoint_interval: -1"},
         {[](auto& s) { s.tasks[0].eviction_count = -1; }, "task 't0': eviction_count: -1"},
         {[](auto& s) { s.tasks[0].standby = true; }, "task 't0': standby is for HP tasks"},
@@ -187,7 +187,7 @@ const std::vector<Fault>& faults() {
          "job #1: name is empty"},
         {[](auto& s) { s.jobs[0].min_members = -1; }, "job 'j': min_members: -1"},
         {[](auto& s) { s.jobs[0].max_disrupted = -1; }, "job 'j': max_disrupted: -1"},
-        {[](auto& s) { s.now = huge; }, "cluster: now is"},
+        {[](auto& s) { s.now = huge; }, "cluster: now: "},
         // Placements
         {[](auto& s) { s.tasks[0].node = "nowhere"; }, "task 't0': runs on unknown node 'nowhere'"},
         {[](auto& s) { s.tasks[0].gpus = {}; }, "task 't0': asks for 2 GPUs, but holds 0 on node 'n0'"},

@@ -20,7 +20,7 @@ GPUSCHED_INLINE Trace resample(const Trace& trace, double ratio, Rng& rng) {
         capacity += whole_gpu_milli * (node.gpu_count - static_cast<std::int64_t>(node.failed_gpus.size()));
     const auto milli = [](const TraceTask& task) { return task.task.gpu_count * task.task.gpu_share_milli; };
     for (const auto& task : trace.tasks) demand += milli(task);
-    if (demand <= 0) throw InvalidInput("ratio: given, but no task asks for a GPU");
+    if (demand <= 0) throw InvalidInput("trace: no task asks for a GPU; expected one to resample");
     const auto wanted = std::llround(ratio * static_cast<double>(capacity));
 
     Trace out = trace;
