@@ -192,5 +192,5 @@ def test_a_level_is_node_or_an_index() -> None:
         for call in (f.switch_slots, f.largest_job, f.job_entropies):
             with pytest.raises(gs.InvalidInput, match="level"):
                 call(cluster, level=level)  # type: ignore[operator]
-    with pytest.raises(gs.InvalidInput, match="level is 2"):
+    with pytest.raises(gs.InvalidInput, match="level: 2; expected"):
         f.switch_slots(cluster, level=2)

@@ -335,7 +335,7 @@ TEST_CASE("what cannot be is caught where assertions are on") {
     spec.nodes = {{.name = "n", .gpu_count = 2, .cpu_milli = 4'000, .memory_mib = 10}};
     spec.tasks = {{.name = "t", .cpu_milli = 1'000, .gpu_count = 1}};
     auto c = Cluster::build(spec);
-    const NodeId n{0}, no_node{1};
+    const NodeId no_node{1};
     const TaskId t{0}, no_task{1};
     CHECK_FALSE(testing_support::aborts([&] { c.assign(t, n, 0b01); }));
     CHECK(testing_support::aborts([&] { (void)c.node_of(no_task); }));
