@@ -13,7 +13,7 @@ namespace gpusched::consolidation {
 
 /// Which set of policies runs; see presets.hpp.
 enum class Preset : std::uint8_t {
-    ipc,   ///< the paper's algorithm: random groups, fewest pods first, any victims; no memory, no index
+    ipc,   ///< the paper's algorithm: random groups, fewest pods first, any victims
     fast,  ///< ours: pools per GPU model, tightest fit through an index, fewest GPUs first
     best,  ///< ours: the same with a deeper search, and an exact one where the group is tiny
 };

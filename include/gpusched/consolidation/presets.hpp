@@ -6,10 +6,12 @@
 namespace gpusched::consolidation::presets {
 
 /// The paper's: random groups, fewest pods first, destinations in group order, any victims, chains of any depth at once.
+/// What the paper does not have is the memory of failed requests: without it the search takes minutes on nodes of many
+/// tasks; `remember_failures = false` gives it back.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto ipc(W weight = {}) {
     return Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, AtMostOthers, W>{
-        .weight = weight, .shortest_chains_first = false, .remember_failures = false};
+        .weight = weight, .shortest_chains_first = false};
 }
 
 /// Ours: pools per GPU model, least GPU demand first, tightest fit, the fewest victims that are easier to place, moves

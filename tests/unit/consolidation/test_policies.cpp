@@ -133,10 +133,12 @@ TEST_CASE("a search of one round goes to its full depth") {
     CHECK(con::consolidate(cluster, con::presets::best(), {.rounds = 1}).plan.moves.size() == 3);
 }
 
-TEST_CASE("the paper's preset remembers nothing") {
+TEST_CASE("failed requests are remembered unless the caller says no") {
     const auto cluster = Cluster::build(generated());
-    CHECK(con::consolidate(cluster, {.preset = con::Preset::ipc}).stats.requests_dominated == 0);
-    CHECK(con::consolidate(cluster, {.preset = con::Preset::best}).stats.requests_dominated > 0);
+    auto policies = con::presets::ipc();
+    CHECK(con::consolidate(cluster, policies).stats.requests_dominated > 0);
+    policies.remember_failures = false;
+    CHECK(con::consolidate(cluster, policies).stats.requests_dominated == 0);
 }
 
 TEST_CASE("filling gaps leaves fewer nodes with idle GPUs") {

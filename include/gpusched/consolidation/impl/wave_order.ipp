@@ -14,7 +14,7 @@ namespace detail {
 class WaveBuilder {
   public:
     WaveBuilder(Cluster cluster, std::span<const std::uint8_t> closed, const Options& options)
-        : closed_(closed), options_(options), touched_(cluster.node_count()),
+        : closed_(closed), options_(options), tried_(cluster.node_count()), touched_(cluster.node_count()),
           disrupted_(cluster.inventory().job_names.size()), cluster_(std::move(cluster)) {}
 
     WaveOrder run(std::span<const Step> steps) {
@@ -121,20 +121,31 @@ class WaveBuilder {
             for (const auto& move : moves_) cost += cluster_.inventory().tasks.move_cost[index(move.task)];
             for (const auto& w : waiting_) cost += cluster_.inventory().tasks.move_cost[index(w.task)];
         }
+        // Places that no waiting move needs, so that the hop makes nothing worse.
+        std::vector<NodeId> stops;
+        for (const auto node : cluster_.nodes())
+            if (!closed_[index(node)] && !wanted[index(node)] && !tried_[index(node)] &&
+                cluster_.occupants(node) > 0)
+                stops.push_back(node);
+        bool too_dear = false;
         for (auto& w : waiting_) {
-            if (w.hopped || !wanted[index(cluster_.node_of(w.task))]) continue;
+            const auto from = cluster_.node_of(w.task);
+            if (w.hopped || !wanted[index(from)] || !within_limits(w.task, from)) continue;
             if (options_.max_move_cost &&
-                cost + cluster_.inventory().tasks.move_cost[index(w.task)] > *options_.max_move_cost)
+                cost + cluster_.inventory().tasks.move_cost[index(w.task)] > *options_.max_move_cost) {
+                too_dear = true;
                 continue;
-            for (const auto node : cluster_.nodes()) {
-                // A place that no waiting move needs, so that the hop makes nothing worse.
-                if (closed_[index(node)] || wanted[index(node)] || node == cluster_.node_of(w.task)) continue;
+            }
+            for (const auto node : stops) {
                 if (!take(w.task, node, 0, true)) continue;
                 w.hopped = true;
                 ++hops_;
                 return true;
             }
         }
+        // Until something moves, none of these will do: fewer moves will wait, in the way of fewer.
+        if (!too_dear)
+            for (const auto node : stops) tried_[index(node)] = 1;
         return false;
     }
 
@@ -153,6 +164,7 @@ class WaveBuilder {
                 disrupted_[index(job)] = 0;
         }
         cluster_.forget_history();
+        std::fill(tried_.begin(), tried_.end(), std::uint8_t{0});
         moves_.insert(moves_.end(), wave_.begin(), wave_.end());
         wave_.clear();
         ++waves_;
@@ -160,6 +172,7 @@ class WaveBuilder {
 
     std::span<const std::uint8_t> closed_;
     const Options& options_;
+    std::vector<std::uint8_t> tried_;  // nodes where no waiting task can hop to in this wave
     std::vector<std::int64_t> touched_, disrupted_;
     std::vector<Waiting> waiting_;
     std::vector<Move> wave_;
