@@ -4,6 +4,9 @@
 //   bench_consolidation_quality [--nodes N] [--seeds a,b,...] [--scenarios name,...] [--algorithms name,...]
 //                               [--threads N] [--no-lp] [--deadlines] [--smoke] > rows.jsonl
 //   bench_consolidation_quality --summary rows.jsonl
+//
+// Algorithms: first_fit, random_eviction, highest_utilisation, ipc, fast, best (the default set); ipc_without_memory,
+// best_without_cap, best_with_gaps_filled.
 #include "baselines.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
@@ -109,9 +112,27 @@ con::Result run(const std::string& algorithm, const Cluster& cluster, std::uint6
     if (algorithm == "highest_utilisation")
         return con::consolidate(cluster, baselines::HighestUtilisation{}, baselines::direct(options));
     if (algorithm == "random_eviction") return baselines::random_eviction(cluster, seed);
-    options.preset = algorithm == "ipc"    ? con::Preset::ipc
-                     : algorithm == "fast" ? con::Preset::fast
-                                           : con::Preset::best;
+    if (algorithm == "ipc_without_memory") {
+        auto policies = con::presets::ipc();
+        policies.remember_failures = false;
+        return con::consolidate(cluster, policies, options);
+    }
+    if (algorithm == "best_with_gaps_filled") {
+        auto policies = con::presets::best();
+        policies.fill_gaps = true;
+        return con::consolidate(cluster, policies, options);
+    }
+    if (algorithm == "best_without_cap") options.max_others = 1'000'000;
+    static const std::map<std::string, con::Preset> presets{{"ipc", con::Preset::ipc},
+                                                            {"fast", con::Preset::fast},
+                                                            {"best", con::Preset::best},
+                                                            {"best_without_cap", con::Preset::best}};
+    const auto preset = presets.find(algorithm);
+    if (preset == presets.end()) {
+        std::cerr << "unknown algorithm " << algorithm << '\n';
+        std::exit(2);
+    }
+    options.preset = preset->second;
     return con::consolidate(cluster, options);
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/detail/packing.hpp>
+#include <gpusched/consolidation/detail/bin_packing.hpp>
 #include <gpusched/core/budget.hpp>
 
 namespace gpusched::consolidation::detail {
@@ -18,7 +18,7 @@ namespace gpusched::consolidation::detail {
 ///
 /// @param known a bound of the same packing that the result must not fall below
 /// @throws BackendError when no LP solver was compiled in
-[[nodiscard]] MustStay pattern_bound(const Packing& packing, MustStay known, const Inventory& inventory,
+[[nodiscard]] MustStay pattern_bound(const BinPacking& packing, MustStay known, const Inventory& inventory,
                                      Budget& budget);
 
 }  // namespace gpusched::consolidation::detail

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/consolidation/bound.hpp>
-#include <gpusched/consolidation/detail/packing.hpp>
+#include <gpusched/consolidation/detail/bin_packing.hpp>
 #include <gpusched/consolidation/detail/pattern_lp.hpp>
 #include <gpusched/consolidation/detail/threads.hpp>
 #include <gpusched/core/lp.hpp>
@@ -22,10 +22,10 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMet
         gpus += gpu_count(cluster.healthy_gpus(node));
     }
     const auto parts = components(cluster);
-    std::vector<Packing> packings(parts.size());
+    std::vector<BinPacking> packings(parts.size());
     std::vector<MustStay> bounds(parts.size());
     auto count = [&](std::size_t i) {
-        packings[i] = make_packing(cluster, scope, parts[i]);
+        packings[i] = make_bin_packing(cluster, scope, parts[i]);
         bounds[i] = counting_bound(packings[i]);
     };
     executor.run(parts.size(), IndexTask(count));

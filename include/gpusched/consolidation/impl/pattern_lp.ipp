@@ -15,7 +15,7 @@ namespace gpusched::consolidation::detail {
 class PatternLp {
   public:
     /// @param weighted cost of a bin that stays: its GPUs, or 1
-    PatternLp(const Packing& packing, const Inventory& inventory, bool weighted)
+    PatternLp(const BinPacking& packing, const Inventory& inventory, bool weighted)
         : inventory_(inventory), misplaced_(packing.misplaced) {
         choose_grid(packing);
         for (const auto& item : packing.items) {
@@ -75,7 +75,7 @@ class PatternLp {
             all.push_back(value);
     }
 
-    void choose_grid(const Packing& packing) {
+    void choose_grid(const BinPacking& packing) {
         std::int64_t shares = whole_gpu_milli, cores = 0, most_cpu = 1;
         for (const auto& item : packing.items) {
             if (item.fraction) shares = std::gcd(shares, item.gpu_milli);
@@ -243,7 +243,7 @@ class PatternLp {
     std::vector<std::uint32_t> choice_;
 };
 
-GPUSCHED_INLINE MustStay pattern_bound(const Packing& packing, MustStay bound, const Inventory& inventory,
+GPUSCHED_INLINE MustStay pattern_bound(const BinPacking& packing, MustStay bound, const Inventory& inventory,
                                        Budget& budget) {
     std::int64_t weight = -1;
     bool alike = true;

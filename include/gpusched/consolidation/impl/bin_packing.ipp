@@ -1,6 +1,6 @@
 #pragma once
 
-#include <gpusched/consolidation/detail/packing.hpp>
+#include <gpusched/consolidation/detail/bin_packing.hpp>
 
 #include <algorithm>
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace gpusched::consolidation::detail {
 
-GPUSCHED_INLINE Packing make_packing(const Cluster& cluster, const Scope& scope,
-                                     std::span<const NodeId> component) {
+GPUSCHED_INLINE BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope,
+                                            std::span<const NodeId> component) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto item_key = [](const Item& i) {
@@ -22,7 +22,7 @@ GPUSCHED_INLINE Packing make_packing(const Cluster& cluster, const Scope& scope,
         return std::tuple(b.node_class, b.may_vacate, b.weight, b.gpu_milli, b.whole_gpus, b.cpu_milli,
                           b.memory_mib);
     };
-    Packing packing;
+    BinPacking packing;
     for (const auto node : component) {
         const auto n = index(node);
         if (cluster.occupants(node) == 0) continue;  // an empty node stays empty
@@ -80,7 +80,7 @@ GPUSCHED_INLINE Packing make_packing(const Cluster& cluster, const Scope& scope,
 
 // A bin that stays holds at most its capacity by any dual feasible weighing; what the items weigh beyond the bins that
 // stay anyway must lie in others.
-GPUSCHED_INLINE MustStay counting_bound(const Packing& packing) {
+GPUSCHED_INLINE MustStay counting_bound(const BinPacking& packing) {
     MustStay best;
     std::int64_t most_gpus = 0, most_cpu = 1, most_memory = 1, unit = 0;
     for (const auto& bin : packing.bins) {

@@ -1,4 +1,4 @@
-// Packing: consolidation as a bin packing problem, the relaxation that bounds are proved on.
+// BinPacking: consolidation as a bin packing problem, the relaxation that bounds are proved on.
 #pragma once
 
 #include <gpusched/config.hpp>
@@ -32,15 +32,15 @@ struct Bin {
 };
 
 /// One component. Groups, network, hardware locality and the order of moves are relaxed.
-struct Packing {
+struct BinPacking {
     std::vector<Item> items;
     std::vector<Bin> bins;
     /// (requirement, node class) of tasks that run where they could not go today; sorted.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> misplaced;
 };
 
-[[nodiscard]] Packing make_packing(const Cluster& cluster, const Scope& scope,
-                                   std::span<const NodeId> component);
+[[nodiscard]] BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope,
+                                          std::span<const NodeId> component);
 
 /// The least that must stay occupied of the nodes that may be vacated.
 struct MustStay {
@@ -49,10 +49,10 @@ struct MustStay {
 };
 
 /// By dual feasible functions; see `bound`.
-[[nodiscard]] MustStay counting_bound(const Packing& packing);
+[[nodiscard]] MustStay counting_bound(const BinPacking& packing);
 
 }  // namespace gpusched::consolidation::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/packing.ipp>
+#include <gpusched/consolidation/impl/bin_packing.ipp>
 #endif

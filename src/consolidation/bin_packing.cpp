@@ -1,0 +1,1 @@
+#include <gpusched/consolidation/impl/bin_packing.ipp>
