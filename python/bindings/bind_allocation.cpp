@@ -1,4 +1,5 @@
 // gpusched.allocation: placing one task.
+#include "arrays.hpp"
 #include "cluster_views.hpp"
 #include "options.hpp"
 #include "workload.hpp"
@@ -20,8 +21,14 @@ namespace a = allocation;
 /// The task to place, in a cluster that has it: the name of a pending one, or a description of a new one.
 std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py::object& task) {
     if (py::isinstance<py::str>(task)) return {cluster, cluster->find_task(task.cast<std::string>())};
+    if (py::isinstance<TaskView>(task)) {
+        const auto& view = task.cast<const TaskView&>();
+        if (view.cluster != cluster)
+            throw InvalidInput(bad_value("task", repr_text(task), "a task of this cluster"));
+        return {cluster, view.id};
+    }
     if (!py::isinstance<py::dict>(task))
-        throw py::type_error("expected a task: a dict, or the name of a pending one");
+        throw py::type_error("expected a task: a dict, the name of a pending one, or a `Task`");
     py::dict document;
     document["format"] = "gpusched.cluster";
     document["version"] = 1;
@@ -96,8 +103,12 @@ Any policy(const char* field, const py::object& which, const ClusterPtr& cluster
 }
 
 py::object place(const ClusterPtr& cluster, const py::object& task, const Arguments& arguments) {
-    if (arguments.rankers.empty()) throw InvalidInput("rankers has 0 entries; expected at least 1");
+    if (arguments.rankers.empty()) throw InvalidInput(bad_value("rankers", "0 entries", "at least 1"));
     const auto [with_task, id] = task_argument(cluster, task);
+    if (with_task->is_placed(id))
+        throw InvalidInput(bad_value("task", gpusched::quoted(with_task->name(id)),
+                                     "a pending task; this one runs on node " +
+                                         gpusched::quoted(with_task->name(with_task->node_of(id)))));
     const auto& inventory = with_task->inventory();
     std::optional<fragmentation::Workload> expected;  // made when the first policy looks at it
     const auto workload_of = [&, c = with_task](std::string_view name) {
@@ -180,11 +191,28 @@ void bind_allocation(py::module_& parent) {
             .documented(
                 "place(cluster, task",
                 "Where one task would go without moving or evicting anybody: (node, gpus), or None.\n\n"
-                "`task` is a dict as in the cluster format, or the name of a task of the cluster. Feasible "
+                "`task` is a dict as in the cluster format, or a pending task of the cluster: its name or "
+                "`Task`. Feasible "
                 "nodes that pass the filters are ranked by the first ranker, its ties by the second and so "
                 "on; what is equal then goes to the first node of the cluster. The default is ASI's "
                 "non-preemptive scheduling. The cluster is not changed. A task given as a dict costs as much "
                 "as building the snapshot again.")
+            .c_str());
+    m.def(
+        "feasible_nodes",
+        [](const ClusterPtr& cluster, const py::object& task) {
+            const auto [with_task, id] = task_argument(cluster, task);
+            const auto found = unlocked([&, c = with_task, t = id] { return a::feasible_nodes(*c, t); });
+            std::vector<std::int64_t> positions;
+            for (const auto node : found) positions.push_back(static_cast<std::int64_t>(index(node)));
+            return own(std::move(positions));
+        },
+        py::arg("cluster"), py::arg("task"),
+        documented(
+            "feasible_nodes(cluster, task)",
+            doc("allocation::feasible_nodes") +
+                "\n\nNodes are given by position in `cluster.nodes`, as an array that selects from its "
+                "columns. `task` is what `place` takes, or a task that runs.")
             .c_str());
 }
 

@@ -52,11 +52,17 @@ std::vector<NodeId> find_nodes(const Cluster& cluster, const char* field,
     return nodes;
 }
 
-c::Options resolved(const Cluster& cluster, const Arguments& arguments) {
+/// The options with nodes by id. Bad values, unknown nodes and values out of range are reported together.
+/// @param problems what was found before
+c::Options resolved(const Cluster& cluster, const Arguments& arguments, Problems& problems) {
     c::Options options = arguments;
-    Problems problems;
     options.clear = find_nodes(cluster, "clear", arguments.clear_names, problems);
     options.exempt = find_nodes(cluster, "exempt", arguments.exempt_names, problems);
+    try {
+        c::validate(options, cluster);
+    } catch (const InvalidInput& error) {
+        for (const auto& problem : error.problems()) problems.add(problem);
+    }
     problems.throw_if_any();
     return options;
 }
@@ -142,11 +148,13 @@ void bind_explain(py::module_& m) {
         "explain",
         [options](const ClusterPtr& cluster, const py::object& plan, const std::string& node,
                   const py::kwargs& keywords) {
-            const auto o = resolved(*cluster, options.read("explain", keywords));
+            Problems problems;
+            const auto arguments = options.read("explain", keywords, problems);
+            const auto found = find_nodes(*cluster, "node", {node}, problems);
+            const auto o = resolved(*cluster, arguments, problems);
             const auto spec = plan_argument(plan);
             return unlocked([&] {
-                return named(*cluster,
-                             c::explain(*cluster, resolve(spec, *cluster), cluster->find_node(node), o));
+                return named(*cluster, c::explain(*cluster, resolve(spec, *cluster), found.front(), o));
             });
         },
         py::arg("cluster"), py::arg("plan"), py::arg("node"),
@@ -198,8 +206,9 @@ void bind_consolidation(py::module_& parent) {
     m.def(
         "consolidate",
         [options](const ClusterPtr& cluster, const py::kwargs& keywords) {
-            const auto arguments = options.read("consolidate", keywords);
-            const auto o = resolved(*cluster, arguments);
+            Problems problems;
+            const auto arguments = options.read("consolidate", keywords, problems);
+            const auto o = resolved(*cluster, arguments, problems);
             return Call(arguments.progress).run([&](const Context& context) {
                 const auto result = c::consolidate(*cluster, o, context);
                 return NamedPlan{c::to_spec(result, *cluster), result.stop_reason};
@@ -216,8 +225,9 @@ void bind_consolidation(py::module_& parent) {
         "bound",
         [scope](const ClusterPtr& cluster, const py::object& method, const py::kwargs& keywords) {
             const auto which = OptionType<c::BoundMethod>::read("method", method);
-            const auto arguments = scope.read("bound", keywords);
-            const auto o = resolved(*cluster, arguments);
+            Problems problems;
+            const auto arguments = scope.read("bound", keywords, problems);
+            const auto o = resolved(*cluster, arguments, problems);
             return bound_dict(Call(arguments.progress).run([&](const Context& context) {
                 return c::bound(*cluster, which, o, context);
             }));

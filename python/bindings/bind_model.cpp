@@ -11,9 +11,22 @@ namespace {
 
 ClusterPtr build(const ClusterSpec& spec) { return std::make_shared<Cluster>(Cluster::build(spec)); }
 
+/// A snapshot given as a dict, as text.
+std::string document_text(const py::object& source) {
+    if (!py::isinstance(source, py::module_::import("collections.abc").attr("Mapping")))
+        throw py::type_error("expected a path or a dict, not " +
+                             py::str(py::type::of(source)).cast<std::string>());
+    return json_text(source);
+}
+
 ClusterPtr from_json(const py::object& source) {
-    const auto spec = read_cluster(source);
-    return unlocked([&] { return build(spec); });
+    // Not `read_cluster`: what is wrong with the form and with the content is reported together.
+    if (is_path(source)) {
+        const auto path = path_text(source);
+        return unlocked([&] { return std::make_shared<Cluster>(io::build_cluster(path)); });
+    }
+    const auto text = document_text(source);
+    return unlocked([&] { return std::make_shared<Cluster>(io::build_cluster_from_json(text, "<dict>")); });
 }
 
 std::string text(const Cluster& cluster) { return io::cluster_to_json(cluster.to_spec(), 0); }
@@ -40,10 +53,7 @@ ClusterSpec read_cluster(const py::object& source) {
         const auto path = path_text(source);
         return unlocked([&] { return io::read_cluster(path); });
     }
-    if (!py::isinstance(source, py::module_::import("collections.abc").attr("Mapping")))
-        throw py::type_error("expected a path or a dict, not " +
-                             py::str(py::type::of(source)).cast<std::string>());
-    const auto text = json_text(source);
+    const auto text = document_text(source);
     return unlocked([&] { return io::cluster_from_json(text, "<dict>"); });
 }
 

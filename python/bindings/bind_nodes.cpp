@@ -145,6 +145,8 @@ void bind_nodes(py::module_& m) {
                    std::to_string(n.cluster->occupants(n.id)) + " tasks>";
         });
 
+    define_pickle<NodeView>(node);
+
     py::class_<NodeSequence> nodes(
         m, "Nodes",
         "All nodes of a cluster: a sequence, by position or name, whose attributes are read-only arrays.");

@@ -20,7 +20,18 @@ std::string path_text(const py::object& source) {
 }
 
 std::string json_text(const py::object& document) {
-    return py::module_::import("json").attr("dumps")(document).cast<std::string>();
+    try {
+        return py::module_::import("json")
+            .attr("dumps")(document, py::arg("allow_nan") = false)
+            .cast<std::string>();
+    } catch (py::error_already_set& error) {
+        if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError) &&
+            !error.matches(PyExc_RecursionError))
+            throw;
+        // Python says that something is no JSON, but not where.
+        py::module_::import("gpusched._documents").attr("require_json")(document);
+        throw;
+    }
 }
 
 py::object number(double value) {
@@ -88,6 +99,13 @@ void bind_plan(py::module_& m) {
         .def(
             "__eq__", [](const PlanSpec::Move& a, const PlanSpec::Move& b) { return a == b; },
             py::is_operator())
+        .def(py::pickle(
+            [](const PlanSpec::Move& x) { return py::make_tuple(x.task, x.from, x.to, x.gpus, x.wave); },
+            [](const py::tuple& s) {
+                return PlanSpec::Move{s[0].cast<std::string>(), s[1].cast<std::string>(),
+                                      s[2].cast<std::string>(), s[3].cast<std::vector<int>>(),
+                                      s[4].cast<std::int64_t>()};
+            }))
         .def("__repr__", [](const PlanSpec::Move& x) {
             return "<gpusched.Move '" + x.task + "': '" + x.from + "' -> '" + x.to + "', wave " +
                    std::to_string(x.wave) + ">";
@@ -99,6 +117,11 @@ void bind_plan(py::module_& m) {
         .def(
             "__eq__", [](const PlanSpec::Placement& a, const PlanSpec::Placement& b) { return a == b; },
             py::is_operator())
+        .def(py::pickle([](const PlanSpec::Placement& x) { return py::make_tuple(x.task, x.node, x.gpus); },
+                        [](const py::tuple& s) {
+                            return PlanSpec::Placement{s[0].cast<std::string>(), s[1].cast<std::string>(),
+                                                       s[2].cast<std::vector<int>>()};
+                        }))
         .def("__repr__", [](const PlanSpec::Placement& x) {
             return "<gpusched.Placement '" + x.task + "' on '" + x.node + "'>";
         });

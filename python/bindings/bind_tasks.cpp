@@ -159,6 +159,8 @@ void bind_tasks(py::module_& m) {
                    ">";
         });
 
+    define_pickle<TaskView>(task);
+
     py::class_<TaskSequence> tasks(
         m, "Tasks",
         "All tasks of a cluster: a sequence, by position or name, whose attributes are read-only arrays.");

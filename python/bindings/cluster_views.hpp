@@ -73,6 +73,17 @@ inline py::object level_object(Level level) {
     return py::int_(level);
 }
 
+/// Pickles a view: with its cluster, which all views in one pickle share.
+template <class View, class Class>
+void define_pickle(Class& type) {
+    type.def(
+        py::pickle([](const View& v) { return py::make_tuple(v.cluster, v.at()); },
+                   [](const py::tuple& state) {
+                       using Id = decltype(View::id);
+                       return View{state[0].cast<ClusterPtr>(), make_id<Id>(state[1].cast<std::size_t>())};
+                   }));
+}
+
 /// Adds what both sequences share: length, access by position, slice and name, search.
 template <class Sequence, class Class>
 void define_sequence(Class& type) {
@@ -123,6 +134,8 @@ void define_sequence(Class& type) {
                 return names;
             },
             "All names, in order.")
+        .def(py::pickle([](const Sequence& s) { return py::make_tuple(s.cluster); },
+                        [](const py::tuple& state) { return Sequence{state[0].cast<ClusterPtr>()}; }))
         .def("__repr__", [](const Sequence& s) {
             return "<" + std::to_string(s.size()) + " " + Sequence::what + (s.size() == 1 ? "" : "s") + ">";
         });

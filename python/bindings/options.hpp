@@ -3,6 +3,7 @@
 
 #include "bindings.hpp"
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/spec.hpp>
 
@@ -23,10 +24,15 @@ namespace gpusched::python {
 template <class E>
 struct EnumNames;
 
+/// A value as it appears in messages.
+inline std::string repr_text(py::handle value) {
+    return py::module_::import("gpusched.errors").attr("repr_text")(value).cast<std::string>();
+}
+
 /// Says what is wrong with the value of an option.
 [[noreturn]] inline void bad_option(const std::string& field, py::handle value,
                                     const std::string& expectation) {
-    throw InvalidInput(field + ": " + py::repr(value).cast<std::string>() + "; expected " + expectation);
+    throw InvalidInput(bad_value(field, repr_text(value), expectation));
 }
 
 /// Reads an option's value from Python and writes its default as a Python literal. Strict: no bool for an integer,
@@ -51,7 +57,7 @@ struct OptionType<T> {
         constexpr auto low = std::numeric_limits<T>::min();
         constexpr auto high = std::numeric_limits<T>::max();
         const auto expectation = [] {
-            return low == 0 ? std::string("an integer >= 0") : std::string("an integer");
+            return "an integer from " + std::to_string(low) + " to " + std::to_string(high);
         };
         if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr())) bad_option(field, value, expectation());
         const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
@@ -67,7 +73,7 @@ struct OptionType<T> {
             PyErr_Clear();
             bad_option(field, value, expectation());
         }
-        if (!std::in_range<T>(large)) bad_option(field, value, expectation() + " <= " + std::to_string(high));
+        if (!std::in_range<T>(large)) bad_option(field, value, expectation());
         return static_cast<T>(large);
     }
     static std::string literal(T value) { return std::to_string(value); }
@@ -80,7 +86,11 @@ struct OptionType<double> {
             PyFloat_Check(value.ptr()) || PyIndex_Check(value.ptr()) || py::hasattr(value, "__float__");
         if (PyBool_Check(value.ptr()) || !number) bad_option(field, value, "a number");
         const double result = PyFloat_AsDouble(value.ptr());
-        if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+        if (PyErr_Occurred() != nullptr) {
+            if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) throw py::error_already_set();
+            PyErr_Clear();
+            bad_option(field, value, "a number up to 1.8e308");
+        }
         return result;
     }
     static std::string literal(double value) { return py::repr(py::float_(value)).cast<std::string>(); }
@@ -210,6 +220,16 @@ class Options {
     }
     [[nodiscard]] O read(const char* function, const py::kwargs& keywords, O result) const {
         Problems problems;
+        result = read(function, keywords, problems, std::move(result));
+        problems.throw_if_any();
+        return result;
+    }
+    /// The same for callers that look for more problems: options with bad values keep their defaults.
+    [[nodiscard]] O read(const char* function, const py::kwargs& keywords, Problems& problems) const {
+        return read(function, keywords, problems, defaults_);
+    }
+    [[nodiscard]] O read(const char* function, const py::kwargs& keywords, Problems& problems,
+                         O result) const {
         for (const auto& [key, value] : keywords) {
             const auto name = key.template cast<std::string>();
             const auto* found = find(name);
@@ -222,7 +242,6 @@ class Options {
                 for (const auto& problem : error.problems()) problems.add(problem);
             }
         }
-        problems.throw_if_any();
         return result;
     }
 

@@ -7,6 +7,15 @@ from collections.abc import Sequence
 __all__ = ["BackendError", "InvalidInput"]
 
 
+def repr_text(value: object) -> str:
+    """A value as it appears in messages: some have no text, such as integers of thousands of digits."""
+    try:
+        text = repr(value)
+    except Exception:  # whatever a foreign __repr__ raises
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= 200 else text[:200] + "..."
+
+
 class InvalidInput(ValueError):
     """The caller's mistake. `problems` lists all that was found, each naming the field and the value."""
 

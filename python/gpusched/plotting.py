@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._optional import require
+from .errors import InvalidInput, repr_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +34,21 @@ STATES = {
 }
 
 
+# Files of wider figures exceed what image formats can hold; bars then get narrower instead.
+WIDEST_INCHES = 100.0
+MOST_WAVES = 10_000
+
+
+def _width(least: float, per_bar: float, bars: int) -> float:
+    return min(WIDEST_INCHES, max(least, 1.6 + per_bar * bars))
+
+
+def _require_range(field: str, value: Any, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
+        shown = repr_text(value)
+        raise InvalidInput(f"{field}: {shown}; expected an integer from {low} to {high}")
+
+
 def _axes(ax: Axes | None, **figure: Any) -> Axes:
     if ax is not None:
         return ax
@@ -48,12 +64,12 @@ def _quiet(ax: Axes) -> None:
 def plot_fragmentation(report: Report, ax: Axes | None = None) -> Axes:
     """Idle GPUs that requests cannot use, stacked by cause: one bar per row of the report."""
     if len(report) == 0:
-        raise ValueError("the report has no rows")
+        raise InvalidInput("report: 0 rows; expected at least 1")
     labels = [f"{row.gpus}G{row.cpu_cores:g}C" for row in report]
     group = report.columns[0] if report.columns[0] in ("gpu_model", "cluster") else None
     if group:
         labels = [f"{row[group]} {label}" for row, label in zip(report, labels)]
-    ax = _axes(ax, figsize=(max(5.0, 1.6 + 0.55 * len(labels)), 3.6))
+    ax = _axes(ax, figsize=(_width(5.0, 0.55, len(labels)), 3.6))
     at = np.arange(len(labels))
     bottom = np.zeros(len(labels))
     for cause, (color, text) in CAUSES.items():
@@ -132,12 +148,16 @@ def plot_occupancy(
     from matplotlib.patches import Patch
 
     state, count = _cells(cluster)
+    _require_range("max_nodes", max_nodes, 1, 20_000)
+    if gpus is not None:
+        _require_range("gpus", gpus, 1, 16)
     if gpus is None:
         sizes = Counter({int(k): int(k) * int((count == k).sum()) for k in np.unique(count) if k >= 2})
         gpus = sizes.most_common(1)[0][0] if sizes else int(count.max(initial=1))
     chosen = np.flatnonzero(count == gpus)
     if len(chosen) == 0:
-        raise ValueError(f"no node has {gpus} GPUs")
+        counts = ", ".join(str(n) for n in np.unique(count))
+        raise InvalidInput(f"gpus: {gpus}; expected the GPUs of some node ({counts or 'there is none'})")
     totals = [(state[chosen, :gpus] == n).sum(axis=1) for n in range(len(STATES))]
     locked, _, idle, free, failed = totals
     chosen = chosen[np.lexsort((-locked, -failed, idle, free))]
@@ -187,9 +207,15 @@ def plot_occupancy(
 
 def plot_waves(plan: Plan, ax: Axes | None = None) -> Axes:
     """Moves of every wave of a plan, with the share of all moves done by the end of each."""
+    _require_range("plan.waves", plan.waves, 0, MOST_WAVES)
+    for move in plan.moves:
+        if not 0 <= move.wave < plan.waves:
+            raise InvalidInput(
+                f"plan.moves: task {move.task!r}: wave: {move.wave}; expected less than {plan.waves}"
+            )
     waves = max(1, plan.waves)
     moves = np.bincount([move.wave for move in plan.moves], minlength=waves)
-    ax = _axes(ax, figsize=(max(3.6, 1.6 + 0.42 * waves), 3.0))
+    ax = _axes(ax, figsize=(_width(3.6, 0.42, waves), 3.0))
     at = np.arange(waves)
     ax.bar(at, moves, 0.72, color="#0072B2")
     done = 100 * np.cumsum(moves) / max(1, moves.sum())

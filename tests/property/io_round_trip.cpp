@@ -141,9 +141,10 @@ class Anything {
     }
     PlanSpec plan() {
         const auto gpus = [&] { return several([&] { return small(); }); };
-        PlanSpec p{.waves = integer(),
+        const auto wave = [&] { return static_cast<std::int64_t>(rng_.below(std::uint64_t{1} << 32)); };
+        PlanSpec p{.waves = wave(),
                    .moves = several([&] {
-                       return PlanSpec::Move{text(), text(), text(), gpus(), integer()};
+                       return PlanSpec::Move{text(), text(), text(), gpus(), wave()};
                    }),
                    .vacated_nodes = several([&] { return text(); }),
                    .evictions = several([&] { return text(); }),

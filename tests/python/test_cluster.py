@@ -232,3 +232,78 @@ def test_hardware_presets_are_what_nodes_may_describe() -> None:
     assert gs.model.hardware_preset("abacus") is None
     node = gs.Cluster.from_json(document([make_node("n", hardware=preset)], [])).nodes["n"]
     assert node.hardware == preset
+
+
+def test_views_pickle_with_their_cluster(tiny: gs.Cluster) -> None:
+    node, task = tiny.nodes["n1"], tiny.tasks["small"]
+    parts = (node, task, tiny, tiny.nodes, tiny.tasks)
+    for again in (pickle.loads(pickle.dumps(parts)), copy.deepcopy(parts)):
+        node_again, task_again, cluster, nodes, tasks = again
+        assert (node_again.name, task_again.name) == ("n1", "small") and task_again.gpus == [3]
+        assert cluster == tiny and node_again in cluster.nodes and node_again not in tiny.nodes
+        assert nodes["n1"] == node_again and tasks["small"] == task_again
+    # The cluster is in the pickle once.
+    assert len(pickle.dumps(tiny.nodes[:])) < len(pickle.dumps(tiny)) + 500
+
+
+def bad_document(**fields: object) -> dict[str, object]:
+    return {**document([make_node("n0")], [make_task("t")]), **fields}
+
+
+def test_what_is_no_json_is_told_with_its_place() -> None:
+    nodes = [make_node("n0", gpu_count=np.int64(8), labels={"a/b": {1, 2}})]
+    bad = document(nodes, [make_task("t", gpu_count=2)])
+    bad["tasks"][0]["gpu_models"] = np.array(["A100"])
+    bad["now"] = float("nan")
+    bad["x-mine"] = {(1, 2): b"raw"}
+    with pytest.raises(gs.InvalidInput) as raised:
+        gs.Cluster.from_json(bad)
+    found = sorted(raised.value.problems)
+    assert len(found) == 6
+    assert found[0] == "<dict>: /nodes/0/gpu_count: " + found[0].split(": ")[2]
+    assert found[0].endswith("of type numpy.int64; expected what its tolist() gives")
+    assert found[1] == "<dict>: /nodes/0/labels/a~1b: {1, 2} of type set; expected a list"
+    assert found[2] == "<dict>: /now: nan; expected a finite number"
+    assert found[3].startswith("<dict>: /tasks/0/gpu_models: array(")
+    assert found[3].endswith("of type numpy.ndarray; expected what its tolist() gives")
+    assert found[4].startswith("<dict>: /x-mine/(1, 2): b'raw' of type bytes; expected None, a bool")
+    assert found[5] == "<dict>: /x-mine: key (1, 2); expected a string"
+    with pytest.raises(gs.InvalidInput, match="<dict>: /moves: .* of type set; expected a list"):
+        gs.Plan.from_json(
+            {"format": "gpusched.plan", "version": 1, "waves": 0, "moves": set(), "vacated_nodes": []}
+        )
+
+
+@pytest.mark.parametrize("depth", [70, 100_000])
+def test_nesting_too_deep_is_told_with_its_place(depth: int) -> None:
+    nested: list[object] = []
+    for _ in range(depth):
+        nested = [nested]
+    try:
+        with pytest.raises(gs.InvalidInput, match="^<dict>: /x-deep(/0)+: nested deeper than 64 levels$"):
+            gs.Cluster.from_json(bad_document(**{"x-deep": nested}))
+    finally:
+        while nested:  # so that freeing it needs no deep recursion
+            nested = nested.pop()  # type: ignore[assignment]
+
+
+def test_a_document_that_holds_itself_is_told() -> None:
+    circle: list[object] = []
+    circle.append(circle)
+    with pytest.raises(gs.InvalidInput, match="nested deeper than 64 levels"):
+        gs.Cluster.from_json(bad_document(**{"x-circle": circle}))
+
+
+def test_mistakes_of_form_and_of_content_come_together(tmp_path: Path) -> None:
+    nodes = [make_node("n0", cpu_milli="many"), make_node("n1"), make_node("n1")]
+    bad = document(nodes, [make_task("t", move_cost=-1)])
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(bad))
+    for source, name in ((bad, "<dict>"), (path, str(path))):
+        with pytest.raises(gs.InvalidInput) as raised:
+            gs.Cluster.from_json(source)
+        assert raised.value.problems == [
+            f'{name}: /nodes/0/cpu_milli: expected an integer, found "many"',
+            "node 'n1': duplicate node name",
+            "task 't': move_cost: -1; expected 0 to 1000000000000",
+        ]

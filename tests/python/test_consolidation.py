@@ -194,7 +194,6 @@ def test_place(tiny: gs.Cluster) -> None:
     assert gs.place(tiny, {**task, "gpu_count": 9}) is None
     spread = gs.place(tiny, task, rankers=["least_allocated"])
     assert spread is not None and spread[0] == "n2"
-    assert gs.place(tiny, "small") is not None
     for options, field in (
         ({"rankers": ["x"]}, "x"),
         ({"rankers": []}, "ranker"),
@@ -261,8 +260,10 @@ def test_bad_policies_of_place_are_told(tiny: gs.Cluster) -> None:
     def fail(*_: object) -> Any:
         raise RuntimeError("mine")
 
+    new = make_task("new")
     bad: list[tuple[dict[str, Any], str]] = [
-        ({"filters": ["x"]}, "filter is 'x'"),
+        ({"filters": ["x"]}, "filter: 'x'; expected one of"),
+        ({"rankers": []}, "rankers: 0 entries; expected at least 1"),
         ({"filters": [3]}, "filters"),
         ({"rankers": [None]}, "rankers"),
         ({"gpu_picker": lambda c, t, n: [99]}, "GPU picker"),
@@ -273,10 +274,70 @@ def test_bad_policies_of_place_are_told(tiny: gs.Cluster) -> None:
     ]
     for options, text in bad:
         with pytest.raises(gs.InvalidInput, match=text):
-            gs.place(tiny, "small", **options)
+            gs.place(tiny, new, **options)
     for options in ({"filters": [fail]}, {"rankers": [fail]}, {"gpu_picker": fail}):
         with pytest.raises(RuntimeError, match="mine"):
-            gs.place(tiny, "small", **options)
+            gs.place(tiny, new, **options)
+
+
+def test_a_task_that_runs_is_not_placed(tiny: gs.Cluster) -> None:
+    running = make_task("new", node="n2", gpus=[0])
+    tasks: list[tuple[Any, str, str]] = [
+        ("small", "small", "n0"),
+        (tiny.tasks["small"], "small", "n0"),
+        (running, "new", "n2"),
+    ]
+    for task, name, node in tasks:
+        text = f"^task: '{name}'; expected a pending task; this one runs on node '{node}'$"
+        with pytest.raises(gs.InvalidInput, match=text):
+            gs.place(tiny, task)
+    with pytest.raises(gs.InvalidInput, match="expected a task of this cluster"):
+        gs.place(tiny, tiny.copy().tasks[0])
+
+
+def test_feasible_nodes(tiny: gs.Cluster) -> None:
+    new = make_task("new", gpu_count=5)
+    assert gs.allocation.feasible_nodes(tiny, new).tolist() == [0, 2]
+    assert gs.allocation.feasible_nodes(tiny, make_task("huge", gpu_count=9)).tolist() == []
+    # A task that runs is judged as if it moved.
+    assert gs.allocation.feasible_nodes(tiny, tiny.tasks["fixed"]).tolist() == [0, 1, 2]
+    assert tiny.nodes.gpu_count[gs.allocation.feasible_nodes(tiny, "small")].tolist() == [8, 8, 8]
+    with pytest.raises(TypeError, match="expected a task"):
+        gs.allocation.feasible_nodes(tiny, 3)  # type: ignore[arg-type]
+
+
+def test_all_bad_options_come_at_once(tiny: gs.Cluster) -> None:
+    with pytest.raises(gs.InvalidInput) as raised:
+        gs.consolidate(tiny, seed=2**64, depth=0, exempt=["nowhere"], max_moves=2**70)
+    assert sorted(raised.value.problems) == [
+        "depth: 0; expected 1 to 16",
+        "exempt: unknown node 'nowhere'",
+        f"max_moves: {2**70}; expected an integer from -9223372036854775808 to 9223372036854775807",
+        f"seed: {2**64}; expected an integer from 0 to 18446744073709551615",
+    ]
+    with pytest.raises(gs.InvalidInput) as raised:
+        gs.consolidation.explain(tiny, gs.consolidate(tiny), "here", max_disrupted=-1)
+    assert raised.value.problems == ["node: unknown node 'here'", "max_disrupted: -1; expected at least 0"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        pytest.param(10**5000, "a value of type int", id="more digits than Python writes"),
+        pytest.param(-1, "-1", id="negative"),
+        pytest.param(1.5, "1.5", id="fraction"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_told_with_their_range(
+    tiny: gs.Cluster, value: object, text: str
+) -> None:
+    expectation = "expected an integer from 0 to 18446744073709551615"
+    with pytest.raises(gs.InvalidInput, match=f"^seed: {text}; {expectation}$"):
+        gs.consolidate(tiny, seed=value)  # type: ignore[arg-type]
+    if value == 10**5000:
+        text = "^time_limit: a value of type int; expected a number up to"
+        with pytest.raises(gs.InvalidInput, match=text):
+            gs.consolidate(tiny, time_limit=value)  # type: ignore[arg-type]
 
 
 def test_place_honours_wishes() -> None:

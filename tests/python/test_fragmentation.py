@@ -194,3 +194,10 @@ def test_a_level_is_node_or_an_index() -> None:
                 call(cluster, level=level)  # type: ignore[operator]
     with pytest.raises(gs.InvalidInput, match="level: 2; expected"):
         f.switch_slots(cluster, level=2)
+
+
+def test_nodes_of_unknown_position_are_one_named_group() -> None:
+    nodes = [make_node("a", network=["east"]), make_node("b"), make_node("c", gpu_count=4)]
+    cluster = gs.Cluster.from_json(document(nodes, []))
+    report = gs.fragmentation.report(cluster, [(1, 8)], by="cluster")
+    assert [(row.cluster, row.total_idle) for row in report] == [("east", 8), ("(unknown position)", 12)]

@@ -131,3 +131,20 @@ def test_moves_are_made_once_and_rounds_are_told(small: gs.Cluster) -> None:
     read = gs.Plan.from_json(plan.to_json())
     assert read.rounds == plan.rounds and read.stats == plan.stats
     assert gs.Plan.from_json(plan_document()).rounds == []
+
+
+def test_moves_and_placements_pickle(tiny: gs.Cluster) -> None:
+    plan = gs.Plan.from_json(
+        {
+            "format": "gpusched.plan",
+            "version": 1,
+            "waves": 1,
+            "moves": [{"task": "small", "from": "n0", "to": "n1", "gpus": [4], "wave": 0}],
+            "vacated_nodes": ["n0"],
+            "placements": [{"task": "t", "node": "n2", "gpus": [1, 2]}],
+        }
+    )
+    for part in (plan.moves[0], plan.placements[0]):
+        for again in (pickle.loads(pickle.dumps(part)), copy.copy(part), copy.deepcopy(part)):
+            assert again == part and again is not part
+    assert pickle.loads(pickle.dumps(plan.moves)) == plan.moves

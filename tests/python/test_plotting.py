@@ -71,7 +71,7 @@ def test_waves_show_all_moves(small: gs.Cluster) -> None:
 
 
 def test_what_cannot_be_drawn_is_a_value_error(tiny: gs.Cluster) -> None:
-    with pytest.raises(ValueError, match="no node has 5 GPUs"):
+    with pytest.raises(ValueError, match="gpus: 5; expected the GPUs of some node"):
         plotting.plot_occupancy(tiny, gpus=5)
     plotting.plot_waves(
         gs.Plan.from_json(
@@ -85,3 +85,26 @@ def test_nothing_heavy_is_imported_with_the_package() -> None:
     script = f"import gpusched, sys; print([m for m in {heavy} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
+
+
+def test_absurd_sizes_are_refused_and_wide_figures_fit(small: gs.Cluster, tmp_path: Path) -> None:
+    for options, text in (
+        ({"max_nodes": 0}, "max_nodes: 0; expected an integer from 1 to 20000"),
+        ({"max_nodes": 10**9}, "max_nodes: 1000000000; expected an integer from 1 to 20000"),
+        ({"gpus": 17}, "gpus: 17; expected an integer from 1 to 16"),
+        ({"gpus": 10**5000}, "gpus: a value of type int; expected an integer from 1 to 16"),
+        ({"gpus": 7}, r"gpus: 7; expected the GPUs of some node \(.*8"),
+    ):
+        with pytest.raises(gs.InvalidInput, match=text):
+            plotting.plot_occupancy(small, **options)
+    head = {"format": "gpusched.plan", "version": 1, "vacated_nodes": []}
+    move = {"task": "t", "from": "a", "to": "b", "gpus": [], "wave": 3}
+    with pytest.raises(gs.InvalidInput, match="plan.waves: 4000000000; expected an integer from 0 to 10000"):
+        plotting.plot_waves(gs.Plan.from_json({**head, "waves": 4 * 10**9, "moves": []}))
+    with pytest.raises(gs.InvalidInput, match="plan.moves: task 't': wave: 3; expected less than 2"):
+        plotting.plot_waves(gs.Plan.from_json({**head, "waves": 2, "moves": [move]}))
+    with pytest.raises(gs.InvalidInput, match="report: 0 rows"):
+        plotting.plot_fragmentation(gs.fragmentation.Report(("gpus",), []))
+    nodes = [make_node(f"n{i}", gpu_model=f"model {i}") for i in range(700)]
+    report = gs.fragmentation.report(gs.Cluster.from_json(document(nodes, [])), [(1, 8)], by="gpu_model")
+    report.plot().figure.savefig(tmp_path / "wide.png", dpi=200)

@@ -44,6 +44,13 @@ template <NodeRanker R, GpuPicker P, NodeFilter F = AnyNode>
     return Destination{best, detail::ask(picker, cluster, task, best, rng)};
 }
 
+/// The nodes where the task would fit now, in the cluster's order: those that `place` ranks.
+///
+/// For policies that choose among nodes themselves. A task that is placed already is judged as if it moved.
+/// @throws InvalidInput for a task that the cluster does not have
+/// Complexity: O(nodes).
+[[nodiscard]] std::vector<NodeId> feasible_nodes(const Cluster& cluster, TaskId task);
+
 /// How to place one task, by name.
 struct PlaceOptions {
     /// One after the other: each breaks the ties that those before it leave; at least one. Names: see
@@ -60,7 +67,7 @@ struct PlaceOptions {
 };
 
 /// The same with policies chosen by name.
-/// @throws InvalidInput for a task that the cluster does not have, an unknown name, an empty list of rankers; with
+/// @throws InvalidInput for a task that the cluster does not have or that runs already, an unknown name, an empty list of rankers; with
 ///     "fgd" or "expected_fill", for a workload that is empty or out of range
 [[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task,
                                                const PlaceOptions& options = {});

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gpusched::fragmentation {
@@ -28,8 +29,11 @@ inline constexpr std::array<Shape, 8> asi_shapes{
 enum class GroupBy : std::uint8_t {
     none,       ///< all nodes together
     gpu_model,  ///< in order of first appearance; nodes without a model last, under an empty name
-    cluster,    ///< domains of the top network level; a node of unknown position under its own name
+    cluster,    ///< domains of the top network level; last, nodes of unknown position, as `unknown_position`
 };
+/// What nodes of unknown network position are reported as.
+inline constexpr std::string_view unknown_position = "(unknown position)";
+
 /// The enumerator's name.
 [[nodiscard]] const char* to_string(GroupBy by) noexcept;
 
@@ -43,7 +47,8 @@ struct ReportOptions {
 /// One shape in one group of nodes. Exact counts in thousandths of a GPU; the functions give GPUs and percentages
 /// of the group's idle GPUs (0 where nothing is idle).
 struct ReportRow {
-    std::string group{};  ///< GPU model or cluster; empty when all nodes are together
+    std::string
+        group{};  ///< GPU model (empty = nodes that name none) or cluster; empty when all nodes are together
     Shape shape{};
     std::int64_t fractional_milli = 0;
     std::int64_t stranded_milli = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/model/cluster.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <string>
@@ -24,6 +25,20 @@ namespace gpusched::io {
 /// @throws BackendError when the file cannot be read
 /// @throws InvalidInput as `cluster_from_json` does
 [[nodiscard]] ClusterSpec read_cluster(const std::string& path);
+
+/// Reads a snapshot from text and builds it: mistakes of form and those that `Cluster::build` finds come together.
+///
+/// Nodes, tasks and jobs with mistakes of form are left out of what the model judges, so none of its messages follows
+/// from another one.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  what messages about the form call the text
+/// @throws InvalidInput with every problem (the first 100)
+[[nodiscard]] Cluster build_cluster_from_json(std::string_view text, std::string_view source = "<text>");
+
+/// The same from a file.
+/// @throws BackendError when the file cannot be read
+/// @throws InvalidInput as `build_cluster_from_json` does
+[[nodiscard]] Cluster build_cluster(const std::string& path);
 
 /// Writes a snapshot as text: every field in a fixed order, except optional ones that are absent.
 ///

@@ -38,7 +38,7 @@ class Cluster {
     /// order in which the snapshot first names them, `preemptible` is said, jobs that only tasks named are listed.
     [[nodiscard]] ClusterSpec to_spec() const;
 
-    /// Legal, but worth knowing: tasks that hold a failed GPU.
+    /// Legal, but worth knowing: tasks that hold a failed GPU, and network levels that tasks name but no node has.
     [[nodiscard]] std::vector<std::string> warnings() const;
 
     // What never changes -----------------------------------------------------------------------------------

@@ -14,7 +14,9 @@ namespace gpusched {
 
 using Labels = std::map<std::string, std::string>;
 
-/// A topology level in a constraint: `node_level`, or the 0-based index into `NodeSpec::network`.
+/// A topology level in a constraint: `node_level`, or the 0-based index into `NodeSpec::network`. At a level that a
+/// node's network does not reach, the node is a domain of its own, so a level that no node has is legal (a snapshot may
+/// know no positions) and among the warnings.
 using Level = int;
 inline constexpr Level node_level = -1;
 
@@ -31,7 +33,7 @@ struct Taint {
 };
 
 /// As in Kubernetes: `op` is "Equal" (default) or "Exists"; an empty key with "Exists" tolerates everything; an
-/// empty effect matches all effects.
+/// empty effect matches all effects. "Exists" goes without a value.
 struct Toleration {
     std::string key{}, op = "Equal", value{}, effect{};
     auto operator<=>(const Toleration&) const = default;
@@ -120,12 +122,15 @@ struct TaskSpec {
     std::vector<Affinity> affinity{};
     std::optional<NetworkAffinity> network_affinity{};
     std::vector<HardwareAffinity> hardware_affinity{};
-    bool cpu_local = false;                   ///< its cores must come from the NUMA nodes of its GPUs
-    std::optional<std::vector<int>> cores{};  ///< absent = spread evenly over the NUMA nodes of its GPUs
-    std::int64_t move_cost = 1;               ///< weight of one move in a migration budget, >= 0
-    std::int64_t start_time = 0;              ///< seconds
-    std::optional<std::int64_t> last_checkpoint_time{};  ///< absent = start_time
-    std::int64_t checkpoint_interval = 0;                ///< seconds; 0 = never
+    bool cpu_local = false;  ///< its cores must come from the NUMA nodes of its GPUs
+    /// Absent = spread evenly over the NUMA nodes of its GPUs. Each once; of a placed `cpu_local` task they exist on
+    /// its node, and a core that it uses wholly (cpu_milli covers all its cores) is so used by no other.
+    std::optional<std::vector<int>> cores{};
+    std::int64_t move_cost = 1;   ///< weight of one move in a migration budget, >= 0
+    std::int64_t start_time = 0;  ///< seconds
+    /// Absent = start_time. Before start_time for a task that started again after an eviction.
+    std::optional<std::int64_t> last_checkpoint_time{};
+    std::int64_t checkpoint_interval = 0;  ///< seconds; 0 = never
     std::int64_t eviction_count = 0;
     std::optional<std::string> node{};  ///< where it runs; absent = pending
     std::vector<int> gpus{};            ///< which GPUs it holds there

@@ -85,13 +85,29 @@ TEST_CASE("place by name is the same as with the policies themselves") {
     CHECK(place(cluster, fresh, {.rankers = {"random"}, .seed = 5}) ==
           place(cluster, fresh, {.rankers = {"random"}, .seed = 5}));
 
-    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {}}), InvalidInput, "rankers has 0 entries");
+    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {}}), InvalidInput,
+                           "rankers: 0 entries; expected at least 1");
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {"best"}}), InvalidInput,
-                           "ranker is 'best'; expected one of packing, ");
-    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.gpu_picker = "any"}), InvalidInput, "gpu_picker is 'any'");
+                           "ranker: 'best'; expected one of packing, ");
+    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.gpu_picker = "any"}), InvalidInput, "gpu_picker: 'any'");
     REQUIRE_THROWS_MESSAGE(make_placement("worst", cluster.inventory(), {}), InvalidInput,
-                           "placement is 'worst'; expected one of random, ");
+                           "placement: 'worst'; expected one of random, ");
     REQUIRE_THROWS_AS(make_placement("fgd", cluster.inventory(), {}), InvalidInput);  // nothing is expected
+    REQUIRE_THROWS_MESSAGE(place(cluster, cluster.find_task("hp")), InvalidInput,
+                           "task: 'hp'; expected a pending task; this one runs on node 'n0'");
+    REQUIRE_THROWS_MESSAGE(place(cluster, make_id<TaskId>(3)), InvalidInput,
+                           "task: #3; expected one of the cluster's 3");
+}
+
+TEST_CASE("feasible nodes are those where the task fits, in the cluster's order") {
+    auto spec = nodes(3);
+    spec.tasks = {task("here", 8), task("new", 1), task("huge", 9)};
+    spec.tasks[0].node = "n1";
+    for (int gpu = 0; gpu < 8; ++gpu) spec.tasks[0].gpus.push_back(gpu);
+    const auto cluster = Cluster::build(spec);
+    CHECK(feasible_nodes(cluster, make_id<TaskId>(1)) == std::vector{make_id<NodeId>(0), make_id<NodeId>(2)});
+    CHECK(feasible_nodes(cluster, make_id<TaskId>(2)).empty());
+    REQUIRE_THROWS_MESSAGE(feasible_nodes(cluster, make_id<TaskId>(3)), InvalidInput, "task: #3");
 }
 
 TEST_CASE("kept scores give what a look at every node gives, whatever comes and goes") {
@@ -191,8 +207,9 @@ TEST_CASE("power of d takes the least loaded of d, by the loads it remembers") {
         cluster.assign(make_id<TaskId>(i), to->node, to->gpus);
     }
     CHECK(old(cluster, make_id<TaskId>(11), rng)->node == make_id<NodeId>(0));
-    REQUIRE_THROWS_MESSAGE(PowerOfD({.choices = 0}), InvalidInput, "choices is 0");
-    REQUIRE_THROWS_MESSAGE(PowerOfD({.refresh_every = 0}), InvalidInput, "refresh_every is 0");
+    REQUIRE_THROWS_MESSAGE(PowerOfD({.choices = 0}), InvalidInput, "choices: 0; expected 1 to 1000");
+    REQUIRE_THROWS_MESSAGE(PowerOfD({.refresh_every = 0}), InvalidInput,
+                           "refresh_every: 0; expected at least 1");
 }
 
 TEST_CASE("a placement policy may be a plain function") {

@@ -255,5 +255,5 @@ TEST_CASE("workloads out of range are refused") {
     fails({{{0, 1, 0, {}}}}, "workload shape 0: gpu_share_milli: 0; expected 1 to 1000");
     fails({{{0, 2, 500, {}}}}, "gpu_share_milli is 500 with gpu_count 2; a share goes with gpu_count 1");
     fails({{{0, 1, 1000, {}, 0}}}, "workload shape 0: weight: 0; expected 1 to 100000000");
-    fails({{{0, 1, 1000, {}, 100'000'000}, {0, 1, 1000, {}, 1}}}, "workload weights add up to 100000001");
+    fails({{{0, 1, 1000, {}, 100'000'000}, {0, 1, 1000, {}, 1}}}, "sum of workload weights: 100000001");
 }

@@ -175,11 +175,11 @@ TEST_CASE("groups and the filter on node size") {
     CHECK(idle({.max_gpus_per_node = 8}) == Expected{{"", 14}});
     CHECK(idle({.by = GroupBy::gpu_model}) == Expected{{"B", 16}, {"A", 10}, {"D", 0}, {"", 4}});
     CHECK(idle({.max_gpus_per_node = 8, .by = GroupBy::gpu_model}) == Expected{{"A", 10}, {"D", 0}, {"", 4}});
-    // Nodes c and f are nowhere: each stands for itself.
-    CHECK(idle({.by = GroupBy::cluster}) == Expected{{"east", 18}, {"west", 8}, {"c", 4}, {"f", 0}});
+    // Nodes c and f are nowhere: together, and last.
+    CHECK(idle({.by = GroupBy::cluster}) == Expected{{"east", 18}, {"west", 8}, {"(unknown position)", 4}});
 }
 
-TEST_CASE("a cluster without network positions reports every node for itself, one without nodes nothing") {
+TEST_CASE("nodes of unknown position are one group by cluster; a cluster without nodes has none") {
     ClusterSpec spec;
     CHECK(report(Cluster::build(spec), asi_shapes, {.by = GroupBy::cluster}).empty());
     CHECK(report(Cluster::build(spec)).size() == 8);
@@ -187,8 +187,9 @@ TEST_CASE("a cluster without network positions reports every node for itself, on
     spec.nodes.push_back({.name = "y", .gpu_count = 1});
     const std::vector<Shape> shapes{{1, 0}};
     const auto rows = report(Cluster::build(spec), shapes, {.by = GroupBy::cluster});
-    REQUIRE(rows.size() == 2);
-    CHECK(rows[1].group == "y");
+    REQUIRE(rows.size() == 1);
+    CHECK(rows[0].group == unknown_position);
+    CHECK(rows[0].total_idle_milli == 2000);
 }
 
 TEST_CASE("reports agree with the table of causes on random clusters") {
@@ -209,7 +210,7 @@ TEST_CASE("reports agree with the table of causes on random clusters") {
                 if (node.gpu_count > options.max_gpus_per_node.value_or(16)) continue;
                 const auto group = by == GroupBy::none        ? std::string()
                                    : by == GroupBy::gpu_model ? node.gpu_model
-                                   : node.network.empty()     ? node.name
+                                   : node.network.empty()     ? std::string(unknown_position)
                                                               : node.network[0];
                 for (std::size_t s = 0; s < shapes.size(); ++s) {
                     const auto c =
@@ -266,7 +267,7 @@ TEST_CASE("reports refuse options out of range") {
     const auto fails = [&](std::vector<Shape> shapes, const ReportOptions& options, const std::string& text) {
         REQUIRE_THROWS_MESSAGE(report(cluster, shapes, options), InvalidInput, text);
     };
-    fails({}, {}, "shapes is empty; expected at least one");
+    fails({}, {}, "shapes: 0 entries; expected at least 1");
     fails({{0, 0}}, {}, "shape gpus: 0; expected 1 to 16");
     fails({{17, 0}}, {}, "shape gpus: 17; expected 1 to 16");
     fails({{1, -1}}, {}, "shape cpu_milli: -1; expected 0 to 1000000000000");

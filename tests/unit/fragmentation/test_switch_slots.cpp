@@ -196,7 +196,7 @@ TEST_CASE("switch slots refuse options out of range") {
     fails({.level = 2}, "level: 2; expected -1 (node) to 1");
     fails({.level = -2}, "level: -2; expected -1 (node) to 1");
     fails({.gpus_per_pod = 0}, "gpus_per_pod: 0; expected 1 to 16");
-    fails({.gpus = 128, .gpus_per_pod = 3}, "gpus_per_pod is 3; expected a divisor of gpus, which is 128");
+    fails({.gpus = 128, .gpus_per_pod = 3}, "gpus_per_pod: 3; expected a divisor of gpus, which is 128");
     fails({.max_gpus_per_node = 17}, "max_gpus_per_node: 17; expected 1 to 16");
 }
 

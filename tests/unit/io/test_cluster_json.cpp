@@ -181,3 +181,46 @@ TEST_CASE("Cluster files are read and written", "[io]") {
                          "gpusched_test_cluster_json.json: cannot be opened");
     CHECK_THROWS_MESSAGE(io::write_cluster(spec, (path / "x").string()), BackendError, "cannot be created");
 }
+
+TEST_CASE("Mistakes of form and of content come together, and none follows from another", "[io]") {
+    const auto problems = [](const std::string& text) {
+        try {
+            static_cast<void>(io::build_cluster_from_json(text));
+        } catch (const InvalidInput& error) {
+            return error.problems();
+        }
+        return std::vector<std::string>();
+    };
+    const std::string head = R"({"format": "gpusched.cluster", "version": 1, "nodes": [)";
+    const std::string good = R"({"name": "n0", "gpu_count": 1, "cpu_milli": 2, "memory_mib": 3})";
+    CHECK(problems(head + good + "]}").empty());
+    CHECK(io::build_cluster_from_json(head + good + "]}").node_count() == 1);
+    // The second node has a wrong count, so what its task asks of it is not judged; the unknown node is not either,
+    // because its name might be the one of a node that could not be read.
+    CHECK(problems(head + good + R"(, {"name": "n1", "gpu_count": "2", "cpu_milli": 2, "memory_mib": 3}, )" +
+                   good + R"(], "tasks": [
+        {"name": "t0", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n1", "gpus": [0]},
+        {"name": "t1", "gpu_count": 0, "cpu_milli": 0, "memory_mib": 0, "node": "nowhere"},
+        {"name": "t2", "gpu_count": 0, "cpu_milli": -1, "memory_mib": 0},
+        {"name": "t3", "gpu_count": 0, "memory_mib": 0, "node": "n0", "gpus": [0]}]})") ==
+          std::vector<std::string>{"<text>: /nodes/1/gpu_count: expected an integer, found \"2\"",
+                                   "<text>: /tasks/3: field 'cpu_milli' is missing",
+                                   "node 'n0': duplicate node name",
+                                   "task 't2': cpu_milli: -1; expected 0 to 1000000000000"});
+    // Where all nodes could be read, an unknown one is reported.
+    CHECK(problems(head + good + R"(], "tasks": [
+        {"name": "t1", "gpu_count": 0, "cpu_milli": 0, "memory_mib": 0, "node": "nowhere"},
+        {"name": "t3", "gpu_count": 0, "memory_mib": 0}]})") ==
+          std::vector<std::string>{"<text>: /tasks/1: field 'cpu_milli' is missing",
+                                   "task 't1': runs on unknown node 'nowhere'"});
+    // Another format: nothing was read, so nothing is judged.
+    CHECK(problems(R"({"format": "gpusched.plan", "version": 1})").size() == 1);
+    CHECK_THROWS_AS(io::build_cluster("/no/such/file"), BackendError);
+}
+
+TEST_CASE("Valid cluster documents are built", "[io]") {
+    for (const auto& c : document_cases("cluster_valid.txt")) {
+        INFO(c.name);
+        CHECK_NOTHROW(io::build_cluster_from_json(c.text));
+    }
+}

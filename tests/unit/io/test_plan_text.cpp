@@ -81,7 +81,7 @@ TEST_CASE("Names that Kubernetes would not accept are all reported", "[io]") {
             CHECK_THAT(text, Catch::Matchers::ContainsSubstring(part));
     }
     CHECK_THROWS_MESSAGE(io::plan_to_kubernetes_steps(plan(), {.default_namespace = "a.b"}), InvalidInput,
-                         "default_namespace is 'a.b'");
+                         "default_namespace: 'a.b'");
 }
 
 TEST_CASE("Koordinator options and tasks are checked together", "[io]") {
@@ -94,8 +94,8 @@ TEST_CASE("Koordinator options and tasks are checked together", "[io]") {
     } catch (const InvalidInput& error) {
         CHECK(error.problems() ==
               std::vector<std::string>{
-                  "name_prefix is 'Bad'; expected a Kubernetes name of at most 200 characters",
-                  "scheduler_name is ''; expected a Kubernetes name", "ttl_s is 0; expected at least 1",
+                  "name_prefix: 'Bad'; expected a Kubernetes name of at most 200 characters",
+                  "scheduler_name: ''; expected a Kubernetes name", "ttl_s: 0; expected at least 1",
                   "unknown task 'nobody'"});
     }
 }

@@ -148,9 +148,47 @@ const std::vector<Fault>& faults() {
          },
          "task 't0': cores names core -1"},
         {[](auto& s) {
+             s.tasks[0].cores = {4, 3, 4};
+         },
+         "task 't0': cores names core 4 twice"},
+        {[](auto& s) {
+             s.nodes[0].hardware = Hardware{"rtx4090x8", {}};
+             s.tasks[0].cpu_local = true;
+             s.tasks[0].cores = {63, 64};
+         },
+         "task 't0': cores names core 64; node 'n0' has 64"},
+        {[](auto& s) {
+             for (auto& t : s.tasks) t.cpu_local = true;
+             s.tasks[0].cores = {5};
+             s.tasks[1].cores = {5};
+         },
+         "node 'n0': core 5 is used wholly by tasks 't0' and 't1'"},
+        {[](auto& s) {
              s.tasks[0].tolerations = {{"k", "In", "v", ""}};
          },
          "task 't0': toleration operator: 'In'"},
+        {[](auto& s) {
+             s.tasks[0].tolerations = {{"k", "Exists", "v", ""}};
+         },
+         "task 't0': toleration value: 'v'; expected none with operator Exists"},
+        // A NUL, which ends C strings
+        {[](auto& s) { s.nodes[1].name += '\0'; },
+         "node #1: name: text with a NUL character; expected text without"},
+        {[](auto& s) { s.nodes[1].gpu_model += '\0'; }, "node 'n1': gpu_model: text with a NUL"},
+        {[](auto& s) { s.nodes[1].network[1] += '\0'; }, "node 'n1': network: text with a NUL"},
+        {[](auto& s) { s.tasks[0].name += '\0'; }, "task #0: name: text with a NUL"},
+        {[](auto& s) { s.tasks[1].job += '\0'; }, "task 't1': job: text with a NUL"},
+        {[](auto& s) { s.tasks[0].gpu_models = {std::string(1, '\0')}; },
+         "task 't0': gpu_models: text with a NUL"},
+        {[](auto& s) {
+             s.tasks[0].affinity = {{std::string(1, '\0'), 0}};
+         },
+         "task 't0': affinity group: text with a NUL"},
+        {[](auto& s) {
+             s.tasks[0].anti_affinity = {{std::string(1, '\0'), 0, 1}};
+         },
+         "task 't0': anti_affinity group: text with a NUL"},
+        {[](auto& s) { s.jobs[0].name += '\0'; }, "job #0: name: text with a NUL"},
         {[](auto& s) {
              s.tasks[0].anti_affinity = {{"", node_level, 1}};
          },

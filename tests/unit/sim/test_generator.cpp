@@ -306,16 +306,17 @@ TEST_CASE("a cancelled generator returns a valid part of the cluster") {
 
 TEST_CASE("generator options out of range are named, all at once") {
     REQUIRE_THROWS_MESSAGE(generate_cluster({.preset = "helios"}), InvalidInput,
-                           "preset is 'helios'; expected asi, openb");
-    REQUIRE_THROWS_MESSAGE(generate_cluster({.nodes = 0}), InvalidInput, "nodes is 0; expected 1 to 1000000");
-    REQUIRE_THROWS_MESSAGE(generate_cluster({.layout = static_cast<Layout>(7)}), InvalidInput, "layout is 7");
-    REQUIRE_THROWS_MESSAGE(generate_cluster({.load = -1}), InvalidInput, "load is -1");
+                           "preset: 'helios'; expected one of asi, openb");
+    REQUIRE_THROWS_MESSAGE(generate_cluster({.nodes = 0}), InvalidInput, "nodes: 0; expected 1 to 1000000");
+    REQUIRE_THROWS_MESSAGE(generate_cluster({.layout = static_cast<Layout>(7)}), InvalidInput,
+                           "layout: 7; expected one of random, spread, packed");
+    REQUIRE_THROWS_MESSAGE(generate_cluster({.load = -1}), InvalidInput, "load: -1; expected 0 to 10");
     REQUIRE_THROWS_MESSAGE(generate_cluster({.load = std::numeric_limits<double>::quiet_NaN()}), InvalidInput,
-                           "load is");
+                           "load: nan; expected 0 to 10");
     REQUIRE_THROWS_MESSAGE(generate_cluster({.locked_fraction = 1.5}), InvalidInput,
-                           "locked_fraction is 1.5");
+                           "locked_fraction: 1.5; expected 0 to 1");
     REQUIRE_THROWS_MESSAGE(generate_cluster({.preset = "openb", .cpu_tight = true}), InvalidInput,
-                           "cpu_tight is true");
+                           "cpu_tight: true; expected false with preset 'openb'");
     try {
         (void)generate_cluster({.nodes = -4, .load = 11});
         FAIL("accepted");

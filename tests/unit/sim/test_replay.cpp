@@ -261,10 +261,9 @@ TEST_CASE("an empty trace is fine") {
 
 TEST_CASE("what a replay cannot do is named") {
     const auto trace = sample();
-    REQUIRE_THROWS_MESSAGE(replay(trace, {.placement = "worst_fit"}), InvalidInput,
-                           "placement is 'worst_fit'");
+    REQUIRE_THROWS_MESSAGE(replay(trace, {.placement = "worst_fit"}), InvalidInput, "placement: 'worst_fit'");
     REQUIRE_THROWS_MESSAGE(replay(trace, {.until = 5, .shuffle = true}), InvalidInput,
-                           "until is 5; expected none with");
+                           "until: 5; expected none with");
     REQUIRE_THROWS_MESSAGE(replay(trace, {.resample_to = 0.0}), InvalidInput,
                            "resample_to: 0; expected above 0, at most 1000");
     REQUIRE_THROWS_MESSAGE(replay({{node("n", 1)}, {arrival("cpu", 0, 0)}}, {.resample_to = 1.0}),
@@ -272,7 +271,7 @@ TEST_CASE("what a replay cannot do is named") {
     auto placed = trace;
     placed.tasks[0].task.node = "a";
     REQUIRE_THROWS_MESSAGE(replay(placed), InvalidInput,
-                           "task 'late': node is 'a'; tasks of a trace must be pending");
+                           "task 'late': node: 'a'; expected none, as for every task of a trace");
     auto twice = trace;
     twice.tasks[1].task.name = "late";
     REQUIRE_THROWS_MESSAGE(replay(twice), InvalidInput, "duplicate task name");

@@ -2,6 +2,7 @@
 
 #include <gpusched/allocation/expected_fill.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/fragmentation/detail/model_views.hpp>
 #include <gpusched/model/feasibility.hpp>
@@ -18,14 +19,9 @@ namespace gpusched::allocation {
 GPUSCHED_INLINE ExpectedFill::ExpectedFill(const fragmentation::Workload& workload,
                                            const Inventory& inventory, const ExpectedFillOptions& options) {
     Problems problems;
-    if (options.coverage_percent < 1 || options.coverage_percent > 100)
-        problems.add("coverage_percent is " + std::to_string(options.coverage_percent) +
-                     "; expected 1 to 100");
-    if (options.grain_milli < 1 || options.grain_milli > 1000)
-        problems.add("grain_milli is " + std::to_string(options.grain_milli) + "; expected 1 to 1000");
-    if (options.several_gpus_weight < 0 || options.several_gpus_weight > 1000)
-        problems.add("several_gpus_weight is " + std::to_string(options.several_gpus_weight) +
-                     "; expected 0 to 1000");
+    check_range(problems, "coverage_percent", options.coverage_percent, 1, 100);
+    check_range(problems, "grain_milli", options.grain_milli, 1, 1000);
+    check_range(problems, "several_gpus_weight", options.several_gpus_weight, 0, 1000);
     problems.throw_if_any();
     fragmentation::validate(workload);
     grain_ = options.grain_milli * unit * all_weight;

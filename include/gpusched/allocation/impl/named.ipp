@@ -6,6 +6,7 @@
 #include <gpusched/allocation/power_of_d.hpp>
 #include <gpusched/allocation/ranked_placement.hpp>
 #include <gpusched/allocation/rankers/rankers.hpp>
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 
 #include <algorithm>
@@ -31,8 +32,7 @@ inline constexpr std::array<std::string_view, 12> all_placements{
                                       std::span<const std::string_view> known) {
     std::string expected;
     for (const auto& one : known) expected += (expected.empty() ? "" : ", ") + std::string(one);
-    throw InvalidInput(std::string(field) + " is " + gpusched::quoted(name) + "; expected one of " +
-                       expected);
+    throw InvalidInput(bad_value(field, gpusched::quoted(name), "one of " + expected));
 }
 
 inline std::shared_ptr<const fragmentation::Fgd> share_fgd(const Inventory& inventory,

@@ -2,19 +2,39 @@
 
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/place.hpp>
-#include <gpusched/core/errors.hpp>
+#include <gpusched/core/checks.hpp>
 
 #include <algorithm>
 #include <string>
 
 namespace gpusched::allocation {
 
+namespace detail {
+
+inline void require_task(const Cluster& cluster, TaskId task) {
+    if (index(task) >= cluster.task_count())
+        throw InvalidInput(bad_value("task", "#" + number_text(index(task)),
+                                     "one of the cluster's " + number_text(cluster.task_count())));
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE std::vector<NodeId> feasible_nodes(const Cluster& cluster, TaskId task) {
+    detail::require_task(cluster, task);
+    std::vector<NodeId> nodes;
+    for (const auto node : cluster.nodes())
+        if (find_obstacle(cluster, task, node) == Obstacle::none) nodes.push_back(node);
+    return nodes;
+}
+
 GPUSCHED_INLINE std::optional<Destination> place(const Cluster& cluster, TaskId task,
                                                  const PlaceOptions& options) {
-    if (index(task) >= cluster.task_count())
-        throw InvalidInput("task is #" + std::to_string(index(task)) + "; expected one of the cluster's " +
-                           std::to_string(cluster.task_count()));
-    if (options.rankers.empty()) throw InvalidInput("rankers has 0 entries; expected at least 1");
+    detail::require_task(cluster, task);
+    if (cluster.is_placed(task))
+        throw InvalidInput(bad_value("task", gpusched::quoted(cluster.name(task)),
+                                     "a pending task; this one runs on node " +
+                                         gpusched::quoted(cluster.name(cluster.node_of(task)))));
+    if (options.rankers.empty()) throw InvalidInput(bad_value("rankers", "0 entries", "at least 1"));
     fragmentation::Workload workload;
     if (expects_workload(options.gpu_picker) ||
         std::any_of(options.rankers.begin(), options.rankers.end(), expects_workload))

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/allocation/power_of_d.hpp>
-#include <gpusched/core/errors.hpp>
+#include <gpusched/core/checks.hpp>
 
 #include <algorithm>
 #include <string>
@@ -19,10 +19,8 @@ GPUSCHED_INLINE std::int32_t AllocatedPart::operator()(const Cluster& cluster, N
 
 GPUSCHED_INLINE void detail::validate(const PowerOfDOptions& options) {
     Problems problems;
-    if (options.choices < 1 || options.choices > 1000)
-        problems.add("choices is " + std::to_string(options.choices) + "; expected 1 to 1000");
-    if (options.refresh_every < 1)
-        problems.add("refresh_every is " + std::to_string(options.refresh_every) + "; expected at least 1");
+    check_range(problems, "choices", options.choices, 1, 1000);
+    check_at_least(problems, "refresh_every", options.refresh_every, 1);
     problems.throw_if_any();
 }
 

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/report.hpp>
 
 #include <algorithm>
+#include <limits>
+#include <string>
 
 namespace gpusched::fragmentation {
 
@@ -23,7 +26,7 @@ GPUSCHED_INLINE const char* to_string(GroupBy by) noexcept {
 GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span<const Shape> shapes,
                                            const ReportOptions& options)
     : shapes_(shapes.begin(), shapes.end()) {
-    if (shapes.empty()) throw InvalidInput("shapes is empty; expected at least one");
+    if (shapes.empty()) throw InvalidInput(bad_value("shapes", "0 entries", "at least 1"));
     for (const auto& shape : shapes) {
         require_range("shape gpus", shape.gpus, 1, gpusched::max_gpus_per_node);
         require_range("shape cpu_milli", shape.cpu_milli, 0, 1'000'000'000'000);
@@ -31,7 +34,7 @@ GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span
     if (options.max_gpus_per_node)
         require_range("max_gpus_per_node", *options.max_gpus_per_node, 1, gpusched::max_gpus_per_node);
 
-    const auto top = detail::top_level(inventory);
+    constexpr auto nowhere = std::numeric_limits<std::size_t>::max();
     const auto key = [&](NodeId node) -> std::size_t {
         switch (options.by) {
         case GroupBy::none:
@@ -39,7 +42,7 @@ GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span
         case GroupBy::gpu_model:
             return detail::model_index(inventory, node);
         case GroupBy::cluster:
-            return index(inventory.domain(top, node));
+            return inventory.network_depth(node) == 0 ? nowhere : index(inventory.domain(0, node));
         }
         return 0;
     };
@@ -54,7 +57,9 @@ GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span
     for (const auto k : keys) {
         std::string name;
         if (options.by == GroupBy::gpu_model) name = detail::model_name(inventory, k);
-        if (options.by == GroupBy::cluster) name = inventory.domain_name(top, make_id<DomainId>(k));
+        if (options.by == GroupBy::cluster)
+            name =
+                k == nowhere ? std::string(unknown_position) : inventory.domain_name(0, make_id<DomainId>(k));
         for (const auto& shape : shapes_) rows_.push_back({.group = name, .shape = shape});
     }
     for (const auto node : nodes) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/switch_slots.hpp>
@@ -12,8 +13,8 @@ inline SlotSums slot_sums(const Inventory& inventory, const SwitchSlotOptions& o
     SlotSums sums(inventory, checked_level(inventory, options.level), options.include_cordoned,
                   options.max_gpus_per_node, options.gpus_per_pod, options.cores_per_gpu);
     if (options.gpus_per_pod && options.gpus % *options.gpus_per_pod != 0)
-        throw InvalidInput("gpus_per_pod is " + std::to_string(*options.gpus_per_pod) +
-                           "; expected a divisor of gpus, which is " + std::to_string(options.gpus));
+        throw InvalidInput(bad_value("gpus_per_pod", number_text(*options.gpus_per_pod),
+                                     "a divisor of gpus, which is " + number_text(options.gpus)));
     return sums;
 }
 

@@ -108,8 +108,8 @@ GPUSCHED_INLINE void validate(const Workload& workload) {
         total += std::clamp<std::int64_t>(shape.weight, 0, detail::largest_weight);
     }
     if (total > detail::largest_weight)
-        problems.add("workload weights add up to " + std::to_string(total) + "; expected at most " +
-                     std::to_string(detail::largest_weight));
+        problems.add(bad_value("sum of workload weights", number_text(total),
+                               "at most " + number_text(detail::largest_weight)));
     problems.throw_if_any();
 }
 

@@ -101,6 +101,10 @@ class JsonReader {
             out = static_cast<T>(number);
         else if ((exact || real) && low == high)
             expected(at, std::to_string(low));
+        else if (real && std::abs(value.real) < 0x1p63 &&
+                 std::in_range<T>(static_cast<std::int64_t>(value.real)) && value.real >= double(low) &&
+                 value.real <= double(high))
+            expected(at, "an integer in digits alone, because it is beyond 2^53");  // not exact as a double
         else if (exact || real)
             expected(at, "an integer from " + std::to_string(low) + " to " + std::to_string(high));
         else
@@ -181,15 +185,12 @@ class JsonReader {
     Problems& problems_;
 };
 
-/// Reads a document of the given format and version 1.
-/// @throws InvalidInput with all problems
+/// Reads the fields of a document of the given format and version 1.
+/// @return false when it is not one, so that nothing was read
 template <class T>
-T read_document(std::string_view text, std::string_view source, std::string_view format) {
+bool read_fields(const JsonDocument& document, std::string_view format, Problems& problems, T& out) {
     static constexpr std::array<std::string_view, 2> header{"format", "version"};
-    Problems problems;
-    const auto document = JsonDocument::parse(text, source, problems);
     JsonReader reader(document, problems);
-    T out;
     if (document[0].kind != JsonKind::object) {
         reader.expected(0, "an object");
     } else {
@@ -206,11 +207,23 @@ T read_document(std::string_view text, std::string_view source, std::string_view
                 good[1] = version == 1;
             }
         }
-        if (good[0] && good[1])
+        if (good[0] && good[1]) {
             reader.read_object(0, out, header);
-        else if (problems.empty())
-            reader.report(0, "fields 'format' and 'version' are missing");
+            return true;
+        }
+        if (problems.empty()) reader.report(0, "fields 'format' and 'version' are missing");
     }
+    return false;
+}
+
+/// Reads a document of the given format and version 1.
+/// @throws InvalidInput with all problems
+template <class T>
+T read_document(std::string_view text, std::string_view source, std::string_view format) {
+    Problems problems;
+    const auto document = JsonDocument::parse(text, source, problems);
+    T out;
+    read_fields(document, format, problems, out);
     problems.throw_if_any();
     return out;
 }

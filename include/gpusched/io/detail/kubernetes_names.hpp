@@ -1,6 +1,7 @@
 // Names as Kubernetes accepts them.
 #pragma once
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/io/detail/text.hpp>
 #include <gpusched/model/plan.hpp>
@@ -59,8 +60,8 @@ inline void require_kubernetes_names(const PlanSpec& plan, std::string_view defa
             problems.add("node " + gpusched::quoted(printable(name)) + ": expected a Kubernetes node name");
     };
     if (!is_kubernetes_label(default_namespace))
-        problems.add("default_namespace is " + gpusched::quoted(printable(default_namespace)) +
-                     "; expected a Kubernetes namespace");
+        problems.add(bad_value("default_namespace", gpusched::quoted(printable(default_namespace)),
+                               "a Kubernetes namespace"));
     for (const auto& name : plan.evictions) task(name);
     for (const auto& move : plan.moves) {
         task(move.task);

@@ -7,6 +7,8 @@
 #include <gpusched/io/file.hpp>
 
 #include <limits>
+#include <unordered_set>
+#include <vector>
 
 namespace gpusched::io {
 
@@ -203,10 +205,64 @@ inline constexpr auto fields<ClusterSpec> = std::tuple{
 
 inline constexpr std::string_view cluster_format = "gpusched.cluster";
 
+/// Of a document with mistakes of form, what the model can judge without blaming it for them: nodes, tasks and jobs
+/// that are well-formed, and of the tasks only those whose node is among them (unless every node is).
+inline ClusterSpec well_formed_part(const JsonDocument& document) {
+    ClusterSpec part;
+    const auto elements = [&](std::string_view key, auto& out) {
+        bool all = false;
+        for (std::uint32_t list = 1; list < document[0].end; list = document[list].end) {
+            if (document.key(document[list]) != key) continue;
+            all = document[list].kind == JsonKind::array;
+            if (!all) continue;
+            for (auto at = list + 1; at < document[list].end; at = document[at].end) {
+                Problems own(1);
+                JsonReader(document, own).read(at, out.emplace_back());
+                if (own.empty()) continue;
+                out.pop_back();
+                all = false;
+            }
+        }
+        return all;
+    };
+    const bool all_nodes = elements("nodes", part.nodes);
+    elements("tasks", part.tasks);
+    elements("jobs", part.jobs);
+    if (!all_nodes) {
+        std::unordered_set<std::string_view> known;
+        for (const auto& node : part.nodes) known.insert(node.name);
+        std::erase_if(part.tasks,
+                      [&](const TaskSpec& task) { return task.node && !known.contains(*task.node); });
+    }
+    return part;
+}
+
 }  // namespace detail
 
 GPUSCHED_INLINE ClusterSpec cluster_from_json(std::string_view text, std::string_view source) {
     return detail::read_document<ClusterSpec>(text, source, detail::cluster_format);
+}
+
+GPUSCHED_INLINE Cluster build_cluster_from_json(std::string_view text, std::string_view source) {
+    ClusterSpec spec;
+    {
+        Problems problems;
+        const auto document = detail::JsonDocument::parse(text, source, problems);
+        const bool read = detail::read_fields(document, detail::cluster_format, problems, spec);
+        if (read && !problems.empty()) {
+            try {
+                static_cast<void>(Cluster::build(detail::well_formed_part(document)));
+            } catch (const InvalidInput& error) {
+                for (const auto& problem : error.problems()) problems.add(problem);
+            }
+        }
+        problems.throw_if_any();
+    }
+    return Cluster::build(spec);
+}
+
+GPUSCHED_INLINE Cluster build_cluster(const std::string& path) {
+    return build_cluster_from_json(read_file(path), path);
 }
 
 GPUSCHED_INLINE ClusterSpec read_cluster(const std::string& path) {

@@ -9,13 +9,20 @@ namespace gpusched::io {
 
 namespace detail {
 
+/// A wave's number, or how many there are.
+struct WaveCodec : ByType {
+    static void read(JsonReader& reader, std::uint32_t at, std::int64_t& out) {
+        reader.read_integer(at, out, std::int64_t{0}, std::int64_t{UINT32_MAX});
+    }
+};
+
 template <>
 inline constexpr auto fields<PlanSpec::Move> = std::tuple{
     field("task", &PlanSpec::Move::task, Need::required),
     field("from", &PlanSpec::Move::from, Need::required),
     field("to", &PlanSpec::Move::to, Need::required),
     field("gpus", &PlanSpec::Move::gpus),
-    field("wave", &PlanSpec::Move::wave, Need::required),
+    field<WaveCodec>("wave", &PlanSpec::Move::wave, Need::required),
 };
 
 template <>
@@ -35,7 +42,7 @@ inline constexpr auto fields<Bound> = std::tuple{
 
 template <>
 inline constexpr auto fields<PlanSpec> = std::tuple{
-    field("waves", &PlanSpec::waves, Need::required),
+    field<WaveCodec>("waves", &PlanSpec::waves, Need::required),
     field("moves", &PlanSpec::moves, Need::required),
     field("vacated_nodes", &PlanSpec::vacated_nodes, Need::required),
     field("evictions", &PlanSpec::evictions),

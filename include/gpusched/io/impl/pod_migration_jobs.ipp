@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/io/detail/json_writer.hpp>
 #include <gpusched/io/detail/kubernetes_names.hpp>
 #include <gpusched/io/detail/plan_text.hpp>
@@ -50,13 +51,12 @@ GPUSCHED_INLINE std::string plan_to_pod_migration_jobs(const PlanSpec& plan, con
     for (const auto& task : cluster.tasks) tasks.emplace(task.name, &task);
     Problems problems;
     if (!detail::is_kubernetes_name(options.name_prefix) || options.name_prefix.size() > 200)
-        problems.add("name_prefix is " + gpusched::quoted(detail::printable(options.name_prefix)) +
-                     "; expected a Kubernetes name of at most 200 characters");
+        problems.add(bad_value("name_prefix", gpusched::quoted(detail::printable(options.name_prefix)),
+                               "a Kubernetes name of at most 200 characters"));
     if (!detail::is_kubernetes_name(options.scheduler_name))
-        problems.add("scheduler_name is " + gpusched::quoted(detail::printable(options.scheduler_name)) +
-                     "; expected a Kubernetes name");
-    if (options.ttl_s < 1)
-        problems.add("ttl_s is " + std::to_string(options.ttl_s) + "; expected at least 1");
+        problems.add(bad_value("scheduler_name", gpusched::quoted(detail::printable(options.scheduler_name)),
+                               "a Kubernetes name"));
+    check_at_least(problems, "ttl_s", options.ttl_s, 1);
     for (const auto& move : plan.moves)
         if (!tasks.contains(move.task))
             problems.add("unknown task " + gpusched::quoted(detail::printable(move.task)));

@@ -3,6 +3,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_list.hpp>
+#include <gpusched/model/detail/cores.hpp>
 #include <gpusched/model/detail/group_builder.hpp>
 #include <gpusched/model/inventory.hpp>
 
@@ -60,6 +61,12 @@ struct InventoryBuilder {
                                    "\"node\" or 0 to " + std::to_string(deepest_level), owner));
     }
 
+    // Many formats and tools take a NUL for the end of a text. The name itself is not repeated for that reason.
+    void no_nul(const std::string& owner, const char* field, const std::string& name) const {
+        if (name.find('\0') != std::string::npos)
+            problems.add(bad_value(field, "text with a NUL character", "text without", owner));
+    }
+
     // Keeps ids aligned with the input after a duplicate name.
     static void intern_anyway(NameTable& names, std::string name) {
         while (!names.intern(name).second) name += '\n';
@@ -89,6 +96,8 @@ struct InventoryBuilder {
             const auto owner = "node " + gpusched::quoted(node.name);
             if (node.name.empty())
                 problems.add("node #" + std::to_string(t.names.size()) + ": name is empty");
+            no_nul("node #" + std::to_string(t.names.size()), "name", node.name);
+            no_nul(owner, "gpu_model", node.gpu_model);
             if (!t.names.intern(node.name).second) {
                 problems.add(owner + ": duplicate node name");
                 intern_anyway(t.names, node.name);
@@ -215,6 +224,7 @@ struct InventoryBuilder {
                 const auto& name = node.network[l];
                 if (name.empty())
                     problems.add(owner + ": network has an empty domain name at level " + std::to_string(l));
+                no_nul(owner, "network", name);
                 const auto [id, added] = tables[l].intern(name);
                 if (added) {
                     parent[l].push_back(above);
@@ -267,6 +277,7 @@ struct InventoryBuilder {
             const auto owner = "job " + gpusched::quoted(job.name);
             if (job.name.empty())
                 problems.add("job #" + std::to_string(out.job_names.size()) + ": name is empty");
+            no_nul("job #" + std::to_string(out.job_names.size()), "name", job.name);
             quantity(owner, "min_members", job.min_members);
             if (job.max_disrupted) quantity(owner, "max_disrupted", *job.max_disrupted);
             add_job(job.name, job.min_members, job.max_disrupted);
@@ -287,6 +298,8 @@ struct InventoryBuilder {
             const auto owner = "task " + gpusched::quoted(task.name);
             if (task.name.empty())
                 problems.add("task #" + std::to_string(t.names.size()) + ": name is empty");
+            no_nul("task #" + std::to_string(t.names.size()), "name", task.name);
+            no_nul(owner, "job", task.job);
             if (!t.names.intern(task.name).second) {
                 problems.add(owner + ": duplicate task name");
                 intern_anyway(t.names, task.name);
@@ -312,19 +325,24 @@ struct InventoryBuilder {
                              ", a fraction; it goes with gpu_count 1, not " + std::to_string(task.gpu_count));
             if (task.standby && task.priority_class != PriorityClass::hp)
                 problems.add(owner + ": standby is for HP tasks");
-            if (task.cores)
-                for (const int core : *task.cores)
-                    if (core < 0) problems.add(owner + ": cores names core " + std::to_string(core));
-            for (const auto& toleration : task.tolerations)
+            if (task.cores) check_core_list(owner, *task.cores, problems);
+            for (const auto& toleration : task.tolerations) {
                 if (toleration.op != "Equal" && toleration.op != "Exists")
                     problems.add(bad_value("toleration operator", gpusched::quoted(toleration.op),
                                            "Equal or Exists", owner));
+                if (toleration.op == "Exists" && !toleration.value.empty())
+                    problems.add(bad_value("toleration value", gpusched::quoted(toleration.value),
+                                           "none with operator Exists", owner));
+            }
             for (const auto& term : task.anti_affinity) {
                 if (term.group.empty()) problems.add(owner + ": anti_affinity has no group");
+                no_nul(owner, "anti_affinity group", term.group);
                 quantity(owner, "anti_affinity limit", term.limit, 1, 1'000'000'000);
             }
-            for (const auto& term : task.affinity)
+            for (const auto& term : task.affinity) {
                 if (term.group.empty()) problems.add(owner + ": affinity has no group");
+                no_nul(owner, "affinity group", term.group);
+            }
 
             t.job.push_back(task.job.empty() ? none<JobId> : make_id<JobId>(*out.job_names.find(task.job)));
             t.priority_class.push_back(task.priority_class);
@@ -335,6 +353,7 @@ struct InventoryBuilder {
             Requirement requirement{{}, task.node_selector, task.tolerations};
             for (const auto& model : task.gpu_models) {
                 if (model.empty()) problems.add(owner + ": gpu_models holds an empty name");
+                no_nul(owner, "gpu_models", model);
                 requirement.gpu_models.push_back(make_id<GpuModelId>(out.gpu_models.intern(model).first));
             }
             std::sort(requirement.gpu_models.begin(), requirement.gpu_models.end());

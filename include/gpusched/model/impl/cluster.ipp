@@ -2,9 +2,13 @@
 
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/detail/cores.hpp>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 
 namespace gpusched {
 
@@ -33,6 +37,7 @@ GPUSCHED_INLINE Cluster Cluster::build(const ClusterSpec& spec) {
     cluster.inventory_ = Inventory::build(spec, problems);
     cluster.set_capacities();
     cluster.place_initially(spec, problems);
+    detail::check_cores_in_use(spec, *cluster.inventory_, problems);
     problems.throw_if_any();
     cluster.forget_history();
     return cluster;
@@ -130,6 +135,32 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
     }
 }
 
+namespace detail {
+
+/// One message per level that tasks name but no node's network reaches.
+inline void warn_of_unknown_levels(const Inventory& inventory, std::vector<std::string>& found) {
+    const auto& t = inventory.tasks;
+    std::map<Level, std::pair<std::size_t, std::size_t>> named;  // first task, how many
+    for (std::size_t i = 0; i < t.names.size(); ++i) {
+        const auto& wishes = inventory.task_affinities[t.affinities[i]];
+        std::set<Level> levels;
+        for (const auto& term : wishes.anti_affinity) levels.insert(term.level);
+        for (const auto& term : wishes.affinity) levels.insert(term.level);
+        if (wishes.network_affinity) levels.insert(wishes.network_affinity->level);
+        for (const auto level : levels)
+            if (level > inventory.deepest_level()) ++named.try_emplace(level, i, 0).first->second.second;
+    }
+    for (const auto& [level, tasks] : named) {
+        const auto others = tasks.second - 1;
+        found.push_back("network level " + std::to_string(level) + ": named by task " +
+                        gpusched::quoted(t.names[tasks.first]) +
+                        (others == 0 ? "" : " and " + std::to_string(others) + " more") +
+                        ", but no node's network is that deep: every node is a domain of its own there");
+    }
+}
+
+}  // namespace detail
+
 GPUSCHED_INLINE std::vector<std::string> Cluster::warnings() const {
     std::vector<std::string> found;
     for (const auto task : tasks())
@@ -140,6 +171,7 @@ GPUSCHED_INLINE std::vector<std::string> Cluster::warnings() const {
                     found.push_back("task " + gpusched::quoted(name(task)) + ": holds failed GPU " +
                                     std::to_string(g) + " of node " + gpusched::quoted(name(node_of(task))));
                 });
+    detail::warn_of_unknown_levels(*inventory_, found);
     return found;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/core/budget.hpp>
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/sim/detail/generator_pool.hpp>
@@ -286,19 +287,16 @@ class Generator {
 inline void validate(const GeneratorOptions& options) {
     Problems problems;
     if (options.preset != "asi" && options.preset != "openb" && options.preset != "flextopo-4090")
-        problems.add("preset is " + gpusched::quoted(options.preset) +
-                     "; expected asi, openb or flextopo-4090");
-    if (options.nodes && (*options.nodes < 1 || *options.nodes > 1'000'000))
-        problems.add("nodes is " + std::to_string(*options.nodes) + "; expected 1 to 1000000");
+        problems.add(
+            bad_value("preset", gpusched::quoted(options.preset), "one of asi, openb, flextopo-4090"));
+    if (options.nodes) check_range(problems, "nodes", *options.nodes, 1, 1'000'000);
     if (options.layout > Layout::packed)
-        problems.add("layout is " + std::to_string(static_cast<int>(options.layout)) +
-                     "; expected random, spread or packed");
-    if (!(options.load >= 0 && options.load <= 10))
-        problems.add("load is " + std::to_string(options.load) + "; expected 0 to 10");
-    if (options.locked_fraction && !(*options.locked_fraction >= 0 && *options.locked_fraction <= 1))
-        problems.add("locked_fraction is " + std::to_string(*options.locked_fraction) + "; expected 0 to 1");
+        problems.add(bad_value("layout", number_text(static_cast<int>(options.layout)),
+                               "one of random, spread, packed"));
+    check_range(problems, "load", options.load, 0, 10);
+    if (options.locked_fraction) check_range(problems, "locked_fraction", *options.locked_fraction, 0, 1);
     if (options.cpu_tight && options.preset != "asi")
-        problems.add("cpu_tight is true; expected false with preset " + gpusched::quoted(options.preset));
+        problems.add(bad_value("cpu_tight", "true", "false with preset " + gpusched::quoted(options.preset)));
     problems.throw_if_any();
 }
 

@@ -29,8 +29,8 @@ class Replay {
         : options_(options), timeless_(options.shuffle || options.resample_to), budget_(context),
           rng_(options.seed) {
         if (options.until && timeless_)
-            throw InvalidInput("until is " + std::to_string(*options.until) +
-                               "; expected none with shuffle or resample_to, which ignore times");
+            throw InvalidInput(bad_value("until", number_text(*options.until),
+                                         "none with shuffle or resample_to, which ignore times"));
         if (options.resample_to && !(*options.resample_to > 0 && *options.resample_to <= 1000))
             throw InvalidInput(
                 bad_value("resample_to", number_text(*options.resample_to), "above 0, at most 1000"));
@@ -51,8 +51,9 @@ class Replay {
         Problems problems;
         for (const auto& task : tasks) {
             if (task.task.node)
-                problems.add("task " + gpusched::quoted(task.task.name) + ": node is " +
-                             gpusched::quoted(*task.task.node) + "; tasks of a trace must be pending");
+                problems.add(bad_value("node", gpusched::quoted(*task.task.node),
+                                       "none, as for every task of a trace",
+                                       "task " + gpusched::quoted(task.task.name)));
             spec.tasks.push_back(task.task);
         }
         problems.throw_if_any();

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What looks odd but is legal, and where it stops to be.
+#include "support/catch.hpp"
+
+#include <gpusched/model/cluster.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+
+namespace {
+
+ClusterSpec valid() {
+    ClusterSpec spec;
+    for (const char* name : {"n0", "n1"}) {
+        NodeSpec n;
+        n.name = name;
+        n.gpu_model = "A";
+        n.gpu_count = 8;
+        n.cpu_milli = 64'000;
+        n.memory_mib = 1'000;
+        n.network = {"root", std::string("rack of ") + name};
+        spec.nodes.push_back(n);
+    }
+    TaskSpec t;
+    t.name = "t0";
+    t.cpu_milli = 1'000;
+    t.memory_mib = 100;
+    t.gpu_count = 2;
+    t.node = "n0";
+    t.gpus = {0, 1};
+    spec.tasks.push_back(t);
+    t.name = "t1";
+    t.gpu_count = 1;
+    t.gpu_share_milli = 500;
+    t.gpus = {2};
+    t.job = "j";
+    spec.tasks.push_back(t);
+    spec.jobs.push_back({"j", 1, 1});
+    return spec;
+}
+
+std::vector<std::string> problems_of(const ClusterSpec& spec) {
+    try {
+        (void)Cluster::build(spec);
+    } catch (const InvalidInput& error) {
+        return error.problems();
+    }
+    return {};
+}
+
+}  // namespace
+
+TEST_CASE("Cores that are not wholly used may be shared, and so may those that a Standby task lends",
+          "[model]") {
+    auto spec = valid();
+    for (auto& t : spec.tasks) t.cpu_local = true;
+    spec.tasks[0].cores = spec.tasks[1].cores = {5};
+    spec.tasks[1].cpu_milli = 999;
+    CHECK(problems_of(spec).empty());
+    spec.tasks[1].cpu_milli = 1'000;
+    CHECK(problems_of(spec).size() == 1);
+    spec.tasks[0].standby = true;
+    spec.tasks[0].priority_class = PriorityClass::hp;
+    CHECK(problems_of(spec).size() == 1);
+    spec.tasks[1].priority_class = PriorityClass::lp;
+    CHECK(problems_of(spec).empty());
+    // Others may move, so what they list says nothing about the node.
+    spec.tasks[0] = valid().tasks[0];
+    spec.tasks[0].cores = {5};
+    spec.tasks[1].priority_class = PriorityClass::hp;
+    CHECK(problems_of(spec).empty());
+}
+
+TEST_CASE("Levels that no node has are legal, and among the warnings", "[model]") {
+    auto spec = valid();
+    CHECK(Cluster::build(spec).warnings().empty());
+    spec.tasks[0].anti_affinity = {{"g", 1, 1}};
+    CHECK(Cluster::build(spec).warnings().empty());
+    spec.tasks[0].anti_affinity = {{"g", 2, 1}, {"h", 2, 1}};
+    spec.tasks[1].network_affinity = NetworkAffinity{2, NetworkMode::preferred};
+    spec.tasks[1].affinity = {{"g", 3}};
+    CHECK(
+        Cluster::build(spec).warnings() ==
+        std::vector<std::string>{
+            "network level 2: named by task 't0' and 1 more, but no node's network is that deep: every node "
+            "is a domain of its own there",
+            "network level 3: named by task 't1', but no node's network is that deep: every node is a domain "
+            "of its own there"});
+}
+
+TEST_CASE("A checkpoint from before the start is legal: the task started again", "[model]") {
+    auto spec = valid();
+    spec.tasks[0].start_time = 100;
+    spec.tasks[0].last_checkpoint_time = 50;
+    CHECK(problems_of(spec).empty());
+}
