@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import consolidation, fragmentation, io, sim, topology, verify
@@ -17,12 +19,50 @@ from .model import Cluster, Plan
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, BAD_INPUT, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
 
 
 def given(args: argparse.Namespace, *fields: str) -> dict[str, Any]:
     """The options that were given; the library knows the defaults of all others."""
     return {name: value for name in fields if (value := getattr(args, name)) is not None}
+
+
+class Problems:
+    """Mistakes in the options of one call that different functions of the library find."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    @contextlib.contextmanager
+    def collect(self) -> Iterator[None]:
+        try:
+            yield
+        except InvalidInput as error:
+            self.found += [problem for problem in error.problems if problem not in self.found]
+
+    def raise_if_any(self) -> None:
+        if self.found:
+            raise InvalidInput(self.found)
+
+
+def require_writable(*paths: str | None) -> None:
+    """Raises BackendError unless files can be written there: before work that would be lost."""
+    for path in paths:
+        if path is None:
+            continue
+        try:
+            if os.path.exists(path) and not os.path.isfile(path):
+                if os.path.isdir(path):
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+                continue  # a pipe or a device; opening it may wait for somebody or do something
+            target = os.path.realpath(path)  # what is removed must not be a link that was there
+            new = not os.path.exists(target)
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT, 0o666))
+            if new:
+                os.unlink(target)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise BackendError(f"{path}: cannot be written: {reason}") from None
 
 
 def say(text: str = "") -> None:
@@ -38,6 +78,8 @@ def save_figure(path: str, draw: Callable[[], Axes]) -> None:
     try:
         figure: Any = draw().figure
         figure.savefig(path, dpi=200, bbox_inches="tight")
+    except InvalidInput:
+        raise
     except (OSError, ValueError) as error:
         raise BackendError(f"{path}: cannot be written: {error}") from None
     say(f"wrote {path}")
@@ -46,7 +88,7 @@ def save_figure(path: str, draw: Callable[[], Axes]) -> None:
 def write_text(path: str | None, text: str) -> None:
     """To a file, or to standard output."""
     if path is None:
-        sys.stdout.write(text)
+        print(text, end="")
         return
     try:
         with open(path, "w", encoding="utf-8") as file:
@@ -71,6 +113,7 @@ def describe(cluster: Cluster) -> str:
 
 
 def generate(args: argparse.Namespace) -> int:
+    require_writable(args.output)
     cluster = sim.generate_cluster(
         **given(args, "preset", "nodes", "seed", "layout", "load", "cpu_tight", "locked_fraction")
     )
@@ -81,24 +124,29 @@ def generate(args: argparse.Namespace) -> int:
 
 
 def report(args: argparse.Namespace) -> int:
+    require_writable(args.plot)
     cluster = Cluster.from_json(args.cluster)
-    table = fragmentation.report(
-        cluster, args.shapes, **given(args, "by", "max_gpus_per_node", "include_cordoned")
-    )
-    if args.csv:
-        sys.stdout.write(table.to_csv())
-    else:
-        say(describe(cluster))
-        for warning in cluster.warnings():
-            say(f"note: {warning}")
-        say("\nIdle GPUs that a request cannot use, by cause (percentages of all idle GPUs)")
-        say(str(table))
+    problems = Problems()
+    with problems.collect():
+        table = fragmentation.report(
+            cluster, args.shapes, **given(args, "by", "max_gpus_per_node", "include_cordoned")
+        )
+    with problems.collect():
         slots = fragmentation.switch_slots(
             cluster,
             **given(args, "include_cordoned", "max_gpus_per_node"),
             gpus=args.job_gpus,
             cores_per_gpu=args.cores_per_gpu,
         )
+    problems.raise_if_any()
+    if args.csv:
+        write_text(None, table.to_csv())
+    else:
+        say(describe(cluster))
+        for warning in cluster.warnings():
+            say(f"note: {warning}")
+        say("\nIdle GPUs that a request cannot use, by cause (percentages of all idle GPUs)")
+        say(str(table))
         say(f"\nJobs of {args.job_gpus} GPUs that could start, across and within switches")
         say(str(slots))
     if args.plot:
@@ -107,6 +155,7 @@ def report(args: argparse.Namespace) -> int:
 
 
 def replay(args: argparse.Namespace) -> int:
+    require_writable(args.output)
     trace = io.read_openb(args.nodes, args.pods)
     result = sim.replay(
         trace,
@@ -149,6 +198,7 @@ def replay(args: argparse.Namespace) -> int:
 
 
 def consolidate(args: argparse.Namespace) -> int:
+    require_writable(args.output)
     cluster = Cluster.from_json(args.cluster)
     plan = consolidation.consolidate(
         cluster,
@@ -224,12 +274,18 @@ def explain(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     plan = Plan.from_json(args.plan)
     scope = given(args, "protect_core_members", "max_disrupted", "clear", "exempt")
+    problems, texts = Problems(), []
     for node in args.node:
-        say(str(consolidation.explain(cluster, plan, node, **scope)).rstrip())
+        with problems.collect():
+            texts.append(str(consolidation.explain(cluster, plan, node, **scope)).rstrip())
+    problems.raise_if_any()
+    for text in texts:
+        say(text)
     return OK
 
 
 def export(args: argparse.Namespace) -> int:
+    require_writable(args.output)
     plan = Plan.from_json(args.plan)
     if args.to == "csv":
         write_text(args.output, io.plan_to_csv(plan))
@@ -248,6 +304,7 @@ def export(args: argparse.Namespace) -> int:
 
 
 def anonymize(args: argparse.Namespace) -> int:
+    require_writable(args.output)
     io.anonymize(Cluster.from_json(args.input), **given(args, "seed")).to_json(args.output)
     say(f"wrote {args.output}")
     return OK
@@ -256,6 +313,7 @@ def anonymize(args: argparse.Namespace) -> int:
 def plot(args: argparse.Namespace) -> int:
     from . import plotting
 
+    require_writable(args.output)
     cluster = Cluster.from_json(args.cluster)
     if args.what == "occupancy":
         save_figure(args.output, lambda: plotting.plot_occupancy(cluster, gpus=args.gpus))
@@ -265,6 +323,7 @@ def plot(args: argparse.Namespace) -> int:
 
 
 def show_topology(args: argparse.Namespace) -> int:
+    require_writable(args.output)
     tree = topology.NetworkTree(Cluster.from_json(args.cluster))
     if args.dot:
         write_text(args.output, topology.to_dot(tree, **given(args, "nodes")))

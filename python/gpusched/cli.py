@@ -1,11 +1,13 @@
 """The console script `gpusched`: everyday jobs on files.
 
-Exit codes: 0 done, 1 a plan does not verify, 2 bad input or a file that cannot be read, 130 interrupted.
+Exit codes: 0 done, 1 a plan does not verify, 2 bad input or a file that cannot be read or written, 130
+interrupted, 141 whoever reads the output has closed it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -36,10 +38,51 @@ def names(text: str) -> list[str]:
 
 
 class Parser(argparse.ArgumentParser):
-    """Tells what is wrong in one line, without the usage text of all commands."""
+    """Tells everything that is wrong, one line each, without the usage text of all commands."""
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self.problems: list[str] = []  # of the whole call: shared with the parsers of the commands
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """argparse's conversion of one value, which goes on after a bad one."""
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as error:
+            self.problems.append(str(error))
+            return BAD
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """The same for the values that an option may have."""
+        if value is BAD:
+            return
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            if isinstance(action, argparse._SubParsersAction):
+                raise  # nothing else can be understood without the command
+            self.problems.append(str(error))
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        parsed, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self.problems.append(f"unrecognized arguments: {' '.join(unknown)}")
+        if self.problems:
+            command = getattr(parsed, "command", None)
+            self.tell(f"{self.prog} {command}" if command else self.prog)
+        return parsed
 
     def error(self, message: str) -> Any:
-        self.exit(commands.BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.problems.append(message)
+        self.tell(self.prog)
+
+    def tell(self, prog: str) -> None:
+        lines = [f"{prog}: {problem} (see {prog} --help)\n" for problem in self.problems]
+        self.exit(commands.BAD_INPUT, "".join(lines))
+
+
+BAD = object()
+"""Stands for a value that could not be understood; the parser ends after all have been looked at."""
 
 
 def flag(parser: argparse.ArgumentParser, name: str, text: str) -> None:
@@ -61,9 +104,10 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"gpusched {__version__}")
     subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    def command(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        sub = subparsers.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    def command(name: str, run: Callable[[argparse.Namespace], int], text: str) -> Parser:
+        sub: Parser = subparsers.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         sub.set_defaults(run=run)
+        sub.problems = top.problems
         return sub
 
     p = command("generate", commands.generate, "write a generated cluster")
@@ -182,25 +226,48 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
-    args = parser().parse_args(argv)
     try:
+        try:
+            args = parser().parse_args(argv)
+        finally:
+            flush()  # --help and --version print and end
         code = int(args.run(args))
-        sys.stdout.flush()
+        flush()
         return code
     except InvalidInput as error:
-        for problem in error.problems:
-            print(f"gpusched: {problem}", file=sys.stderr)
+        complain(*error.problems)
     except BackendError as error:
-        print(f"gpusched: {error}", file=sys.stderr)
-    except ValueError as error:  # from the figures
-        print(f"gpusched: {error}", file=sys.stderr)
-    except BrokenPipeError:  # whoever reads has seen enough; keep the interpreter from flushing at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return commands.OK
+        complain(error)
+    except BrokenPipeError:  # whoever reads has seen enough
+        abandon_output()
+        return commands.CLOSED_PIPE
+    except OSError as error:  # files have been seen to; this is standard output
+        abandon_output()
+        complain(f"standard output: cannot be written: {error.strerror}")
     except KeyboardInterrupt:
-        print("gpusched: interrupted", file=sys.stderr)
+        complain("interrupted")
         return commands.INTERRUPTED
     return commands.BAD_INPUT
+
+
+def complain(*problems: object) -> None:
+    """One line each on standard error, as far as that can be written."""
+    with contextlib.suppress(OSError):
+        for problem in problems:
+            print(f"gpusched: {problem}", file=sys.stderr, flush=True)
+
+
+def flush() -> None:
+    if sys.stdout is not None:  # None when the caller closed it (>&-)
+        sys.stdout.flush()
+
+
+def abandon_output() -> None:
+    """Keeps the interpreter from flushing what cannot be written when it ends, which would print a traceback."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import gpusched as gs
 import pytest
@@ -239,7 +240,156 @@ def test_the_module_runs_and_shows_no_traceback() -> None:
     assert run.returncode == 2 and run.stderr.startswith("gpusched: x.json")
 
 
-def test_a_closed_pipe_is_no_error(cluster_file: str) -> None:
-    command = f"'{sys.executable}' -m gpusched report '{cluster_file}' | head -n 1"
-    run = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
-    assert run.stderr == ""
+def shell(command: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a line of bash in which GPUSCHED is the console script."""
+    line = command.replace("GPUSCHED", f"'{sys.executable}' -m gpusched")
+    return subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, check=False, timeout=120, **keywords
+    )
+
+
+@pytest.mark.parametrize("lines", [0, 1])
+def test_a_closed_pipe_ends_the_command_silently(cluster_file: str, tmp_path: Path, lines: int) -> None:
+    plan = tmp_path / "plan.json"
+    gs.consolidate(gs.Cluster.from_json(cluster_file)).to_json(plan)
+    for arguments in (
+        f"report '{cluster_file}'",
+        f"topology show '{cluster_file}' --dot",
+        f"export '{plan}'",
+    ):
+        # A reader of nothing is gone before the first line is written; `sleep` gives it the time.
+        run = shell(f"(sleep 0.3; GPUSCHED {arguments}) | head -n {lines}; exit ${{PIPESTATUS[0]}}")
+        assert run.stderr == "" and run.returncode in ((141,) if lines == 0 else (0, 141)), run
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_output_that_cannot_be_written_is_2_and_one_line(cluster_file: str, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    gs.consolidate(gs.Cluster.from_json(cluster_file)).to_json(plan)
+    for arguments in (
+        f"report '{cluster_file}'",
+        f"report '{cluster_file}' --csv",
+        f"topology show '{cluster_file}' --dot",
+        f"export '{plan}'",
+        f"verify '{cluster_file}' '{plan}'",
+        "--help",
+        "--version",
+        "report --help",
+    ):
+        run = shell(f"GPUSCHED {arguments} >/dev/full")
+        assert run.returncode == 2
+        assert run.stderr == "gpusched: standard output: cannot be written: No space left on device\n"
+    assert shell("GPUSCHED report missing.json 2>/dev/full").returncode == 2
+    run = shell(f"GPUSCHED consolidate '{cluster_file}' -o /dev/full")
+    assert run.returncode == 2 and run.stderr.startswith("gpusched: /dev/full: cannot be written"), run
+
+
+def test_closed_standard_output_is_no_traceback(cluster_file: str) -> None:
+    run = shell(f"GPUSCHED report '{cluster_file}' >&-")
+    assert run.stderr == "" and run.returncode == 0
+
+
+def test_output_paths_are_looked_at_before_the_work(
+    cluster_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "plan.json"
+    gs.consolidate(gs.Cluster.from_json(cluster_file)).to_json(plan)
+
+    def too_late(*_: object, **__: object) -> Any:
+        raise AssertionError("the work began")
+
+    for module, name in (
+        (gs.consolidation, "consolidate"),
+        (gs.sim, "generate_cluster"),
+        (gs.io, "read_openb"),
+        (gs.Cluster, "from_json"),
+        (gs.Plan, "from_json"),
+    ):
+        monkeypatch.setattr(module, name, too_late)
+    missing = str(tmp_path / "no" / "file")
+    for arguments in (
+        ["generate", "-o"],
+        ["report", cluster_file, "--plot"],
+        ["replay", "nodes.csv", "pods.csv", "-o"],
+        ["consolidate", cluster_file, "-o"],
+        ["export", str(plan), "-o"],
+        ["topology", "show", cluster_file, "--dot", "-o"],
+        ["anonymize", cluster_file],
+        ["plot", "occupancy", cluster_file, "-o"],
+    ):
+        for path, reason in ((missing, "No such file or directory"), (str(tmp_path), "Is a directory")):
+            assert cli.main([*arguments, path]) == 2
+            assert capsys.readouterr().err == f"gpusched: {path}: cannot be written: {reason}\n"
+
+
+def test_looking_at_an_output_path_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    from gpusched._commands import require_writable
+
+    old, new, link = tmp_path / "old", tmp_path / "new", tmp_path / "link"
+    old.write_text("as it was")
+    link.symlink_to("nowhere")
+    require_writable(str(old), str(new), str(link), None)
+    assert old.read_text() == "as it was" and sorted(p.name for p in tmp_path.iterdir()) == ["link", "old"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (
+            ["consolidate", "c.json", "--depth", "x", "--preset", "y", "--time-limit", "z", "--wrong"],
+            [
+                "--depth: invalid int",
+                "--preset: invalid choice",
+                "--time-limit: invalid float",
+                "arguments: --wrong",
+            ],
+        ),
+        (
+            ["report", "--shapes", "x", "--by", "y"],
+            ["--shapes: 'x' is no request", "--by", "required: CLUSTER.json"],
+        ),
+    ],
+)
+def test_all_options_that_cannot_be_understood_are_told(
+    arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        cli.main(arguments)
+    assert raised.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(parts)
+    for line, part in zip(lines, parts):
+        assert part in line and line.startswith(f"gpusched {arguments[0]}: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (
+            ["consolidate", "CLUSTER", "--depth", "0", "--exempt", "nowhere", "--seed", "-1", "--rounds", "0"],
+            ["seed: -1", "exempt: unknown node 'nowhere'", "depth: 0", "rounds: 0"],
+        ),
+        (
+            ["report", "CLUSTER", "--shapes", "0x8", "--job-gpus", "0"],
+            ["shape gpus: 0; expected 1 to 16", "gpus: 0; expected 1 to 100000000"],
+        ),
+        (
+            ["explain", "CLUSTER", "PLAN", "here", "there"],
+            ["node: unknown node 'here'", "node: unknown node 'there'"],
+        ),
+    ],
+)
+def test_all_options_out_of_range_are_told(
+    arguments: list[str],
+    parts: list[str],
+    cluster_file: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plan = str(tmp_path / "plan.json")
+    gs.consolidate(gs.Cluster.from_json(cluster_file)).to_json(plan)
+    assert cli.main([{"CLUSTER": cluster_file, "PLAN": plan}.get(a, a) for a in arguments]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(parts)
+    for line, part in zip(lines, parts):
+        assert line.startswith(f"gpusched: {part}")

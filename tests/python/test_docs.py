@@ -1,0 +1,63 @@
+"""The examples of the documentation run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import gpusched as gs
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.S | re.M)
+
+
+def pages_with(language: str) -> list[object]:
+    found = [pytest.param(page, id=page.name) for page in PAGES if blocks(page, language)]
+    assert found
+    return found
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the examples read."""
+    gs.sim.generate_cluster(nodes=50).to_json(tmp_path / "cluster.json")
+    (tmp_path / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,96000,100000,4,T4\n")
+    pods = "".join(f"p{i},1000,1000,1,1000\n" for i in range(6))
+    (tmp_path / "pods.csv").write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + pods)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", pages_with("python"))
+def test_python_runs(page: Path, work: Path) -> None:
+    """The blocks of a page, one after the other, as a reader would try them."""
+    names: dict[str, object] = {}
+    for block in blocks(page, "python"):
+        exec(compile(block, str(page), "exec"), names)
+    if page.name == "python.md":  # the policy of the page places what fits
+        result = names["result"]
+        assert isinstance(result, gs.sim.ReplayResult) and len(result.unplaced) == 2
+
+
+@pytest.mark.parametrize("page", pages_with("sh"))
+def test_shell_runs(page: Path, work: Path) -> None:
+    """Blocks marked `sh` are sessions with the console script; they take seconds."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    for block in blocks(page, "sh"):
+        run = subprocess.run(
+            ["bash", "-e", "-c", block],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PATH": path},
+        )
+        assert (run.returncode, run.stderr) == (0, ""), block
+        assert run.stdout
