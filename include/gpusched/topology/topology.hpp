@@ -1,6 +1,7 @@
-// Everything in topology/ that does not need Boost.Graph: see also boost_tree.hpp and boost_network.hpp.
+// Everything in topology/ that does not need Boost.Graph: see also boost_tree.hpp, boost_network.hpp and boost_hardware.hpp.
 #pragma once
 
 #include <gpusched/topology/concepts.hpp>
 #include <gpusched/topology/dot.hpp>
+#include <gpusched/topology/hardware_graph.hpp>
 #include <gpusched/topology/network_tree.hpp>

@@ -1,0 +1,94 @@
+// HardwareTopology: what the graph of a machine must offer to be used by this library.
+#pragma once
+
+#include <gpusched/core/enum_names.hpp>
+#include <gpusched/topology/concepts.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace gpusched {
+namespace topology {
+
+/// What a vertex of a machine's graph is: FlexTopo's five kinds (Table 2 of that paper), and the parts of PCIe.
+enum class HardwareKind : std::uint8_t { socket, core_group, core, numa_node, pcie_root, pcie_switch, gpu };
+
+/// What an edge means. The first four are FlexTopo's (socket hosts core group, core group contains core, core group
+/// localized to NUMA node, GPU nearby NUMA node); a socket may also host a NUMA node that has no cores.
+enum class HardwareRelation : std::uint8_t {
+    hosts,
+    contains,
+    localized,
+    nearby,
+    pcie,          ///< between PCIe roots, PCIe switches and GPUs; between a NUMA node and its PCIe roots
+    nvlink,        ///< between two GPUs
+    interconnect,  ///< between two sockets
+};
+
+/// Whether a vertex that can be allocated is.
+enum class HardwareStatus : std::uint8_t { free, allocated, failed };
+
+/// Bundled with every vertex.
+struct HardwareVertex {
+    HardwareKind kind = HardwareKind::core;
+    int id = 0;                 ///< >= 0, distinct within the kind; of a GPU its index on the node (0 .. 15)
+    std::string uuid{};         ///< of a GPU; may be empty
+    std::string model{};        ///< of a GPU; may be empty
+    std::int64_t memory_mib{};  ///< of a GPU; 0 = not known
+    HardwareStatus status = HardwareStatus::free;  ///< of GPUs, cores and core groups
+    std::string used_by{};                         ///< the task that holds it; empty = nobody
+    bool operator==(const HardwareVertex&) const = default;
+};
+
+/// Bundled with every edge.
+struct HardwareEdge {
+    HardwareRelation relation = HardwareRelation::nearby;
+    /// GB/s in one direction; infinite = this edge is no bottleneck or its bandwidth is not known.
+    double bandwidth_gb_s = std::numeric_limits<double>::infinity();
+    bool operator==(const HardwareEdge&) const = default;
+};
+
+/// An undirected graph of one machine. `vertices()` and `edges()` can be walked; `vertex(v)` is the bundle of a
+/// vertex, `source(e)` and `target(e)` are an edge's ends, `edge(e)` its bundle.
+///
+/// `HardwareGraph` reads any of them; boost_hardware.hpp makes one of any Boost.Graph with these bundles.
+template <class G>
+concept HardwareTopology = std::copyable<typename G::Vertex> &&
+                           requires(const G& graph, const typename G::Vertex& v, const typename G::Edge& e) {
+                               { graph.vertices() } -> VertexRange<typename G::Vertex>;
+                               { graph.edges() } -> VertexRange<typename G::Edge>;
+                               { graph.vertex(v) } -> std::convertible_to<HardwareVertex>;
+                               { graph.edge(e) } -> std::convertible_to<HardwareEdge>;
+                               { graph.source(e) } -> std::convertible_to<typename G::Vertex>;
+                               { graph.target(e) } -> std::convertible_to<typename G::Vertex>;
+                           };
+
+}  // namespace topology
+
+template <>
+inline constexpr auto enum_names<topology::HardwareKind> =
+    name_table<topology::HardwareKind>({{topology::HardwareKind::socket, "socket"},
+                                        {topology::HardwareKind::core_group, "core_group"},
+                                        {topology::HardwareKind::core, "core"},
+                                        {topology::HardwareKind::numa_node, "numa_node"},
+                                        {topology::HardwareKind::pcie_root, "pcie_root"},
+                                        {topology::HardwareKind::pcie_switch, "pcie_switch"},
+                                        {topology::HardwareKind::gpu, "gpu"}});
+template <>
+inline constexpr auto enum_names<topology::HardwareRelation> =
+    name_table<topology::HardwareRelation>({{topology::HardwareRelation::hosts, "hosts"},
+                                            {topology::HardwareRelation::contains, "contains"},
+                                            {topology::HardwareRelation::localized, "localized"},
+                                            {topology::HardwareRelation::nearby, "nearby"},
+                                            {topology::HardwareRelation::pcie, "pcie"},
+                                            {topology::HardwareRelation::nvlink, "nvlink"},
+                                            {topology::HardwareRelation::interconnect, "interconnect"}});
+template <>
+inline constexpr auto enum_names<topology::HardwareStatus> =
+    name_table<topology::HardwareStatus>({{topology::HardwareStatus::free, "free"},
+                                          {topology::HardwareStatus::allocated, "allocated"},
+                                          {topology::HardwareStatus::failed, "failed"}});
+
+}  // namespace gpusched

@@ -1,0 +1,178 @@
+// HardwareGraph: one machine as a graph, and constant-time questions about sets of its GPUs.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/model/hardware.hpp>
+#include <gpusched/topology/hardware_concepts.hpp>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusched::topology {
+
+struct BoostHardware;  // boost_hardware.hpp
+
+/// How a graph is drawn from a machine that is only known by its NUMA nodes.
+struct HardwareGraphOptions {
+    int core_group_size = 8;     ///< cores per core group, >= 1; the last group of a NUMA node may be smaller
+    int gpus_per_pcie_root = 0;  ///< 0 = all GPUs of a NUMA node share one root; >= 0
+    double pcie_gb_s = 31.5;     ///< of each GPU's PCIe link (4.0 x16), > 0
+    double interconnect_gb_s = 32;        ///< between each two sockets, > 0
+    std::optional<double> nvlink_gb_s{};  ///< between each two GPUs, > 0; absent = no NVLink
+};
+
+/// Which GPUs are alike in place and state, as bit masks. Sorted by id; ids without GPUs have empty masks.
+struct AffinityMasks {
+    GpuMask healthy = 0;  ///< GPUs that have not failed
+    GpuMask free = 0;     ///< healthy ones that nobody holds
+    std::vector<GpuMask> numa{}, socket{}, pcie_root{};
+    bool operator==(const AffinityMasks&) const = default;
+};
+
+/// One difference that `HardwareGraph::reconcile` found and took over.
+struct HardwareChange {
+    enum class Kind : std::uint8_t { gpu_failed, gpu_recovered, gpu_added, gpu_replaced, gpu_moved };
+    Kind kind = Kind::gpu_failed;
+    int gpu = 0;
+    bool operator==(const HardwareChange&) const = default;
+};
+
+/// How close the GPUs of a set are.
+enum class GpuLocality : std::uint8_t { numa, socket, cross };
+
+/// One machine (FlexTopo): sockets, core groups, cores, NUMA nodes, PCIe roots and switches, GPUs, and how they hang
+/// together.
+///
+/// Held as a Boost.Graph (see boost_hardware.hpp for access to it), with bit masks and tables over pairs of GPUs that
+/// are computed once and kept in step whenever a GPU fails, is taken or given back. So that searches can ask: questions
+/// about sets of GPUs cost O(GPUs of the set) or less and allocate nothing. Models HardwareTopology. Copies are deep.
+class HardwareGraph {
+  public:
+    using Vertex = std::size_t;
+    /// Index into the list of edges.
+    using Edge = std::size_t;
+
+    /// The machine that NUMA nodes describe: PCIe roots hang from NUMA nodes, sockets are all connected.
+    /// @throws InvalidInput for options out of range
+    explicit HardwareGraph(const Hardware& hardware, const HardwareGraphOptions& options = {});
+
+    /// A preset of `hardware_preset` with the links that such machines have: rtx4090x8 one PCIe 4.0 root per GPU;
+    /// a100x8 (h100x8) one PCIe 4.0 (5.0) root per two GPUs and NVLink with 300 (450) GB/s between all. Nominal values
+    /// in one direction.
+    [[nodiscard]] static std::optional<HardwareGraph> preset(std::string_view name);
+
+    /// The machine that a graph of any other type describes.
+    /// @throws InvalidInput with every problem: ids that are negative, too large or used twice; GPUs near several NUMA
+    ///     nodes, core groups localized to or hosted by several; NUMA nodes in several sockets; bandwidths <= 0
+    template <HardwareTopology G>
+    [[nodiscard]] static HardwareGraph from_graph(const G& graph);
+
+    HardwareGraph(const HardwareGraph& other);
+    HardwareGraph(HardwareGraph&&) noexcept;
+    HardwareGraph& operator=(HardwareGraph other) noexcept;
+    ~HardwareGraph();
+
+    // As a graph -------------------------------------------------------------------------------------------
+    [[nodiscard]] std::vector<Vertex> vertices() const;
+    [[nodiscard]] std::vector<Edge> edges() const;
+    [[nodiscard]] const HardwareVertex& vertex(Vertex v) const;
+    [[nodiscard]] const HardwareEdge& edge(Edge e) const;
+    [[nodiscard]] Vertex source(Edge e) const;
+    [[nodiscard]] Vertex target(Edge e) const;
+    [[nodiscard]] const BoostHardware& boost_graph() const noexcept { return *graph_; }
+    /// The machine in the model's words, for NodeSpec::hardware. Failed GPUs are among its GPUs.
+    /// @throws InvalidInput when a NUMA node with GPUs is in no socket, or a GPU near no NUMA node
+    [[nodiscard]] Hardware hardware() const;
+
+    // Questions --------------------------------------------------------------------------------------------
+    [[nodiscard]] const AffinityMasks& masks() const noexcept { return masks_; }
+    /// Edges on the shortest path between two GPUs; none when no path connects them. O(1).
+    [[nodiscard]] std::optional<int> distance(int a, int b) const;
+    /// GB/s on the widest path between two GPUs; 0 when no path connects them, infinite for a == b. O(1).
+    [[nodiscard]] double bandwidth(int a, int b) const;
+    /// GB/s between the worst connected pair of the set; infinite with fewer than two GPUs. O(square of the set).
+    [[nodiscard]] double bottleneck_bandwidth(GpuMask gpus) const;
+    /// The NUMA node (socket, PCIe root) that all GPUs of a set share; none when they share none or the set is empty.
+    [[nodiscard]] std::optional<int> numa_node_of(GpuMask gpus) const;
+    [[nodiscard]] std::optional<int> socket_of(GpuMask gpus) const;
+    [[nodiscard]] std::optional<int> pcie_root_of(GpuMask gpus) const;
+    /// The best of these that the set has. One GPU is local to itself.
+    [[nodiscard]] GpuLocality locality(GpuMask gpus) const;
+    /// The best set of `count` GPUs among `from`: the closest locality, then the greatest bottleneck bandwidth, then the
+    /// least sum of distances, then the lowest GPUs. Exact: at most 12,870 sets are compared (8 of 16 GPUs).
+    /// @return nothing when fewer healthy GPUs are in `from`; an empty set for count 0
+    /// @throws InvalidInput when count is not 0 .. 16
+    [[nodiscard]] std::optional<GpuMask> best_gpus(int count, GpuMask from) const;
+    /// The same among the free GPUs.
+    [[nodiscard]] std::optional<GpuMask> best_gpus(int count) const { return best_gpus(count, masks_.free); }
+
+    // Changes: graph and masks together --------------------------------------------------------------------
+    /// Marks a GPU as failed, or as repaired. A holder stays noted.
+    /// @throws InvalidInput when the machine has no such GPU
+    void set_failed(int gpu, bool failed = true);
+    /// Notes who holds GPUs (free and healthy ones).
+    /// @throws InvalidInput when one of them is not free, or `user` is empty; nothing is changed then
+    void allocate(GpuMask gpus, const std::string& user);
+    /// Gives back all GPUs of a user. @return which
+    GpuMask release(std::string_view user);
+    /// Compares a fresh reading of the machine with this graph and takes over what is different (FlexTopo, section 3.3).
+    ///
+    /// GPUs are told apart by index. One that the reading lacks has failed; one with another UUID was replaced; who
+    /// holds what stays as it is here, since readings of the hardware do not know.
+    /// @return what changed, by kind, then by GPU
+    std::vector<HardwareChange> reconcile(const HardwareGraph& observed);
+
+  private:
+    struct Link {
+        Vertex a, b;
+        HardwareEdge edge;
+    };
+    HardwareGraph(std::vector<HardwareVertex> vertices, std::vector<Link> links);
+    void index_graph();                              // places, masks, pairs
+    void refresh_state();                            // healthy and free
+    [[nodiscard]] Vertex gpu_vertex(int gpu) const;  // throws for unknown ones
+
+    std::unique_ptr<BoostHardware> graph_;
+    std::vector<std::pair<Vertex, Vertex>> ends_;
+    std::vector<HardwareEdge> edge_bundles_;
+    std::array<std::int64_t, max_gpus_per_node> gpu_vertex_{};  // -1 = no such GPU
+    AffinityMasks masks_;
+    std::array<std::array<int, max_gpus_per_node>, max_gpus_per_node> distance_{};  // -1 = no path
+    std::array<std::array<double, max_gpus_per_node>, max_gpus_per_node> bandwidth_{};
+};
+
+// Template bodies --------------------------------------------------------------------------------------------
+
+template <HardwareTopology G>
+HardwareGraph HardwareGraph::from_graph(const G& graph) {
+    std::vector<HardwareVertex> vertices;
+    std::vector<Link> links;
+    std::vector<std::pair<typename G::Vertex, Vertex>> numbers;
+    for (const auto& v : graph.vertices()) {
+        numbers.emplace_back(v, vertices.size());
+        vertices.push_back(graph.vertex(v));
+    }
+    // Vertices of foreign graphs need not be hashable or ordered.
+    const auto number = [&](const typename G::Vertex& v) {
+        for (const auto& [theirs, ours] : numbers)
+            if (theirs == v) return ours;
+        return vertices.size();
+    };
+    for (const auto& e : graph.edges())
+        links.push_back({number(graph.source(e)), number(graph.target(e)), graph.edge(e)});
+    return HardwareGraph(std::move(vertices), std::move(links));
+}
+
+}  // namespace gpusched::topology
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/topology/impl/hardware_build.ipp>
+#include <gpusched/topology/impl/hardware_graph.ipp>
+#endif
