@@ -7,6 +7,7 @@
 #include <gpusched/fragmentation/fragmentation.hpp>
 #include <gpusched/io/io.hpp>
 #include <gpusched/model/model.hpp>
+#include <gpusched/preemption/preemption.hpp>
 #include <gpusched/sim/sim.hpp>
 #include <gpusched/topology/topology.hpp>
 #include <gpusched/verify/verify.hpp>

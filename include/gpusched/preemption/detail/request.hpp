@@ -1,0 +1,64 @@
+// Request: what a preemptor asks of a node, resolved once per decision.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/preemption/options.hpp>
+#include <gpusched/topology/hardware_graph.hpp>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace gpusched::preemption::detail {
+
+using Locality = topology::GpuLocality;
+
+/// A locality, or "no set of GPUs will do".
+inline constexpr std::uint8_t infeasible = 3;
+
+struct Request {
+    Request() = default;
+    /// @throws InvalidInput when the task is not one of the cluster or runs already
+    Request(const Cluster& cluster, TaskId task, const Options& options);
+
+    TaskId task = none<TaskId>;
+    int gpus = 0;
+    int share_milli = 0;  ///< of the one GPU of a fraction; 1000 otherwise
+    bool fraction = false;
+    bool borrows = false;    ///< may use what Standby tasks lend
+    bool cpu_local = false;  ///< with GPUs
+    bool grouped = false;    ///< has group constraints
+    bool spot = false;       ///< the policy evicts spot tasks
+    std::int64_t cpu_milli = 0, memory_mib = 0, gpu_memory_mib = 0;
+    std::int64_t priority = 0;
+    std::uint32_t requirement = 0;
+    Qos qos = Qos::none;
+    std::optional<HardwareLevel> level{};  ///< guaranteed
+    std::int64_t now = 0;
+    double alpha = 0.5;
+    std::array<double, 3> topology{1, 0.5, 0};  ///< by Locality; zeros for Qos::none
+    std::int64_t search_limit = 0;
+
+    [[nodiscard]] bool admits(std::uint8_t locality) const noexcept {
+        return !level || locality == 0 || (locality == 1 && *level == HardwareLevel::socket);
+    }
+    [[nodiscard]] double score_of(std::int64_t priority_sum, std::uint8_t locality) const noexcept {
+        return score(priority_sum, topology[locality], alpha);
+    }
+    /// The best locality of a set of `gpus` GPUs among `free`, or `infeasible`; constraints of cores apart.
+    [[nodiscard]] std::uint8_t locality(const HardwareMasks* hardware, GpuMask free) const noexcept;
+
+    /// `locality` by table, for machines of at most 8 GPUs; indexed by Inventory::hardware. Empty = not there.
+    std::vector<std::array<std::uint8_t, 256>> table{};
+};
+
+/// Is the task one that the request may evict, wherever it runs?
+[[nodiscard]] bool is_potential_victim(const Cluster& cluster, const Request& request, TaskId task) noexcept;
+
+}  // namespace gpusched::preemption::detail
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/preemption/impl/request.ipp>
+#endif

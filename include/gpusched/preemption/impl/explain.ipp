@@ -1,0 +1,76 @@
+#pragma once
+
+#include <gpusched/model/describe_obstacle.hpp>
+#include <gpusched/preemption/detail/search.hpp>
+#include <gpusched/preemption/preempt.hpp>
+
+#include <memory>
+#include <optional>
+#include <tuple>
+
+namespace gpusched::preemption {
+
+GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const Options& options) {
+    validate(options);
+    const detail::Request request(cluster, task, options);
+    const auto& inv = cluster.inventory();
+    const auto problem = std::make_unique<detail::NodeProblem>();
+    const auto describe = [&](NodeId node, const std::string& what) {
+        return "node " + quoted(cluster.name(node)) + " comes closest: " + what;
+    };
+    Explanation result;
+    std::optional<std::tuple<int, int, std::int64_t, std::int64_t>> least;
+    for (const auto node : cluster.nodes()) {
+        if (!inv.nodes.schedulable[index(node)] ||
+            !inv.eligible(request.requirement, inv.nodes.node_class[index(node)]))
+            continue;
+        problem->read(cluster, request, options.cost, node);
+        if (problem->locality(0) != detail::infeasible)
+            return {node, Obstacle::none, 0, "fits without evictions"};
+        const bool none_leaves = request.spot && request.borrows;
+        const auto missing = problem->shortage(none_leaves ? 0 : problem->all());
+        const auto kinds = (missing.cpu_milli > 0) + (missing.memory_mib > 0) + (missing.gpus > 0) +
+                           static_cast<int>(missing.locality) + (missing.group != Obstacle::none);
+        if (kinds == 0) return {node, Obstacle::none, 0, "fits after evictions"};
+        const std::tuple key(kinds, missing.gpus, missing.memory_mib, missing.cpu_milli);
+        if (least && *least <= key) continue;
+        least = key;
+        result.node = node;
+        std::string what = none_leaves
+                               ? std::string("spot tasks evict nobody, and ")
+                               : "with its " + std::to_string(problem->size()) + " potential victims gone ";
+        if (missing.gpus > 0) {
+            result.obstacle = Obstacle::gpu;
+            result.missing = missing.gpus;
+            what += std::to_string(missing.gpus) + " of the " + std::to_string(request.gpus) +
+                    " GPUs are missing";
+        } else if (missing.memory_mib > 0) {
+            result.obstacle = Obstacle::memory;
+            result.missing = missing.memory_mib;
+            what += std::to_string(missing.memory_mib) + " MiB of memory are missing";
+        } else if (missing.cpu_milli > 0) {
+            result.obstacle = Obstacle::cpu;
+            result.missing = missing.cpu_milli;
+            what += std::to_string(missing.cpu_milli) + " thousandths of a core are missing";
+        } else if (missing.locality) {
+            result.obstacle = Obstacle::hardware;
+            result.missing = 0;
+            what += request.level ? "no " + std::string(enum_name(*request.level)) + " has " +
+                                        std::to_string(request.gpus) + " GPUs for it"
+                                  : std::string("no GPUs with enough local cores are left");
+            if (request.level && request.cpu_local) what += " with enough local cores";
+        } else {
+            result.missing = 0;
+            result.obstacle = missing.group;
+            what += std::string("its groups forbid it (") + to_string(missing.group) + ")";
+        }
+        result.text = describe(node, what);
+    }
+    if (result.node == none<NodeId>)
+        result = {none<NodeId>, Obstacle::not_eligible, 0,
+                  "no schedulable node has an accepted GPU model, the labels and no taint that keeps the "
+                  "task away"};
+    return result;
+}
+
+}  // namespace gpusched::preemption

@@ -1,0 +1,329 @@
+#pragma once
+
+#include <gpusched/core/checks.hpp>
+#include <gpusched/preemption/detail/node_answer.hpp>
+#include <gpusched/preemption/detail/placement_check.hpp>
+#include <gpusched/preemption/index.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace gpusched::preemption {
+namespace detail {
+
+// Everything about a preemptor that answers depend on, given the index's options.
+using ShapeKey = std::tuple<std::uint32_t, int, int, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                            bool, bool, Qos, int>;
+
+inline ShapeKey shape_key(const Request& r) {
+    return {r.requirement,
+            r.gpus,
+            r.share_milli,
+            r.gpu_memory_mib,
+            r.cpu_milli,
+            r.memory_mib,
+            r.priority,
+            r.borrows,
+            r.cpu_local,
+            r.qos,
+            r.level ? static_cast<int>(*r.level) : -1};
+}
+
+// One shape: the candidate of every node, and who wins between any two halves.
+struct Shape {
+    Request request;
+    std::vector<Candidate> candidates;   // by node; victims == 0 and found = fits as it is
+    std::vector<std::uint32_t> winners;  // heap order; leaves are nodes
+    std::vector<NodeId> marked;
+    std::vector<std::uint8_t> is_marked;
+    std::uint64_t last_asked = 0;
+};
+
+}  // namespace detail
+
+struct PreemptionIndex::State {
+    Cluster cluster;
+    Options options;
+    std::size_t most_shapes;
+    std::vector<std::uint32_t> rank;  // of nodes by name
+    std::vector<GpuMask> failed;
+    std::vector<std::uint8_t> gone;
+    std::map<detail::ShapeKey, std::size_t> shape_of;
+    std::vector<std::unique_ptr<detail::Shape>> shapes;
+    detail::Shape everywhere;  // of a preemptor with group constraints
+    // The shape of each task, where it was asked before and its slot was not given away since.
+    std::vector<std::uint32_t> shape_of_task;
+    std::vector<std::uint64_t> shape_birth_of_task;
+    std::vector<std::uint64_t> birth;  // of the shape in each slot
+    std::uint64_t clock = 0;
+    detail::NodeProblem problem;
+    detail::Search search;
+    Decision decision;
+    detail::Objective objective = detail::Objective::fewest;
+    std::size_t leaves = 1;
+
+    static constexpr std::uint32_t nobody = 0xFFFFFFFFu;
+
+    void mark(NodeId node) {
+        for (auto& shape : shapes) {
+            auto& flag = shape->is_marked[index(node)];
+            if (flag != 0) continue;
+            flag = 1;
+            shape->marked.push_back(node);
+        }
+    }
+    void mark_all() {
+        for (const auto node : cluster.nodes()) mark(node);
+    }
+
+    // Does node a beat node b?
+    [[nodiscard]] bool beats(const detail::Shape& shape, std::uint32_t a, std::uint32_t b) const {
+        if (b == nobody || a == nobody) return a != nobody;
+        const auto& x = shape.candidates[a];
+        const auto& y = shape.candidates[b];
+        if (x.found() != y.found()) return x.found();
+        if (!x.found()) return a < b;
+        if ((x.victims == 0) != (y.victims == 0)) return x.victims == 0;
+        int order = 0;
+        if (x.victims == 0)
+            order = shape.request.qos == Qos::none ? 0 : int{x.locality} - int{y.locality};
+        else
+            order = detail::compare(x, y, objective, true);
+        return order != 0 ? order < 0 : rank[a] < rank[b];
+    }
+
+    void ask(detail::Shape& shape, NodeId node) {
+        auto& candidate = shape.candidates[index(node)];
+        candidate = {};
+        const auto& inv = cluster.inventory();
+        if (gone[index(node)] != 0 || inv.nodes.schedulable[index(node)] == 0 ||
+            !inv.eligible(shape.request.requirement, inv.nodes.node_class[index(node)]))
+            return;
+        problem.read(cluster, shape.request, options.cost, node, nullptr, failed[index(node)]);
+        if (const auto found = problem.locality(0); found != detail::infeasible)
+            candidate.locality = found;
+        else if (problem.size() > 0)
+            candidate = detail::best_of_node(cluster, problem, shape.request, options, search);
+    }
+
+    void replay(detail::Shape& shape, std::size_t at) const {
+        for (at /= 2; at > 0; at /= 2) {
+            const auto a = shape.winners[2 * at], b = shape.winners[2 * at + 1];
+            shape.winners[at] = beats(shape, a, b) ? a : b;
+        }
+    }
+
+    void fill(detail::Shape& shape) {
+        for (const auto node : cluster.nodes()) ask(shape, node);
+        for (std::size_t at = leaves; at-- > 1;) {
+            const auto a = shape.winners[2 * at], b = shape.winners[2 * at + 1];
+            shape.winners[at] = beats(shape, a, b) ? a : b;
+        }
+        for (const auto node : shape.marked) shape.is_marked[index(node)] = 0;
+        shape.marked.clear();
+    }
+
+    detail::Shape& shape_for(TaskId task) {
+        ++clock;
+        if (index(task) < shape_of_task.size()) {
+            const auto slot = shape_of_task[index(task)];
+            if (slot != nobody && birth[slot] == shape_birth_of_task[index(task)] &&
+                !cluster.is_placed(task)) {
+                shapes[slot]->last_asked = clock;
+                return *shapes[slot];
+            }
+        }
+        detail::Request request(cluster, task, options);
+        if (request.grouped) {  // answers depend on other nodes: never found again
+            start(everywhere, std::move(request));
+            return everywhere;
+        }
+        const auto key = detail::shape_key(request);
+        auto found = shape_of.find(key);
+        if (found == shape_of.end()) {
+            std::size_t slot = shapes.size();
+            if (slot == most_shapes) {
+                slot = 0;
+                for (std::size_t i = 1; i < shapes.size(); ++i)
+                    if (shapes[i]->last_asked < shapes[slot]->last_asked) slot = i;
+                std::erase_if(shape_of, [&](const auto& entry) { return entry.second == slot; });
+            } else {
+                shapes.push_back(std::make_unique<detail::Shape>());
+                birth.push_back(0);
+            }
+            birth[slot] = clock;
+            start(*shapes[slot], std::move(request));
+            found = shape_of.emplace(key, slot).first;
+        }
+        auto& shape = *shapes[found->second];
+        shape.last_asked = clock;
+        shape_of_task[index(task)] = static_cast<std::uint32_t>(found->second);
+        shape_birth_of_task[index(task)] = birth[found->second];
+        return shape;
+    }
+
+    void start(detail::Shape& shape, detail::Request request) {
+        shape.request = std::move(request);
+        shape.candidates.assign(cluster.node_count(), {});
+        shape.winners.assign(2 * leaves, nobody);
+        for (std::size_t i = 0; i < cluster.node_count(); ++i)
+            shape.winners[leaves + i] = static_cast<std::uint32_t>(i);
+        shape.marked.clear();
+        shape.marked.reserve(cluster.node_count());
+        shape.is_marked.assign(cluster.node_count(), 0);
+        problem.forget();
+        fill(shape);
+    }
+
+    void check(NodeId node) const {
+        if (index(node) >= cluster.node_count())
+            throw InvalidInput(bad_value("node", "#" + std::to_string(index(node)),
+                                         "below " + std::to_string(cluster.node_count())));
+    }
+    void check(TaskId task) const {
+        if (index(task) >= cluster.task_count())
+            throw InvalidInput(bad_value("task", "#" + std::to_string(index(task)),
+                                         "below " + std::to_string(cluster.task_count())));
+    }
+};
+
+GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Cluster cluster, Options options, std::size_t most_shapes) {
+    validate(options);
+    Problems problems;
+    if (options.policy != Policy::imp && options.policy != Policy::exhaustive)
+        problems.add(bad_value("policy", enum_name(options.policy), "imp or exhaustive"));
+    check_at_least(problems, "most_shapes", most_shapes, 1);
+    problems.throw_if_any();
+    state_ = std::make_unique<State>();
+    auto& s = *state_;
+    s.cluster = std::move(cluster);
+    s.cluster.forget_history();
+    s.options = std::move(options);
+    s.most_shapes = most_shapes;
+    s.objective = detail::objective_of(s.options.policy);
+    const auto nodes = s.cluster.node_count();
+    std::vector<std::uint32_t> order(nodes);
+    std::iota(order.begin(), order.end(), 0u);
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return s.cluster.name(make_id<NodeId>(a)) < s.cluster.name(make_id<NodeId>(b));
+    });
+    s.rank.resize(nodes);
+    for (std::size_t i = 0; i < nodes; ++i) s.rank[order[i]] = static_cast<std::uint32_t>(i);
+    s.failed.assign(nodes, 0);
+    s.gone.assign(nodes, 0);
+    s.shape_of_task.assign(s.cluster.task_count(), State::nobody);
+    s.shape_birth_of_task.assign(s.cluster.task_count(), 0);
+    s.leaves = std::bit_ceil(std::max<std::size_t>(nodes, 1));
+    s.decision.victims.reserve(detail::most_victims);
+}
+GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(PreemptionIndex&&) noexcept = default;
+GPUSCHED_INLINE PreemptionIndex& PreemptionIndex::operator=(PreemptionIndex&&) noexcept = default;
+GPUSCHED_INLINE PreemptionIndex::~PreemptionIndex() = default;
+
+GPUSCHED_INLINE void PreemptionIndex::place(TaskId task, NodeId node, GpuMask gpus) {
+    auto& s = *state_;
+    s.check(task);
+    s.check(node);
+    const auto wanted = int{s.cluster.inventory().tasks.gpu_count[index(task)]};
+    if (gpu_count(gpus) != wanted || (gpus & ~first_gpus(s.cluster.gpu_count(node))) != 0)
+        throw InvalidInput("gpus: " + std::to_string(gpu_count(gpus)) + " for task " +
+                           quoted(s.cluster.name(task)) + "; expected " + std::to_string(wanted) +
+                           " of node " + quoted(s.cluster.name(node)));
+    if (s.gone[index(node)] != 0)
+        throw InvalidInput("node " + quoted(s.cluster.name(node)) + ": has failed; expected one that runs");
+    if (const auto old = s.cluster.node_of(task); old != none<NodeId>) s.mark(old);
+    s.cluster.assign(task, node, gpus);
+    s.cluster.forget_history();
+    s.mark(node);
+}
+
+GPUSCHED_INLINE void PreemptionIndex::remove(TaskId task) {
+    auto& s = *state_;
+    s.check(task);
+    const auto node = s.cluster.node_of(task);
+    if (node == none<NodeId>) return;
+    s.cluster.remove(task);
+    s.cluster.forget_history();
+    s.mark(node);
+}
+
+GPUSCHED_INLINE void PreemptionIndex::fail_gpu(NodeId node, int gpu, bool failed) {
+    auto& s = *state_;
+    s.check(node);
+    if (gpu < 0 || gpu >= s.cluster.gpu_count(node))
+        throw InvalidInput(bad_value("gpu", std::to_string(gpu),
+                                     "a GPU of node " + quoted(s.cluster.name(node)) + ", which has " +
+                                         std::to_string(s.cluster.gpu_count(node))));
+    auto& mask = s.failed[index(node)];
+    mask = static_cast<GpuMask>(failed ? mask | gpu_bit(gpu) : mask & ~gpu_bit(gpu));
+    s.mark(node);
+}
+
+GPUSCHED_INLINE void PreemptionIndex::fail_node(NodeId node, bool failed) {
+    auto& s = *state_;
+    s.check(node);
+    if (failed)
+        while (!s.cluster.tasks_on(node).empty()) s.cluster.remove(*s.cluster.tasks_on(node).begin());
+    s.cluster.forget_history();
+    s.gone[index(node)] = failed ? 1 : 0;
+    s.mark(node);
+}
+
+GPUSCHED_INLINE void PreemptionIndex::apply(const Decision& decision, TaskId preemptor) {
+    const Decision copy = decision;  // it may be the index's own
+    for (const auto victim : copy.victims) remove(victim);
+    place(preemptor, copy.node, copy.gpus);
+}
+
+GPUSCHED_INLINE void PreemptionIndex::set_now(std::int64_t now) {
+    auto& s = *state_;
+    s.options.now = now;
+    for (auto& shape : s.shapes) shape->request.now = now;
+    s.mark_all();
+}
+
+GPUSCHED_INLINE const Cluster& PreemptionIndex::cluster() const noexcept { return state_->cluster; }
+GPUSCHED_INLINE GpuMask PreemptionIndex::failed_gpus(NodeId node) const {
+    state_->check(node);
+    return state_->failed[index(node)];
+}
+GPUSCHED_INLINE bool PreemptionIndex::has_failed(NodeId node) const {
+    state_->check(node);
+    return state_->gone[index(node)] != 0;
+}
+GPUSCHED_INLINE bool PreemptionIndex::proven() const noexcept { return state_->search.proven(); }
+GPUSCHED_INLINE std::size_t PreemptionIndex::shapes() const noexcept { return state_->shapes.size(); }
+
+GPUSCHED_INLINE const Decision* PreemptionIndex::decide(TaskId preemptor) {
+    auto& s = *state_;
+    s.check(preemptor);
+    auto& shape = s.shape_for(preemptor);
+    if (shape.marked.size() > s.leaves / 8) {
+        s.fill(shape);
+    } else {
+        for (const auto node : shape.marked) {
+            s.ask(shape, node);
+            shape.is_marked[index(node)] = 0;
+            s.replay(shape, s.leaves + index(node));
+        }
+        shape.marked.clear();
+    }
+    const auto winner = shape.winners[1];
+    if (winner == State::nobody || !shape.candidates[winner].found()) return nullptr;
+    const auto node = make_id<NodeId>(winner);
+    const auto task = shape.request.task;
+    shape.request.task = preemptor;
+    s.problem.read(s.cluster, shape.request, s.options.cost, node, nullptr, s.failed[winner]);
+    detail::decide(s.problem, shape.candidates[winner], false, s.decision);
+    const bool holds = detail::placement_holds(s.cluster, shape.request, s.decision, s.failed[winner]);
+    shape.request.task = task;
+    GPUSCHED_ASSERT(holds);
+    return holds ? &s.decision : nullptr;
+}
+
+}  // namespace gpusched::preemption

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <gpusched/core/checks.hpp>
+#include <gpusched/preemption/options.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gpusched::preemption {
+
+GPUSCHED_INLINE void validate(const Options& options) {
+    Problems problems;
+    check_range(problems, "alpha", options.alpha, 0.0, 1.0);
+    check_at_least(problems, "search_limit", options.search_limit, 1);
+    const auto finite = [&](const char* field, double value) {
+        if (!std::isfinite(value)) problems.add(bad_value(field, number_text(value), "a finite number"));
+    };
+    finite("numa_score", options.numa_score);
+    finite("socket_score", options.socket_score);
+    finite("cross_score", options.cross_score);
+    if (options.socket_score > options.numa_score)
+        problems.add(bad_value("socket_score", number_text(options.socket_score),
+                               "at most numa_score, which is " + number_text(options.numa_score)));
+    if (options.cross_score > options.socket_score)
+        problems.add(bad_value("cross_score", number_text(options.cross_score),
+                               "at most socket_score, which is " + number_text(options.socket_score)));
+    problems.throw_if_any();
+}
+
+GPUSCHED_INLINE std::int64_t lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept {
+    const auto& t = cluster.inventory().tasks;
+    const auto saved = t.last_checkpoint_time[index(task)];
+    const auto since = saved == TaskTable::no_time ? t.start_time[index(task)] : saved;
+    return now <= since ? 0 : cluster.gpu_milli(task) * (now - since);
+}
+
+GPUSCHED_INLINE double score(std::int64_t priority_sum, double topology, double alpha) noexcept {
+    const auto sum = static_cast<double>(priority_sum);
+    return priority_sum >= 1 ? alpha / sum + (1 - alpha) * topology
+                             : alpha * (2 - 1 / (1 - sum)) + (1 - alpha) * topology;
+}
+
+}  // namespace gpusched::preemption

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <gpusched/core/checks.hpp>
+#include <gpusched/preemption/detail/request.hpp>
+
+#include <algorithm>
+
+namespace gpusched::preemption::detail {
+
+GPUSCHED_INLINE Request::Request(const Cluster& cluster, TaskId id, const Options& options) {
+    const auto& inv = cluster.inventory();
+    const auto i = index(id);
+    if (i >= cluster.task_count())
+        throw InvalidInput(
+            bad_value("task", "#" + std::to_string(i), "below " + std::to_string(cluster.task_count())));
+    if (cluster.is_placed(id))
+        throw InvalidInput("task " + quoted(cluster.name(id)) + ": runs on node " +
+                           quoted(cluster.name(cluster.node_of(id))) + "; expected a pending task");
+    const auto& t = inv.tasks;
+    task = id;
+    gpus = t.gpu_count[i];
+    share_milli = t.gpu_share_milli[i];
+    fraction = cluster.is_fraction(id);
+    borrows = cluster.may_borrow(id);
+    cpu_milli = t.cpu_milli[i];
+    memory_mib = t.memory_mib[i];
+    gpu_memory_mib = gpus > 0 ? t.gpu_memory_mib[i] : 0;
+    priority = t.priority[i];
+    requirement = t.requirement[i];
+    grouped = !inv.anti_affinity_memberships(id).empty() || !inv.affinity_memberships(id).empty();
+    spot = options.policy == Policy::spot || options.policy == Policy::spot_exact;
+    const auto& wishes = inv.task_affinities[t.affinities[i]];
+    cpu_local = wishes.cpu_local && gpus > 0;
+    const auto& pairs = wishes.hardware_affinity;
+    if (!options.qos) {
+        level = wishes.guaranteed_level();
+        qos = level ? Qos::guaranteed : pairs.empty() ? Qos::none : Qos::best_effort;
+    } else {
+        qos = *options.qos;
+        if (qos == Qos::guaranteed) {
+            level = HardwareLevel::socket;
+            for (const auto& pair : pairs)
+                if (pair.level == HardwareLevel::numa) level = HardwareLevel::numa;
+        }
+    }
+    if (gpus < 2) level.reset();  // one GPU is always local to itself
+    now = options.now.value_or(inv.now);
+    alpha = options.alpha;
+    topology = {options.numa_score, options.socket_score, options.cross_score};
+    if (qos == Qos::none) topology = {};
+    search_limit = options.search_limit;
+    if (gpus < 2) return;
+    table.resize(inv.hardware.size());
+    for (std::size_t h = 0; h < inv.hardware.size(); ++h) {
+        table[h].fill(infeasible);
+        const auto all = inv.hardware[h].description.gpus();
+        if (all > 0xFF) continue;
+        for (unsigned free = 0; free < 256; ++free)
+            if ((free & ~unsigned{all}) == 0)
+                table[h][free] = locality(&inv.hardware[h], static_cast<GpuMask>(free));
+    }
+}
+
+GPUSCHED_INLINE std::uint8_t Request::locality(const HardwareMasks* hardware, GpuMask free) const noexcept {
+    if (gpu_count(free) < gpus) return infeasible;
+    if (gpus < 2) return 0;
+    if (hardware != nullptr) {
+        for (const auto mask : hardware->numa)
+            if (gpu_count(static_cast<GpuMask>(mask & free)) >= gpus) return 0;
+        if (admits(1))
+            for (const auto mask : hardware->socket)
+                if (gpu_count(static_cast<GpuMask>(mask & free)) >= gpus) return 1;
+    }
+    return admits(2) ? 2 : infeasible;
+}
+
+GPUSCHED_INLINE bool is_potential_victim(const Cluster& cluster, const Request& request,
+                                         TaskId task) noexcept {
+    const auto& t = cluster.inventory().tasks;
+    const auto i = index(task);
+    if (!t.preemptible[i] || t.locked[i] || t.standby[i] || t.daemon[i]) return false;
+    return request.spot ? t.priority_class[i] == PriorityClass::lp : t.priority[i] < request.priority;
+}
+
+}  // namespace gpusched::preemption::detail

@@ -1,0 +1,72 @@
+// PreemptionIndex: preemption decisions from caches that follow every event.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/preemption/preempt.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace gpusched::preemption {
+
+/// Answers `preempt` for policies `imp` and `exhaustive`, again and again, while tasks come and go and GPUs fail.
+///
+/// It keeps a copy of the cluster, and per shape of preemptor (everything about a task that its answer depends on) the
+/// best candidate of every node in a tournament. An event marks one node; the next decision asks the marked nodes again
+/// and reads the winner. The answer is the one that `preempt` gives on a snapshot of the same state, ties included.
+/// Preemptors with group constraints are asked everywhere each time, since their answers depend on other nodes.
+///
+/// Events report what has happened and are believed: that a placement fits is not checked.
+/// Not thread-safe; no part of it allocates once every shape has been seen and every list has had its length, but for
+/// preemptors with group constraints.
+class PreemptionIndex {
+  public:
+    /// @param options policy `imp` or `exhaustive`; `engine`, `now`, `cost` and the rest as for `preempt`. `cost` must
+    ///     depend on the task and the time alone.
+    /// @param most_shapes how many shapes are kept, >= 1; beyond them the one not asked for longest makes room
+    /// @throws InvalidInput for options out of range and other policies
+    explicit PreemptionIndex(Cluster cluster, Options options = {}, std::size_t most_shapes = 64);
+    PreemptionIndex(PreemptionIndex&&) noexcept;
+    PreemptionIndex& operator=(PreemptionIndex&&) noexcept;
+    ~PreemptionIndex();
+
+    // Events -----------------------------------------------------------------------------------------------
+    /// A task started on a node (a pending one) or moved there.
+    /// @throws InvalidInput for an unknown task, node or GPU, a wrong number of GPUs, or a node that has failed
+    void place(TaskId task, NodeId node, GpuMask gpus);
+    /// A task ended or was evicted; nothing happens if it does not run.
+    void remove(TaskId task);
+    /// A GPU failed, or was repaired. Tasks on it stay.
+    void fail_gpu(NodeId node, int gpu, bool failed = true);
+    /// A node vanished, or came back empty. Its tasks become pending.
+    void fail_node(NodeId node, bool failed = true);
+    /// Carries out a decision: victims leave, the preemptor starts.
+    void apply(const Decision& decision, TaskId preemptor);
+    /// Time goes on. Costs are asked again everywhere: O(nodes) at each shape's next decision.
+    void set_now(std::int64_t now);
+
+    // Questions --------------------------------------------------------------------------------------------
+    [[nodiscard]] const Cluster& cluster() const noexcept;
+    /// GPUs that `fail_gpu` reported, without those that failed in the snapshot.
+    [[nodiscard]] GpuMask failed_gpus(NodeId node) const;
+    [[nodiscard]] bool has_failed(NodeId node) const;
+    /// What `preempt` would decide. O(marked nodes x (search + log nodes)).
+    /// @return nothing when no eviction helps; else a decision that is good until the next call
+    /// @throws InvalidInput as `preempt`
+    [[nodiscard]] const Decision* decide(TaskId preemptor);
+    /// All answers so far are exact, as Result::proven.
+    [[nodiscard]] bool proven() const noexcept;
+    /// Shapes that are kept now.
+    [[nodiscard]] std::size_t shapes() const noexcept;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace gpusched::preemption
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/preemption/impl/index.ipp>
+#endif

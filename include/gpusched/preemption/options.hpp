@@ -1,0 +1,93 @@
+// Options of preemption: which policy selects the victims, what the preemptor insists on, how candidates are scored.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/enum_names.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+namespace gpusched::preemption {
+
+/// How a node's victims, and the node, are chosen.
+enum class Policy : std::uint8_t {
+    spot,        ///< ASI: cheapest spot tasks first until the task fits; the node that loses the least work
+    spot_exact,  ///< ours: the victims that lose the least work, per node and over all nodes
+    imp,         ///< FlexTopo's Incremental Minimal Preemption: fewest victims per node, then Equation 1
+    exhaustive,  ///< the optimum of FlexTopo's Equation 1 over all sets of victims
+    reprieve,    ///< Kubernetes: all potential victims leave, the most important ones come back first
+    first_fit,   ///< the first node on which leaving by ascending priority makes room
+};
+
+/// How the answer of `imp` and `exhaustive` is found. Both find the same.
+enum class Engine : std::uint8_t {
+    masks,  ///< ours: bit masks, classes of identical victims, bounds
+    plain,  ///< as published: one set after the other
+};
+
+/// How much a preemptor insists on its GPUs being close (FlexTopo, Algorithm 1).
+enum class Qos : std::uint8_t {
+    guaranteed,   ///< nodes and victims that do not allow it are no candidates
+    best_effort,  ///< any node will do; closeness counts in the score
+    none,         ///< closeness does not count
+};
+
+/// Lost work when a task is evicted, in thousandths of a GPU-second, >= 0.
+using CostFunction = std::function<std::int64_t(const Cluster&, TaskId, std::int64_t now)>;
+
+/// How `preempt` works. Ranges are checked first thing.
+struct Options {
+    Policy policy = Policy::imp;
+    Engine engine = Engine::masks;
+    /// Replaces what the task's `hardware_affinity` says, for all its levels; `guaranteed` for a task that names no
+    /// level means the socket. Absent = guaranteed where the task guarantees a level, best effort where it only wishes
+    /// for one, else none.
+    std::optional<Qos> qos{};
+    double alpha = 0.5;  ///< weight of the victims' priorities in the score, 0 .. 1; the rest is topology's
+    double numa_score =
+        1;  ///< T for GPUs of one NUMA node; numa_score >= socket_score >= cross_score, finite
+    double socket_score = 0.5;  ///< T for GPUs of one socket
+    double cross_score = 0;  ///< T for GPUs of several sockets, or of a machine whose hardware is not known
+    std::optional<std::int64_t> now{};  ///< seconds; absent = the snapshot's
+    CostFunction cost{};                ///< absent = `lost_work`
+    /// Sets of victims looked at per node before its best so far is taken and `proven` is false, >= 1.
+    std::int64_t search_limit = 1'000'000;
+};
+
+/// @throws InvalidInput with every field that is out of range
+void validate(const Options& options);
+
+/// The default cost: GPUs held times seconds since the last checkpoint (or the start), in thousandths of a GPU-second
+/// (ASI, section 4.2: `C_t = G_t (now - tau_ck)`); 0 for times in the future.
+[[nodiscard]] std::int64_t lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept;
+
+/// FlexTopo's Equation 1, continued to sums of priorities below 1: `alpha / P + (1 - alpha) T` for P >= 1, else
+/// `alpha (2 - 1 / (1 - P)) + (1 - alpha) T`. Lower sums score higher, but for 0 and 1, which score the same.
+[[nodiscard]] double score(std::int64_t priority_sum, double topology, double alpha) noexcept;
+
+}  // namespace gpusched::preemption
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::preemption::Policy> =
+    gpusched::name_table<gpusched::preemption::Policy>(
+        {{gpusched::preemption::Policy::spot, "spot"},
+         {gpusched::preemption::Policy::spot_exact, "spot_exact"},
+         {gpusched::preemption::Policy::imp, "imp"},
+         {gpusched::preemption::Policy::exhaustive, "exhaustive"},
+         {gpusched::preemption::Policy::reprieve, "reprieve"},
+         {gpusched::preemption::Policy::first_fit, "first_fit"}});
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::preemption::Engine> =
+    gpusched::name_table<gpusched::preemption::Engine>(
+        {{gpusched::preemption::Engine::masks, "masks"}, {gpusched::preemption::Engine::plain, "plain"}});
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::preemption::Qos> =
+    gpusched::name_table<gpusched::preemption::Qos>({{gpusched::preemption::Qos::guaranteed, "guaranteed"},
+                                                     {gpusched::preemption::Qos::best_effort, "best_effort"},
+                                                     {gpusched::preemption::Qos::none, "none"}});
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/preemption/impl/options.ipp>
+#endif

@@ -1,0 +1,100 @@
+// preempt: whom to evict, and where, so that a task that finds no room can run.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/plan.hpp>
+#include <gpusched/preemption/options.hpp>
+#include <gpusched/topology/hardware_graph.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpusched::preemption {
+
+/// A node, whom to evict there, and what the preemptor then takes.
+struct Decision {
+    NodeId node = none<NodeId>;
+    std::vector<TaskId> victims{};  ///< ascending; empty = it fits as it is
+    GpuMask gpus = 0;
+    topology::GpuLocality topology =
+        topology::GpuLocality::numa;  ///< of these GPUs, or of any one without GPUs
+    std::optional<double> score{};    ///< Equation 1; absent for spot policies and without victims
+    std::int64_t priority_sum = 0;    ///< of the victims
+    std::int64_t cost = 0;            ///< work lost, in thousandths of a GPU-second
+    bool operator==(const Decision&) const = default;
+};
+
+struct Statistics {
+    std::int64_t nodes_considered = 0;  ///< schedulable ones that the task may run on (model, labels, taints)
+    std::int64_t candidate_nodes = 0;   ///< those on which evictions help
+    std::int64_t sets_checked = 0;      ///< sets of victims looked at
+    bool operator==(const Statistics&) const = default;
+};
+
+struct Result {
+    std::optional<Decision>
+        decision{};  ///< nothing = no eviction that is allowed helps, and nobody is evicted
+    /// The policy's answer is exact: no search limit was hit and no node has more than 64 potential victims.
+    bool proven = true;
+    Statistics stats{};
+};
+
+/// Finds room for a pending task, by evictions where there is none.
+///
+/// A task that fits somewhere evicts nobody: the answer is the node with the closest GPUs (where closeness counts), by
+/// name among equal ones. Else every node that the task may run on is asked for its best set of victims, and the best
+/// node wins: FlexTopo's pipeline (Algorithm 1) for `imp` and `exhaustive`, with Equation 1 as score; for spot policies
+/// the least work lost. A potential victim is preemptible, not locked, not standby, no daemon, and has a lower priority
+/// than the preemptor; for spot policies it is LP whatever its priority, and an LP task evicts nobody. Ties: fewer
+/// victims, lower maximum priority, lower cost, node name, victim names. `reprieve` compares nodes as Kubernetes does:
+/// lowest maximum priority, lowest sum, fewest victims, latest start of the most important victim, node name;
+/// `first_fit` takes the first node of the snapshot.
+///
+/// No set of victims is returned whose placement was not checked once more: CPU, memory, the GPUs by number, their
+/// memory, the guaranteed locality, local cores (`cpu_local`) and groups, with every other task on its own devices.
+///
+/// @param task a pending task of the cluster; the cluster must hold no reservations
+/// @throws InvalidInput for a task that is unknown or runs, and for options out of range
+///
+/// Complexity: O(nodes + tasks) and the search per node; for whole GPUs and up to 10 victims at most 1,023 sets a node.
+/// Deterministic; thread-safe.
+[[nodiscard]] Result preempt(const Cluster& cluster, TaskId task, const Options& options = {});
+
+/// What `minimal_victim_sets` found.
+struct MinimalSets {
+    std::vector<std::vector<TaskId>> sets{};
+    bool proven = true;  ///< false: the search limit was hit, sets may be missing
+};
+/// IMP's answer for one node (Algorithm 2): all sets of as few victims as possible that make room, each in snapshot
+/// order, and so are the sets; one empty set if the task fits as it is, nothing if no eviction helps.
+/// @param options `qos` is looked at, and `policy` only for who may be a victim
+[[nodiscard]] MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId task, NodeId node,
+                                              const Options& options = {});
+
+/// The decision as a plan: evictions, then the placement. `verify::plan` accepts it, unless `qos` relaxed what the task
+/// itself guarantees or it has local cores, which plans cannot be judged by.
+[[nodiscard]] Plan to_plan(const Decision& decision, TaskId task);
+
+/// Why nothing helped: the node that came closest, and what it lacks with all potential victims gone.
+struct Explanation {
+    NodeId node = none<NodeId>;          ///< none = the task may run on no schedulable node
+    Obstacle obstacle = Obstacle::none;  ///< none = evictions (or nothing) do help
+    std::int64_t missing = 0;            ///< milli-cores, MiB or GPUs; 0 where the obstacle is no quantity
+    std::string text{};                  ///< in words
+};
+
+/// Closest is the node with the fewest kinds of things missing, then with the fewest GPUs, the least memory, the least
+/// CPU missing, then the first.
+/// @throws InvalidInput as `preempt`
+[[nodiscard]] Explanation explain(const Cluster& cluster, TaskId task, const Options& options = {});
+
+}  // namespace gpusched::preemption
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/preemption/impl/explain.ipp>
+#include <gpusched/preemption/impl/preempt.ipp>
+#endif

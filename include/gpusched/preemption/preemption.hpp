@@ -1,0 +1,6 @@
+// Everything in preemption/.
+#pragma once
+
+#include <gpusched/preemption/index.hpp>
+#include <gpusched/preemption/options.hpp>
+#include <gpusched/preemption/preempt.hpp>

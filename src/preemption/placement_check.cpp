@@ -1,0 +1,1 @@
+#include <gpusched/preemption/impl/placement_check.ipp>

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The online index after any event = preempt on a snapshot built from scratch, at every step of random event sequences.
+#include "support/catch.hpp"
+
+#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/model/feasibility.hpp>
+#include <gpusched/preemption/index.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::preemption;
+
+namespace {
+
+ClusterSpec random_spec(Rng& rng) {
+    ClusterSpec spec;
+    spec.now = 500;
+    const auto nodes = rng.between(2, 7);
+    for (int n = 0; n < nodes; ++n) {
+        NodeSpec node{.name = "n" + std::to_string(rng.below(10)) + "." + std::to_string(n)};
+        node.gpu_model = "A";
+        node.gpu_count = 8;
+        node.hardware = hardware_preset(rng.chance(0.5) ? "rtx4090x8" : "a100x8");
+        node.cpu_milli = 64'000;
+        node.memory_mib = 100;
+        spec.nodes.push_back(node);
+    }
+    for (int i = 0; i < 40; ++i) {
+        TaskSpec task{.name = "t" + std::to_string(i)};
+        task.gpu_count = std::int64_t{1} << rng.below(3);
+        if (rng.chance(0.15)) {
+            task.gpu_count = 1;
+            task.gpu_share_milli = 500;
+        }
+        task.cpu_milli = rng.between(0, 8) * 1000;
+        task.memory_mib = rng.between(0, 15);
+        task.priority = rng.between(-1, 4) * 50;
+        task.preemptible = rng.chance(0.9);
+        task.start_time = rng.between(0, 5) * 100;
+        if (rng.chance(0.1)) task.anti_affinity = {{"g", node_level, 1}};
+        spec.tasks.push_back(task);
+    }
+    for (int i = 0; i < 6; ++i) {
+        TaskSpec task{.name = "p" + std::to_string(i)};
+        task.gpu_count = i == 3 ? 1 : std::int64_t{1} << rng.below(4);
+        task.gpu_share_milli = i == 3 ? 400 : 1000;
+        task.cpu_milli = task.gpu_count * 4000;
+        task.memory_mib = 10;
+        task.priority = rng.between(0, 3) * 100;
+        if (i % 2 == 0)
+            task.hardware_affinity = {
+                {HardwareLevel::socket, i == 0 ? HardwareQos::guaranteed : HardwareQos::best_effort}};
+        if (i == 5) task.anti_affinity = {{"g", node_level, 1}};
+        if (i == 4 && task.gpu_count < 4) task.cpu_local = true;
+        spec.tasks.push_back(task);
+    }
+    return spec;
+}
+
+// The state of the index as data.
+ClusterSpec state_of(const PreemptionIndex& index_) {
+    auto spec = index_.cluster().to_spec();
+    for (const auto node : index_.cluster().nodes()) {
+        auto& n = spec.nodes[index(node)];
+        n.failed_gpus = gpu_list(index_.failed_gpus(node));
+        n.schedulable = !index_.has_failed(node);
+    }
+    return spec;
+}
+
+}  // namespace
+
+TEST_CASE("the index equals one rebuilt from scratch at every step") {
+    Rng rng(5);
+    std::int64_t decisions = 0, evictions = 0;
+    for (int round = 0; round < 25; ++round) {
+        const auto spec = random_spec(rng);
+        const auto cluster = Cluster::build(spec);
+        const Options options{.policy = round % 2 == 0 ? Policy::imp : Policy::exhaustive};
+        PreemptionIndex live(cluster, options, round % 5 == 4 ? 2 : 64);
+        std::int64_t now = spec.now;
+        for (int step = 0; step < 60; ++step) {
+            INFO("round " << round << " step " << step);
+            const auto node = make_id<NodeId>(rng.below(cluster.node_count()));
+            const auto task = make_id<TaskId>(rng.below(40));
+            const auto kind = rng.below(20);
+            if (kind < 12) {
+                const auto state = Cluster::build(state_of(live));
+                if (!state.is_placed(task) && find_obstacle(state, task, node) == Obstacle::none) {
+                    auto gpus = gpu_list(candidate_gpus(state, task, node));
+                    rng.shuffle(std::span(gpus));
+                    GpuMask mask = 0;
+                    for (std::size_t i = 0; i < static_cast<std::size_t>(spec.tasks[index(task)].gpu_count);
+                         ++i)
+                        mask |= gpu_bit(gpus[i]);
+                    live.place(task, node, mask);
+                }
+            } else if (kind < 15) {
+                live.remove(task);
+            } else if (kind < 17) {
+                live.fail_gpu(node, static_cast<int>(rng.below(8)), rng.chance(0.5));
+            } else if (kind < 18) {
+                live.fail_node(node, rng.chance(0.5));
+            } else if (kind < 19) {
+                live.set_now(now += 100);
+            } else {
+                const auto p = make_id<TaskId>(40 + rng.below(6));
+                if (live.cluster().is_placed(p))
+                    live.remove(p);
+                else if (const auto* d = live.decide(p); d != nullptr)
+                    live.apply(*d, p);
+            }
+            const auto rebuilt = Cluster::build(state_of(live));
+            auto at = options;
+            at.now = now;
+            for (std::size_t i = 40; i < 46; ++i) {
+                const auto p = make_id<TaskId>(i);
+                if (rebuilt.is_placed(p)) continue;
+                const auto expected = preempt(rebuilt, p, at);
+                const auto* const found = live.decide(p);
+                REQUIRE((found != nullptr) == expected.decision.has_value());
+                if (found == nullptr) continue;
+                REQUIRE(*found == *expected.decision);
+                ++decisions;
+                evictions += found->victims.empty() ? 0 : 1;
+            }
+        }
+    }
+    CHECK(decisions > 3000);
+    CHECK(evictions > 300);
+}
+
+TEST_CASE("events about what does not exist are refused") {
+    ClusterSpec spec;
+    NodeSpec node{.name = "n"};
+    node.gpu_count = 2;
+    spec.nodes = {node};
+    TaskSpec task{.name = "t"};
+    task.gpu_count = 1;
+    spec.tasks = {task};
+    const auto cluster = Cluster::build(spec);
+    PreemptionIndex live(cluster);
+    CHECK_THROWS_AS(live.place(TaskId{1}, NodeId{0}, 1), InvalidInput);
+    CHECK_THROWS_AS(live.place(TaskId{0}, NodeId{1}, 1), InvalidInput);
+    CHECK_THROWS_MESSAGE(live.place(TaskId{0}, NodeId{0}, 3), InvalidInput,
+                         "gpus: 2 for task 't'; expected 1 of node 'n'");
+    CHECK_THROWS_AS(live.place(TaskId{0}, NodeId{0}, 4), InvalidInput);
+    CHECK_THROWS_MESSAGE(live.fail_gpu(NodeId{0}, 2), InvalidInput,
+                         "gpu: 2; expected a GPU of node 'n', which has 2");
+    live.fail_node(NodeId{0});
+    CHECK_THROWS_MESSAGE(live.place(TaskId{0}, NodeId{0}, 1), InvalidInput, "node 'n': has failed");
+    CHECK(live.decide(TaskId{0}) == nullptr);
+    CHECK_THROWS_MESSAGE(PreemptionIndex(cluster, {.policy = Policy::spot}), InvalidInput,
+                         "policy: spot; expected imp or exhaustive");
+    CHECK_THROWS_MESSAGE(PreemptionIndex(cluster, {}, 0), InvalidInput,
+                         "most_shapes: 0; expected at least 1");
+}

@@ -1,0 +1,52 @@
+// Small clusters for the tests of preemption.
+#pragma once
+
+#include <gpusched/model/cluster.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace testing_support {
+
+inline gpusched::NodeSpec machine(const std::string& name, const std::string& preset = "rtx4090x8") {
+    gpusched::NodeSpec node{.name = name};
+    node.gpu_model = "GPU";
+    node.gpu_count = 8;
+    node.hardware = gpusched::hardware_preset(preset);
+    node.cpu_milli = node.hardware->cores() * 1000;
+    node.memory_mib = 1000;
+    return node;
+}
+
+inline gpusched::TaskSpec running(const std::string& name, const std::string& node, std::vector<int> gpus,
+                                  std::int64_t priority) {
+    gpusched::TaskSpec task{.name = name};
+    task.gpu_count = static_cast<std::int64_t>(gpus.size());
+    task.cpu_milli = 8000 * task.gpu_count;
+    task.priority = priority;
+    task.priority_class = gpusched::PriorityClass::lp;
+    task.preemptible = true;
+    task.node = node;
+    task.gpus = std::move(gpus);
+    return task;
+}
+
+inline gpusched::TaskSpec pending(const std::string& name, std::int64_t gpus, std::int64_t priority) {
+    gpusched::TaskSpec task{.name = name};
+    task.gpu_count = gpus;
+    task.cpu_milli = 8000 * gpus;
+    task.priority = priority;
+    task.priority_class = gpusched::PriorityClass::hp;
+    return task;
+}
+
+inline std::vector<std::string> names(const gpusched::Cluster& cluster,
+                                      const std::vector<gpusched::TaskId>& tasks) {
+    std::vector<std::string> out;
+    for (const auto task : tasks) out.push_back(cluster.name(task));
+    std::sort(out.begin(), out.end());
+    return out;
+}
+
+}  // namespace testing_support

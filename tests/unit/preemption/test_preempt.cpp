@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hand-computed decisions, the paper's examples, options and explanations.
+#include "machines.hpp"
+#include "support/catch.hpp"
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/preemption/preempt.hpp>
+
+#include <bit>
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::preemption;
+using testing_support::machine;
+using testing_support::names;
+using testing_support::pending;
+using testing_support::running;
+
+namespace {
+
+// FlexTopo, section 2 (Figure 3): on machine 1 the low-priority tasks C hold one socket, on machine 2 two GPUs of each;
+// machine 3 is full of tasks that stay.
+ClusterSpec paper_example() {
+    ClusterSpec spec;
+    for (const auto* name : {"machine1", "machine2", "machine3"}) spec.nodes.push_back(machine(name));
+    const auto stays = [&](const std::string& name, const std::string& node, std::vector<int> gpus) {
+        spec.tasks.push_back(running(name, node, std::move(gpus), 1000));
+        spec.tasks.back().preemptible = false;
+    };
+    stays("b1", "machine1", {0, 1});
+    stays("b2", "machine1", {2, 3});
+    stays("b3", "machine2", {0, 1});
+    stays("b4", "machine2", {4, 5});
+    stays("a1", "machine3", {0, 1, 2, 3});
+    stays("b5", "machine3", {4, 5});
+    stays("b6", "machine3", {6, 7});
+    for (const int gpu : {4, 5, 6, 7})
+        spec.tasks.push_back(running("c1" + std::to_string(gpu), "machine1", {gpu}, 100));
+    for (const int gpu : {2, 3, 6, 7})
+        spec.tasks.push_back(running("c2" + std::to_string(gpu), "machine2", {gpu}, 100));
+    return spec;
+}
+
+}  // namespace
+
+TEST_CASE("the paper's example: twelve options for workload B, four of them misaligned") {
+    auto spec = paper_example();
+    auto b = pending("b", 2, 1000);
+    b.hardware_affinity = {{HardwareLevel::socket, HardwareQos::best_effort}};
+    b.cpu_local = true;  // NUMA guaranteed where every GPU has a NUMA node of its own
+    spec.tasks.push_back(b);
+    auto a = pending("a", 4, 1000);
+    a.hardware_affinity = b.hardware_affinity;
+    a.cpu_local = true;
+    spec.tasks.push_back(a);
+    const auto cluster = Cluster::build(spec);
+    const auto preemptor = cluster.find_task("b");
+    std::size_t options = 0, aligned = 0;
+    for (const auto node : cluster.nodes()) {
+        options += minimal_victim_sets(cluster, preemptor, node).sets.size();
+        aligned += minimal_victim_sets(cluster, preemptor, node, {.qos = Qos::guaranteed}).sets.size();
+    }
+    CHECK(options == 12);
+    CHECK(aligned == 8);
+    CHECK(minimal_victim_sets(cluster, preemptor, cluster.find_node("machine3")).sets.empty());
+
+    // Workload A fits both machines, but only the first within a socket.
+    for (const auto policy : {Policy::imp, Policy::exhaustive}) {
+        const auto found = preempt(cluster, cluster.find_task("a"), {.policy = policy});
+        REQUIRE(found.decision);
+        CHECK(cluster.name(found.decision->node) == "machine1");
+        CHECK(found.decision->gpus == 0b11110000);
+        CHECK(found.decision->topology == topology::GpuLocality::socket);
+        CHECK(*found.decision->score == 0.5 / 400 + 0.25);
+    }
+}
+
+TEST_CASE("few victims are not always the best ones") {
+    // Two victims of priority 500 or four of 200: IMP stops at two, Equation 1 prefers a sum of 800.
+    ClusterSpec spec;
+    spec.nodes = {machine("n")};
+    spec.tasks = {running("c1", "n", {0, 1}, 500),
+                  running("c2", "n", {2, 3}, 500),
+                  running("d1", "n", {4}, 200),
+                  running("d2", "n", {5}, 200),
+                  running("d3", "n", {6}, 200),
+                  running("d4", "n", {7}, 200),
+                  pending("b", 4, 1000)};
+    const auto cluster = Cluster::build(spec);
+    const auto b = cluster.find_task("b");
+    const auto imp = preempt(cluster, b, {.policy = Policy::imp, .qos = Qos::best_effort}).decision.value();
+    CHECK(names(cluster, imp.victims) == std::vector<std::string>{"c1", "c2"});
+    CHECK(*imp.score == 0.5 / 1000 + 0.25);
+    const auto best =
+        preempt(cluster, b, {.policy = Policy::exhaustive, .qos = Qos::best_effort}).decision.value();
+    CHECK(names(cluster, best.victims) == std::vector<std::string>{"d1", "d2", "d3", "d4"});
+    CHECK(best.priority_sum == 800);
+    const auto kubernetes = preempt(cluster, b, {.policy = Policy::reprieve}).decision.value();
+    CHECK(names(cluster, kubernetes.victims) == std::vector<std::string>{"d1", "d2", "d3", "d4"});
+}
+
+TEST_CASE("scores of sums around zero") {
+    CHECK(score(2, 1, 0.5) == 0.75);
+    CHECK(score(1, 0, 0.5) == 0.5);
+    CHECK(score(0, 0, 0.5) == 0.5);
+    CHECK(score(-1, 0, 0.5) == 0.75);
+    CHECK(score(-3, 0.5, 0.25) == 0.25 * 1.75 + 0.75 * 0.5);
+    for (std::int64_t sum = -50; sum < 50; ++sum)
+        if (sum != 0) CHECK(score(sum, 0.5, 0.5) > score(sum + 1, 0.5, 0.5));
+}
+
+TEST_CASE("a task that fits evicts nobody and takes the closest GPUs") {
+    ClusterSpec spec;
+    spec.nodes = {machine("a"), machine("b")};
+    spec.tasks = {running("x", "a", {0, 1, 2, 4, 5, 6}, 1), running("y", "b", {0, 1, 2, 3, 4, 5}, 1),
+                  pending("p", 2, 5)};
+    const auto cluster = Cluster::build(spec);
+    const auto p = cluster.find_task("p");
+    const auto close = preempt(cluster, p, {.qos = Qos::best_effort}).decision.value();
+    CHECK(cluster.name(close.node) == "b");
+    CHECK(close.victims.empty());
+    CHECK(!close.score);
+    CHECK(close.gpus == 0b11000000);
+    CHECK(cluster.name(preempt(cluster, p, {.qos = Qos::none}).decision->node) == "a");
+}
+
+TEST_CASE("ties go to fewer victims, lower priority, lower cost, then names") {
+    ClusterSpec spec;
+    spec.now = 100;
+    spec.nodes = {machine("b"), machine("a")};
+    const std::vector<int> first{0, 1, 2, 3}, second{4, 5, 6, 7};
+    spec.tasks = {running("z", "b", first, 7), running("y", "b", second, 7), running("x", "a", first, 7),
+                  running("w", "a", second, 7), pending("p", 4, 10)};
+    const auto victim = [&] {
+        const auto cluster = Cluster::build(spec);
+        return names(cluster, preempt(cluster, cluster.find_task("p")).decision->victims);
+    };
+    CHECK(victim() == std::vector<std::string>{"w"});  // node a, then w before x
+    spec.tasks[0].start_time = 50;
+    CHECK(victim() == std::vector<std::string>{"z"});  // the least work
+    spec.tasks[2].last_checkpoint_time = 60;
+    CHECK(victim() == std::vector<std::string>{"x"});
+}
+
+TEST_CASE("spot: the published prefix evicts who was not needed, the exact one does not") {
+    ClusterSpec spec;
+    spec.now = 100;
+    spec.nodes = {machine("n")};
+    spec.tasks = {running("small", "n", {0, 1}, 0), running("large", "n", {2, 3, 4, 5, 6, 7}, 0),
+                  pending("p", 4, 0)};
+    spec.tasks[0].start_time = 90;
+    spec.tasks[1].start_time = 50;
+    const auto cluster = Cluster::build(spec);
+    const auto p = cluster.find_task("p");
+    const auto prefix = preempt(cluster, p, {.policy = Policy::spot}).decision.value();
+    CHECK(names(cluster, prefix.victims) == std::vector<std::string>{"large", "small"});
+    CHECK(prefix.cost == 1000 * (2 * 10 + 6 * 50));
+    CHECK(!prefix.score);
+    const auto exact = preempt(cluster, p, {.policy = Policy::spot_exact}).decision.value();
+    CHECK(names(cluster, exact.victims) == std::vector<std::string>{"large"});
+    CHECK(exact.cost == 1000 * 6 * 50);
+    // Priorities do not matter to spot policies, but class does.
+    CHECK(!preempt(cluster, p, {.policy = Policy::imp}).decision);
+    // A hook of one's own.
+    const auto hook = [](const Cluster&, TaskId task, std::int64_t now) {
+        return static_cast<std::int64_t>(index(task)) * 10 + now;
+    };
+    CHECK(preempt(cluster, p, {.policy = Policy::spot_exact, .now = 7, .cost = hook}).decision->cost == 17);
+    CHECK_THROWS_MESSAGE(
+        preempt(cluster, p,
+                {.policy = Policy::spot,
+                 .cost = [](const Cluster&, TaskId, std::int64_t) { return std::int64_t{-1}; }}),
+        InvalidInput, "cost: -1; expected at least 0");
+}
+
+TEST_CASE("evicting one pod of a gang loses the whole gang's work") {
+    ClusterSpec spec;
+    spec.now = 100;
+    spec.nodes = {machine("n"), machine("far")};
+    spec.tasks = {running("pod1", "n", {0, 1, 2, 3}, 0), running("pod2", "far", {0, 1, 2, 3, 4, 5, 6, 7}, 0),
+                  running("alone", "n", {4, 5, 6, 7}, 0), pending("p", 4, 0)};
+    spec.tasks[0].job = spec.tasks[1].job = "gang";
+    spec.tasks[0].start_time = 90;
+    spec.tasks[1].start_time = 90;
+    spec.tasks[2].start_time = 75;
+    const auto decide = [&](Policy policy) {
+        const auto cluster = Cluster::build(spec);
+        const auto d = preempt(cluster, cluster.find_task("p"), {.policy = policy}).decision.value();
+        return std::pair(names(cluster, d.victims), d.cost);
+    };
+    for (const auto policy : {Policy::spot, Policy::spot_exact}) {
+        // By itself pod1 loses 4 x 10, with its gang 12 x 10; the other one loses 4 x 25.
+        CHECK(decide(policy) == std::pair(std::vector<std::string>{"alone"}, std::int64_t{100'000}));
+    }
+    spec.jobs = {{"gang", 1, {}}};  // one of them may leave
+    for (const auto policy : {Policy::spot, Policy::spot_exact})
+        CHECK(decide(policy) == std::pair(std::vector<std::string>{"pod1"}, std::int64_t{40'000}));
+}
+
+TEST_CASE("groups: victims that stand in the way by anti-affinity are found") {
+    ClusterSpec spec;
+    spec.nodes = {machine("n")};
+    spec.tasks = {running("idle", "n", {0}, 1), running("rival", "n", {1}, 1), pending("p", 1, 10)};
+    spec.tasks[1].anti_affinity = {{"app", node_level, 1}};
+    spec.tasks[2].anti_affinity = {{"app", node_level, 1}};
+    const auto cluster = Cluster::build(spec);
+    for (const auto policy : {Policy::imp, Policy::exhaustive, Policy::reprieve, Policy::spot_exact}) {
+        const auto d = preempt(cluster, cluster.find_task("p"), {.policy = policy}).decision;
+        REQUIRE(d);
+        CHECK(names(cluster, d->victims) == std::vector<std::string>{"rival"});
+    }
+    spec.tasks[1].locked = true;
+    const auto stuck = Cluster::build(spec);
+    const auto why = explain(stuck, stuck.find_task("p"));
+    CHECK(why.obstacle == Obstacle::anti_affinity);
+}
+
+TEST_CASE("sixteen GPUs and dozens of victims stay exact and quick") {
+    ClusterSpec spec;
+    NodeSpec node{.name = "n"};
+    node.gpu_count = 16;
+    node.cpu_milli = 1'000'000;
+    node.memory_mib = 1'000'000;
+    node.hardware = Hardware{"", {{0, 500, 0xFF}, {1, 500, 0xFF00}}};
+    spec.nodes = {node};
+    for (int g = 0; g < 16; ++g)
+        for (int i = 0; i < 3; ++i) {
+            auto task = running("t" + std::to_string(100 * i + g), "n", {g}, 10 + (g * 7 + i * 3) % 5);
+            task.gpu_share_milli = 300;
+            spec.tasks.push_back(task);
+        }
+    spec.tasks.push_back(pending("whole", 8, 100));
+    spec.tasks.push_back(pending("part", 1, 100));
+    spec.tasks.back().gpu_share_milli = 600;
+    const auto cluster = Cluster::build(spec);
+    // Sum of priorities on each GPU; eight GPUs of one NUMA node must be emptied.
+    std::int64_t sums[2] = {0, 0};
+    for (std::size_t i = 0; i < 48; ++i) sums[spec.tasks[i].gpus[0] / 8] += spec.tasks[i].priority;
+    const auto whole =
+        preempt(cluster, cluster.find_task("whole"), {.policy = Policy::exhaustive, .qos = Qos::guaranteed});
+    REQUIRE(whole.decision);
+    CHECK(whole.proven);
+    CHECK(whole.decision->victims.size() == 24);
+    CHECK(whole.decision->priority_sum == std::min(sums[0], sums[1]));
+    const auto part = preempt(cluster, cluster.find_task("part"), {.policy = Policy::imp});
+    CHECK(part.proven);
+    CHECK(part.decision->victims.size() == 2);
+    CHECK(part.stats.sets_checked < 100'000);
+    const auto cut = preempt(cluster, cluster.find_task("whole"),
+                             {.policy = Policy::exhaustive, .qos = Qos::best_effort, .search_limit = 50});
+    CHECK(!cut.proven);
+}
+
+TEST_CASE("what is missing is told of the node that comes closest") {
+    ClusterSpec spec;
+    spec.nodes = {machine("far"), machine("near")};
+    spec.tasks = {running("x", "far", {0, 1, 2, 3, 4, 5}, 50), running("y", "near", {0, 1, 2, 4, 5}, 50),
+                  pending("p", 4, 10)};
+    auto cluster = Cluster::build(spec);
+    auto why = explain(cluster, cluster.find_task("p"));
+    CHECK(cluster.name(why.node) == "near");
+    CHECK(why.obstacle == Obstacle::gpu);
+    CHECK(why.missing == 1);
+    CHECK(why.text ==
+          "node 'near' comes closest: with its 0 potential victims gone 1 of the 4 GPUs are missing");
+    spec.tasks[2].gpu_count = 3;
+    spec.tasks[2].cpu_milli = 1000;
+    spec.tasks[2].hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}};
+    cluster = Cluster::build(spec);
+    why = explain(cluster, cluster.find_task("p"));
+    CHECK(why.obstacle == Obstacle::hardware);
+    CHECK(why.text ==
+          "node 'near' comes closest: with its 0 potential victims gone no socket has 3 GPUs for it");
+    spec.tasks[2].gpu_models = {"other"};
+    cluster = Cluster::build(spec);
+    why = explain(cluster, cluster.find_task("p"));
+    CHECK(why.obstacle == Obstacle::not_eligible);
+    CHECK(why.node == none<NodeId>);
+}
+
+TEST_CASE("bad options and tasks are refused") {
+    ClusterSpec spec;
+    spec.nodes = {machine("n")};
+    spec.tasks = {running("x", "n", {0}, 1), pending("p", 1, 10)};
+    const auto cluster = Cluster::build(spec);
+    const auto p = cluster.find_task("p");
+    CHECK_THROWS_MESSAGE(preempt(cluster, p, {.alpha = 1.5}), InvalidInput, "alpha: 1.5; expected 0 to 1");
+    CHECK_THROWS_MESSAGE(preempt(cluster, p, {.search_limit = 0}), InvalidInput,
+                         "search_limit: 0; expected at least 1");
+    CHECK_THROWS_MESSAGE(preempt(cluster, p, {.socket_score = 2}), InvalidInput,
+                         "socket_score: 2; expected at most numa_score, which is 1");
+    CHECK_THROWS_MESSAGE(preempt(cluster, p, {.cross_score = 0.7}), InvalidInput, "cross_score: 0.7");
+    CHECK_THROWS_MESSAGE(preempt(cluster, p, {.numa_score = std::numeric_limits<double>::infinity()}),
+                         InvalidInput, "numa_score: inf; expected a finite number");
+    CHECK_THROWS_MESSAGE(preempt(cluster, TaskId{7}), InvalidInput, "task: #7; expected below 2");
+    CHECK_THROWS_MESSAGE(preempt(cluster, cluster.find_task("x")), InvalidInput,
+                         "task 'x': runs on node 'n'");
+    CHECK_THROWS_MESSAGE(minimal_victim_sets(cluster, p, NodeId{3}), InvalidInput,
+                         "node: #3; expected below 1");
+}
