@@ -4,3 +4,4 @@
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/preemption/options.hpp>
 #include <gpusched/preemption/preempt.hpp>
+#include <gpusched/preemption/standby.hpp>

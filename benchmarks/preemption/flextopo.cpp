@@ -1,0 +1,329 @@
+// Tables 4 and 5 of the FlexTopo paper: topology hit rates, and microseconds per decision of all engines.
+//
+//   bench_preemption_flextopo [--seeds N] [--nodes N]... [--decisions N] [--json FILE] [--smoke]
+//
+// The cluster is the paper's: RTX 4090 machines (2 sockets, 8 NUMA nodes, 8 GPUs), saturated with the workloads of its
+// Table 3; GPUs of a pod within one socket where possible ("aligned") or anywhere ("random").
+//
+// Hit rates: one decision each for workload B (4 GPUs) and C (2 GPUs) per start and seed (policies are deterministic, so
+// further independent instances would decide alike), and 50 instances in turn that are carried out one after the other.
+//
+// Latencies: before each decision 1 to 4 random nodes see one task leave and another like it start there. "update",
+// "decision" and their sum are for the index; the other engines look at the whole cluster each time. "first" is the
+// first decision for a shape. Allocations are counted in the index's updates and decisions after warm-up.
+#include <gpusched/preemption/index.hpp>
+#include <gpusched/sim/generator.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace {
+std::size_t allocations = 0;
+}
+
+// Counts; otherwise the usual ones.
+void* operator new(std::size_t size) {
+    ++allocations;
+    if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
+    throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace {
+
+using namespace gpusched;
+using namespace gpusched::preemption;
+using Clock = std::chrono::steady_clock;
+
+double microseconds(Clock::time_point from, Clock::time_point to) {
+    return std::chrono::duration<double, std::micro>(to - from).count();
+}
+
+struct Quantiles {
+    std::vector<double> values;
+    [[nodiscard]] double at(double q) {
+        if (values.empty()) return 0;
+        std::sort(values.begin(), values.end());
+        return values[std::min(values.size() - 1,
+                               static_cast<std::size_t>(q * static_cast<double>(values.size())))];
+    }
+};
+
+// The saturated cluster, with pending instances of all workloads behind its tasks.
+struct Start {
+    ClusterSpec spec;
+    std::vector<TaskId> scale_up[2];                     // B and C
+    std::map<std::int64_t, std::vector<TaskId>> spares;  // by GPUs
+};
+
+Start make_start(std::int64_t nodes, std::uint64_t seed, bool aligned) {
+    Start start;
+    start.spec = sim::generate_cluster(
+        {.preset = "flextopo-4090", .nodes = nodes, .seed = seed, .aligned_gpus = aligned});
+    auto& tasks = start.spec.tasks;
+    std::erase_if(tasks, [](const TaskSpec& t) { return !t.node; });
+    const auto like = [&](std::int64_t gpus, const std::string& name) {
+        const auto found =
+            std::find_if(tasks.begin(), tasks.end(), [&](const TaskSpec& t) { return t.gpu_count == gpus; });
+        auto task = *found;
+        task.name = name;
+        task.job.clear();
+        task.node.reset();
+        task.gpus.clear();
+        tasks.push_back(task);
+        return make_id<TaskId>(tasks.size() - 1);
+    };
+    for (int i = 0; i < 25; ++i) {
+        start.scale_up[0].push_back(like(4, "scale-b-" + std::to_string(i)));
+        start.scale_up[1].push_back(like(2, "scale-c-" + std::to_string(i)));
+        start.spares[1].push_back(like(1, "spare-d-" + std::to_string(i)));
+        start.spares[2].push_back(like(2, "spare-c-" + std::to_string(i)));
+    }
+    return start;
+}
+
+struct Method {
+    const char* name;
+    Options options;
+};
+
+std::vector<Method> methods() {
+    return {{"first feasible set, blind", {.policy = Policy::first_fit, .qos = Qos::none}},
+            {"Kubernetes reprieve, blind", {.policy = Policy::reprieve, .qos = Qos::none}},
+            {"IMP, blind", {.policy = Policy::imp, .qos = Qos::none}},
+            {"IMP, best effort", {.policy = Policy::imp, .qos = Qos::best_effort}},
+            {"Equation 1, best effort", {.policy = Policy::exhaustive, .qos = Qos::best_effort}},
+            {"IMP, guaranteed", {.policy = Policy::imp, .qos = Qos::guaranteed}},
+            {"Equation 1, guaranteed", {.policy = Policy::exhaustive, .qos = Qos::guaranteed}}};
+}
+
+struct Hits {
+    int decisions = 0, hits = 0, failures = 0, evicted = 0;
+    void count(const Result& result) {
+        ++decisions;
+        if (!result.decision) {
+            ++failures;
+            return;
+        }
+        hits += result.decision->topology != topology::GpuLocality::cross ? 1 : 0;
+        evicted += static_cast<int>(result.decision->victims.size());
+    }
+};
+
+void hit_rates(int seeds, std::ofstream& json) {
+    std::printf(
+        "Topology hit rate (all GPUs in one socket), 100 nodes, %d starts; decisions hit / made, failed\n",
+        seeds);
+    std::printf("%-28s %-8s %-30s %s\n", "method", "start", "independent", "50 in turn (B, C, B, ...)");
+    for (const bool aligned : {true, false})
+        for (const auto& method : methods()) {
+            Hits independent, in_turn;
+            for (int seed = 0; seed < seeds; ++seed) {
+                const auto start = make_start(100, static_cast<std::uint64_t>(seed), aligned);
+                auto cluster = Cluster::build(start.spec);
+                for (const auto& tasks : start.scale_up)
+                    independent.count(preempt(cluster, tasks[0], method.options));
+                for (std::size_t i = 0; i < 50; ++i) {
+                    const auto task = start.scale_up[i % 2][i / 2];
+                    const auto result = preempt(cluster, task, method.options);
+                    in_turn.count(result);
+                    if (!result.decision) continue;
+                    for (const auto victim : result.decision->victims) cluster.remove(victim);
+                    cluster.assign(task, result.decision->node, result.decision->gpus);
+                }
+            }
+            const auto row = [](const Hits& h) {
+                char text[80];
+                std::snprintf(text, sizeof text, "%5.1f %% (%d / %d, %d)", 100.0 * h.hits / h.decisions,
+                              h.hits, h.decisions, h.failures);
+                return std::string(text);
+            };
+            const char* layout = aligned ? "aligned" : "random";
+            std::printf("%-28s %-8s %-30s %s, %.2f victims each\n", method.name, layout,
+                        row(independent).c_str(), row(in_turn).c_str(),
+                        static_cast<double>(in_turn.evicted) / in_turn.decisions);
+            if (json.is_open())
+                json << "{\"table\": \"hits\", \"method\": \"" << method.name << "\", \"start\": \"" << layout
+                     << "\", \"independent_hits\": " << independent.hits
+                     << ", \"independent\": " << independent.decisions
+                     << ", \"independent_failures\": " << independent.failures
+                     << ", \"in_turn_hits\": " << in_turn.hits << ", \"in_turn\": " << in_turn.decisions
+                     << ", \"in_turn_failures\": " << in_turn.failures
+                     << ", \"in_turn_victims\": " << in_turn.evicted << "}\n";
+        }
+}
+
+struct Swap {
+    TaskId leaves, starts;
+    NodeId node;
+    GpuMask gpus;
+};
+
+// One task of a random node leaves, another of its size starts on its GPUs.
+class Churn {
+  public:
+    Churn(Start& start, std::uint64_t seed) : start_(start), rng_(seed) { swaps_.reserve(4); }
+    const std::vector<Swap>& next(const Cluster& cluster) {
+        swaps_.clear();
+        const auto wanted = 1 + rng_.below(4);
+        while (swaps_.size() < wanted) {
+            const auto node = make_id<NodeId>(rng_.below(cluster.node_count()));
+            if (std::any_of(swaps_.begin(), swaps_.end(), [&](const Swap& s) { return s.node == node; }))
+                continue;
+            for (const auto task : cluster.tasks_on(node)) {
+                const auto found = start_.spares.find(cluster.inventory().tasks.gpu_count[index(task)]);
+                if (found == start_.spares.end() || !rng_.chance(0.3)) continue;
+                auto& spare = found->second[rng_.below(found->second.size())];
+                swaps_.push_back({task, spare, node, cluster.gpus_of(task)});
+                spare = task;
+                break;
+            }
+        }
+        return swaps_;
+    }
+
+  private:
+    Start& start_;
+    Rng rng_;
+    std::vector<Swap> swaps_;
+};
+
+void print_row(std::int64_t nodes, const char* workload, const char* engine, const char* what, Quantiles& q,
+               std::ofstream& json) {
+    std::printf("%6lld  %-4s %-30s %-10s %12.2f %12.2f %12.2f\n", static_cast<long long>(nodes), workload,
+                engine, what, q.at(0.5), q.at(0.9), q.at(0.99));
+    if (json.is_open())
+        json << "{\"table\": \"latency\", \"nodes\": " << nodes << ", \"workload\": \"" << workload
+             << "\", \"engine\": \"" << engine << "\", \"what\": \"" << what
+             << "\", \"count\": " << q.values.size() << ", \"p50_us\": " << q.at(0.5)
+             << ", \"p90_us\": " << q.at(0.9) << ", \"p99_us\": " << q.at(0.99) << "}\n";
+}
+
+void latencies(std::int64_t nodes, int decisions, std::ofstream& json) {
+    const char* const workloads[] = {"B", "C"};
+    const Method whole[] = {
+        {"first feasible set", {.policy = Policy::first_fit, .qos = Qos::none}},
+        {"Kubernetes reprieve", {.policy = Policy::reprieve, .qos = Qos::none}},
+        {"exhaustive, plain",
+         {.policy = Policy::exhaustive, .engine = Engine::plain, .qos = Qos::best_effort}},
+        {"exhaustive, masks", {.policy = Policy::exhaustive, .qos = Qos::best_effort}},
+        {"IMP, plain", {.policy = Policy::imp, .engine = Engine::plain, .qos = Qos::best_effort}},
+        {"IMP, masks", {.policy = Policy::imp, .qos = Qos::best_effort}}};
+    for (std::size_t w = 0; w < 2; ++w) {
+        for (const auto& method : whole) {
+            auto start = make_start(nodes, 1, true);
+            auto cluster = Cluster::build(start.spec);
+            Churn churn(start, 2);
+            Quantiles total;
+            const int count = std::clamp(static_cast<int>(1'000'000 / nodes), 20, decisions);
+            for (int i = 0; i < count; ++i) {
+                for (const auto& s : churn.next(cluster)) {
+                    cluster.remove(s.leaves);
+                    cluster.assign(s.starts, s.node, s.gpus);
+                }
+                cluster.forget_history();
+                const auto from = Clock::now();
+                const auto result = preempt(cluster, start.scale_up[w][0], method.options);
+                total.values.push_back(microseconds(from, Clock::now()));
+                if (!result.decision || result.decision->victims.empty()) std::abort();
+            }
+            print_row(nodes, workloads[w], method.name, "decision", total, json);
+        }
+        for (const auto policy : {Policy::exhaustive, Policy::imp}) {
+            const std::string engine = std::string(policy == Policy::imp ? "IMP" : "exhaustive") + ", index";
+            auto start = make_start(nodes, 1, true);
+            const auto task = start.scale_up[w][0];
+            const Options options{.policy = policy, .qos = Qos::best_effort};
+            PreemptionIndex live(Cluster::build(start.spec), options);
+            Quantiles first, update, decision, sum;
+            const auto before = Clock::now();
+            (void)live.decide(task);
+            first.values.push_back(microseconds(before, Clock::now()));
+            Churn churn(start, 2);
+            for (auto* q : {&update, &decision, &sum}) q->values.reserve(static_cast<std::size_t>(decisions));
+            std::size_t allocated = 0;
+            int different = 0, compared = 0;
+            for (int i = 0; i < decisions + 100; ++i) {
+                const auto& swaps = churn.next(live.cluster());
+                const auto count = allocations;
+                const auto t0 = Clock::now();
+                for (const auto& s : swaps) {
+                    live.remove(s.leaves);
+                    live.place(s.starts, s.node, s.gpus);
+                }
+                const auto t1 = Clock::now();
+                const auto* const found = live.decide(task);
+                const auto t2 = Clock::now();
+                if (found == nullptr || found->victims.empty()) std::abort();
+                if (i < 100) continue;  // warm-up
+                allocated += allocations - count;
+                update.values.push_back(microseconds(t0, t1));
+                decision.values.push_back(microseconds(t1, t2));
+                sum.values.push_back(microseconds(t0, t2));
+                if (i % std::max(1, decisions / 20) != 0) continue;
+                auto plain = options;
+                plain.engine = Engine::plain;
+                ++compared;
+                different += *preempt(live.cluster(), task, plain).decision == *found ? 0 : 1;
+            }
+            print_row(nodes, workloads[w], engine.c_str(), "first", first, json);
+            print_row(nodes, workloads[w], engine.c_str(), "update", update, json);
+            print_row(nodes, workloads[w], engine.c_str(), "decision", decision, json);
+            print_row(nodes, workloads[w], engine.c_str(), "sum", sum, json);
+            std::printf("        %zu allocations in %d updates and decisions; %d of %d answers differ from "
+                        "the plain engine\n",
+                        allocated, decisions, different, compared);
+            if (allocated != 0 || different != 0) std::exit(1);
+        }
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    int seeds = 100, decisions = 5000;
+    std::vector<std::int64_t> sizes;
+    std::string path;
+    for (int i = 1; i < argc; ++i) {
+        const std::string name = argv[i];
+        if (name == "--smoke") {
+            seeds = 1;
+            decisions = 20;
+            sizes = {100};
+            continue;
+        }
+        if (i + 1 >= argc) {
+            std::fprintf(stderr, "%s needs a value\n", name.c_str());
+            return 2;
+        }
+        const std::string value = argv[++i];
+        if (name == "--seeds")
+            seeds = std::max(1, std::atoi(value.c_str()));
+        else if (name == "--nodes")
+            sizes.push_back(std::max(1, std::atoi(value.c_str())));
+        else if (name == "--decisions")
+            decisions = std::max(20, std::atoi(value.c_str()));
+        else if (name == "--json")
+            path = value;
+        else {
+            std::fprintf(stderr, "unknown argument %s\n", name.c_str());
+            return 2;
+        }
+    }
+    if (sizes.empty()) sizes = {100, 1000, 10'000};
+    std::ofstream json;
+    if (!path.empty()) json.open(path);
+    hit_rates(seeds, json);
+    std::printf("\nMicroseconds; aligned start, 1 to 4 nodes changed before each decision\n");
+    std::printf("%6s  %-4s %-30s %-10s %12s %12s %12s\n", "nodes", "task", "engine", "", "p50", "p90", "p99");
+    for (const auto nodes : sizes) latencies(nodes, decisions, json);
+    return 0;
+}

@@ -1,0 +1,147 @@
+// Standby: HP tasks that lend their GPUs while they sleep, and get exactly these back in time.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/ids.hpp>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/model/spec.hpp>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace gpusched::preemption {
+
+/// How long an evicted task takes to end: SIGTERM, its own shutdown for at most the grace period, else SIGKILL; then the
+/// GPU is reclaimed.
+///
+/// Shutdown times are drawn from a table of quantiles, between which they are uniform. The default has the published
+/// figures (ASI, section 4.2): 13 s on average, 48 s at the 95th percentile, fewer than 5 % killed after 60 s.
+struct EvictionModel {
+    /// Milliseconds at 0, 5, .., 100 %, ascending, >= 0.
+    std::array<std::int64_t, 21> shutdown_ms{500,   1290,  1920,  2510,  3110,  3740,  4410,
+                                             5140,  5950,  6840,  7860,  9000,  10200, 11800,
+                                             13600, 16000, 19500, 24500, 32000, 48000, 80000};
+    std::int64_t grace_ms = 60'000;  ///< 0 .. 60,000
+    std::int64_t reclaim_ms = 0;     ///< from the end of the container to a free GPU, >= 0
+
+    struct Timeline {
+        std::int64_t term_ms = 0;     ///< SIGTERM
+        std::int64_t exit_ms = 0;     ///< the container is gone
+        std::int64_t reclaim_ms = 0;  ///< the GPU is free
+        bool killed = false;          ///< it took SIGKILL, at `exit_ms`
+        bool operator==(const Timeline&) const = default;
+    };
+    /// One eviction that begins at `now_ms`.
+    [[nodiscard]] Timeline draw(std::int64_t now_ms, Rng& rng) const;
+};
+
+/// @throws InvalidInput with every field that is out of range
+void validate(const EvictionModel& model);
+
+enum class StandbyState : std::uint8_t {
+    active,    ///< the owner runs on its GPUs
+    standby,   ///< it sleeps; its GPUs may be borrowed
+    resuming,  ///< borrowers are leaving; nobody may borrow
+};
+
+/// The GPUs of one HP task on its node, and who borrows them. Active -> Standby -> Resuming -> Active.
+///
+/// What it guarantees: the owner gets exactly its own GPUs back, at most `grace_ms + reclaim_ms` after it asks; a
+/// borrower is always spot (LP); no GPU is borrowed twice, none that was not lent. Times never run backwards.
+class StandbyLease {
+  public:
+    struct Borrower {
+        TaskId task = none<TaskId>;
+        GpuMask gpus = 0;
+        std::optional<EvictionModel::Timeline> eviction{};  ///< once it was told to leave
+    };
+
+    /// @throws InvalidInput for no GPUs, and for a model out of range
+    StandbyLease(TaskId owner, NodeId node, GpuMask gpus, EvictionModel model = {});
+
+    [[nodiscard]] StandbyState state() const noexcept { return state_; }
+    [[nodiscard]] TaskId owner() const noexcept { return owner_; }
+    [[nodiscard]] NodeId node() const noexcept { return node_; }
+    [[nodiscard]] GpuMask gpus() const noexcept { return gpus_; }
+    [[nodiscard]] const std::vector<Borrower>& borrowers() const noexcept { return borrowers_; }
+    /// GPUs that may be borrowed now.
+    [[nodiscard]] GpuMask lent() const noexcept;
+
+    /// Active -> Standby. @throws InvalidInput in any other state
+    void lend(std::int64_t now_ms);
+    /// A task starts on lent GPUs.
+    /// @return false, and nothing happens, unless the state is Standby, the task is LP, and all GPUs are lent and free
+    [[nodiscard]] bool borrow(TaskId task, PriorityClass priority_class, GpuMask gpus, std::int64_t now_ms);
+    /// A borrower ended by itself; unknown ones are ignored.
+    void give_back(TaskId task, std::int64_t now_ms);
+    /// Standby -> Resuming (or Active where nobody borrows): all borrowers get SIGTERM now.
+    /// @return when the owner will have its GPUs. @throws InvalidInput in any other state
+    std::int64_t resume(std::int64_t now_ms, Rng& rng);
+    /// Time goes on: borrowers whose GPUs were reclaimed are gone; with the last of them Resuming -> Active.
+    /// @return those that have gone, in the order of their borrowing
+    std::vector<Borrower> advance(std::int64_t now_ms);
+
+  private:
+    void pass(std::int64_t now_ms);
+    TaskId owner_;
+    NodeId node_;
+    GpuMask gpus_;
+    EvictionModel model_;
+    StandbyState state_ = StandbyState::active;
+    std::vector<Borrower> borrowers_;
+    std::int64_t now_ms_ = INT64_MIN;
+};
+
+/// A simulated population of owners with nightly Standby windows and a queue of spot tasks.
+///
+/// No trace of Standby exists, so windows and tasks are drawn: every owner (1, 2, 4 or 8 GPUs with 40, 22, 16, 22 %)
+/// sleeps each night from about `sleep_hour` to about `wake_hour`, each moment uniform within an hour and a half to either
+/// side; spot tasks of the same sizes arrive minute by minute, first in, first out with later ones overtaking where they
+/// fit, and an evicted one comes back with the work since its last checkpoint to do again.
+struct HarvestOptions {
+    std::int64_t owners = 500;  ///< 1 .. 100,000
+    std::int64_t days = 7;      ///< 1 .. 1,000
+    double sleep_hour = 22,
+           wake_hour = 32;            ///< hours after midnight, 0 <= sleep < wake <= 48; 32 = 8 the next day
+    double demand = 1.0;              ///< GPU-time that tasks ask for, per GPU-time of Standby, 0 .. 10
+    std::int64_t task_minutes = 120;  ///< mean; uniform from a quarter to seven quarters of it; >= 4
+    std::int64_t checkpoint_minutes = 30;  ///< >= 1
+    std::int64_t start_delay_s = 120;      ///< from the decision to work: image, start-up; >= 0
+    std::uint64_t seed = 0;
+    EvictionModel eviction{};
+};
+
+struct HarvestResult {
+    double standby_gpu_h = 0;   ///< lent
+    double borrowed_gpu_h = 0;  ///< held by spot tasks, start-up and shutdown included
+    double useful_gpu_h = 0;    ///< of these, work that was kept
+    double lost_gpu_h = 0;      ///< work done again because of evictions
+    std::int64_t evictions = 0, killed = 0, completed = 0;
+    double eviction_mean_s = 0, eviction_p95_s = 0, eviction_max_s = 0;  ///< until the owner's GPUs were free
+    std::array<double, 24> standby_by_hour{}, borrowed_by_hour{};        ///< GPU-hours by hour of the day
+    [[nodiscard]] double harvested() const noexcept {
+        return standby_gpu_h > 0 ? borrowed_gpu_h / standby_gpu_h : 0;
+    }
+};
+
+/// Runs the simulation in steps of a minute (evictions in milliseconds).
+/// @throws InvalidInput with every option out of range
+/// O(owners x minutes); the same options give the same result everywhere.
+[[nodiscard]] HarvestResult simulate_harvest(const HarvestOptions& options = {});
+
+}  // namespace gpusched::preemption
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::preemption::StandbyState> =
+    gpusched::name_table<gpusched::preemption::StandbyState>(
+        {{gpusched::preemption::StandbyState::active, "active"},
+         {gpusched::preemption::StandbyState::standby, "standby"},
+         {gpusched::preemption::StandbyState::resuming, "resuming"}});
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/preemption/impl/standby.ipp>
+#endif
