@@ -1,0 +1,173 @@
+#pragma once
+
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/milp/solver.hpp>
+
+#ifdef GPUSCHED_HAS_CBC
+// CBC's headers include each other without the folder.
+#include <CbcEventHandler.hpp>
+#include <CbcModel.hpp>
+#include <CbcSolver.hpp>
+#include <OsiClpSolverInterface.hpp>
+#endif
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace gpusched::milp::detail {
+
+GPUSCHED_INLINE bool cbc_built_in() noexcept {
+#ifdef GPUSCHED_HAS_CBC
+    return true;
+#else
+    return false;
+#endif
+}
+
+#ifdef GPUSCHED_HAS_CBC
+/// Asks at every event of the search whether to go on. CBC copies it.
+class CbcWatch : public CbcEventHandler {
+  public:
+    explicit CbcWatch(Budget* budget) : budget_(budget) {}
+    CbcAction event(CbcEvent) override { return budget_->exhausted() ? stop : noAction; }
+    CbcEventHandler* clone() const override { return new CbcWatch(*this); }
+
+  private:
+    Budget* budget_;
+};
+#endif
+
+GPUSCHED_INLINE Solution solve_with_cbc([[maybe_unused]] const Model& model,
+                                        [[maybe_unused]] const SolveOptions& options,
+                                        [[maybe_unused]] const Context& context) {
+#ifdef GPUSCHED_HAS_CBC
+    Solution result{.solver = "cbc"};
+    const double sign = model.sense == Sense::maximise ? -1 : 1;
+    Budget budget(context, options.time_limit);
+    budget.report("solving", 0, 0);
+    OsiClpSolverInterface lp;
+    lp.messageHandler()->setLogLevel(0);
+    auto objective = model.objective;
+    for (auto& c : objective) c *= sign;
+    const auto sides = [](std::vector<double> values) {
+        for (auto& v : values)
+            if (std::isinf(v)) v = v < 0 ? -COIN_DBL_MAX : COIN_DBL_MAX;
+        return values;
+    };
+    const auto column_lower = sides(model.column_lower), column_upper = sides(model.column_upper);
+    const auto row_lower = sides(model.row_lower), row_upper = sides(model.row_upper);
+    const std::vector<CoinBigIndex> start(model.column_start.begin(), model.column_start.end());
+    lp.loadProblem(model.columns(), model.rows(), start.data(), model.row_index.data(), model.value.data(),
+                   column_lower.data(), column_upper.data(), objective.data(), row_lower.data(),
+                   row_upper.data());
+    for (int j = 0; j < model.columns(); ++j)
+        if (model.integer[static_cast<std::size_t>(j)] != 0) lp.setInteger(j);
+    const auto bound_of = [&](double value) {
+        return std::abs(value) < 1e49 ? sign * value + model.offset : -sign * infinity;
+    };
+    result.bound = -sign * infinity;
+
+    if (model.integer_columns() == 0) {  // a linear program: Clp alone
+        if (options.time_limit) lp.getModelPtr()->setMaximumWallSeconds(*options.time_limit);
+        lp.initialSolve();
+        if (lp.isProvenOptimal()) {
+            result.status = Status::optimal;
+            result.x.assign(lp.getColSolution(), lp.getColSolution() + model.columns());
+            result.bound = bound_of(lp.getObjValue());
+        } else if (lp.isProvenPrimalInfeasible()) {
+            result.status = Status::infeasible;
+        } else if (lp.isProvenDualInfeasible()) {
+            result.status = Status::unbounded;
+        } else {
+            result.status = budget.exhausted() ? Status::time_limit : Status::failed;
+            result.message = "Clp stopped";
+        }
+        return result;
+    }
+
+    std::vector<std::string> names;
+    if (!options.start.empty()) {  // a start is given by name, and presolve wants all names or none
+        lp.setIntParam(OsiNameDiscipline, 1);
+        for (int j = 0; j < model.columns(); ++j) {
+            names.push_back("C" + std::to_string(j));
+            lp.setColName(j, names.back());
+        }
+        for (int i = 0; i < model.rows(); ++i) lp.setRowName(i, "R" + std::to_string(i));
+    }
+    CbcModel cbc(lp);
+    cbc.setLogLevel(0);
+    cbc.messageHandler()->setLogLevel(0);
+    CbcWatch watch(&budget);
+    cbc.passInEventHandler(&watch);
+    CbcSolverUsefulData data;
+    data.noPrinting_ = true;
+    data.useSignalHandler_ = false;
+    CbcMain0(cbc, data);
+    cbc.setLogLevel(0);
+    std::vector<std::string> arguments{"gpusched",
+                                       "-log",
+                                       "0",
+                                       "-randomCbcSeed",
+                                       std::to_string(options.seed + 1),
+                                       "-ratioGap",
+                                       std::to_string(options.mip_gap),
+                                       "-allowableGap",
+                                       "0"};
+    const auto add = [&](const char* name, const std::string& value) {
+        arguments.emplace_back(name);
+        arguments.push_back(value);
+    };
+    if (options.threads > 1) add("-threads", std::to_string(options.threads));
+    if (!options.presolve) {
+        add("-presolve", "off");
+        add("-preprocess", "off");
+    }
+    if (options.time_limit) {
+        add("-timeMode", "elapsed");  // otherwise CPU time
+        add("-sec", std::to_string(*options.time_limit));
+    }
+    arguments.emplace_back("-solve");
+    arguments.emplace_back("-quit");
+    // The whole numbers of the start; CBC finds the rest by a linear program.
+    std::vector<const char*> start_names;
+    std::vector<double> start_values;
+    for (std::size_t j = 0; j < names.size(); ++j) {
+        if (model.integer[j] == 0) continue;
+        start_names.push_back(names[j].c_str());
+        start_values.push_back(options.start[j]);
+    }
+    if (!start_names.empty())
+        cbc.setMIPStart(static_cast<int>(start_names.size()), start_names.data(), start_values.data());
+    std::vector<const char*> argv;
+    for (const auto& a : arguments) argv.push_back(a.c_str());
+    auto go_on = [](CbcModel*, int) { return 0; };
+    CbcMain1(static_cast<int>(argv.size()), argv.data(), cbc, go_on, data);
+
+    const double* best = cbc.bestSolution();
+    if (best != nullptr) result.x.assign(best, best + model.columns());
+    if (cbc.isProvenOptimal() && best != nullptr) {
+        result.status = Status::optimal;
+        result.bound = bound_of(cbc.getBestPossibleObjValue());
+    } else if (cbc.isContinuousUnbounded()) {
+        result.status = Status::unbounded;
+    } else if (cbc.isProvenInfeasible() && best == nullptr) {
+        result.status = Status::infeasible;
+    } else {
+        result.status = budget.reason() == StopReason::cancelled || context.stop.stop_requested()
+                            ? Status::cancelled
+                        : budget.exhausted() || cbc.isSecondsLimitReached() ? Status::time_limit
+                                                                            : Status::failed;
+        result.message = "CBC stopped early";
+        result.bound = bound_of(cbc.getBestPossibleObjValue());
+    }
+    return result;
+#else
+    throw BackendError("the CBC solver was not compiled in; install it (Debian, Ubuntu: apt-get install "
+                       "coinor-libcbc-dev) and configure gpusched with -DGPUSCHED_WITH_CBC=ON");
+#endif
+}
+
+}  // namespace gpusched::milp::detail

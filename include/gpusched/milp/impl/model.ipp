@@ -1,0 +1,287 @@
+#pragma once
+
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/order.hpp>
+#include <gpusched/milp/model.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace gpusched::milp {
+
+GPUSCHED_INLINE IndexMap::IndexMap(std::string name_, std::vector<int> extents_)
+    : name(std::move(name_)), extents(std::move(extents_)) {
+    std::size_t size = 1;
+    for (const int extent : extents) size *= static_cast<std::size_t>(extent);
+    columns.assign(size, absent);
+}
+
+GPUSCHED_INLINE int Model::integer_columns() const noexcept {
+    return static_cast<int>(std::count(integer.begin(), integer.end(), std::uint8_t{1}));
+}
+
+GPUSCHED_INLINE const IndexMap& Model::index(std::string_view map) const {
+    for (const auto& candidate : indices)
+        if (candidate.name == map) return candidate;
+    throw InvalidInput("index: there is no index map " + quoted(map) + " in model " + quoted(name));
+}
+
+GPUSCHED_INLINE int Model::rows_in(std::string_view group) const noexcept {
+    for (std::size_t g = 0; g < group_names.size(); ++g)
+        if (group_names[g] == group)
+            return static_cast<int>(std::count(row_group.begin(), row_group.end(), static_cast<int>(g)));
+    return 0;
+}
+
+GPUSCHED_INLINE void validate(const Model& model) {
+    Problems problems;
+    const auto rows = model.row_lower.size(), columns = model.objective.size();
+    const auto size = [&](const char* field, std::size_t is, std::size_t expected) {
+        if (is != expected)
+            problems.add(
+                bad_value("entries of " + std::string(field), std::to_string(is), std::to_string(expected)));
+    };
+    size("row_upper", model.row_upper.size(), rows);
+    size("row_names", model.row_names.size(), rows);
+    size("row_group", model.row_group.size(), rows);
+    size("column_lower", model.column_lower.size(), columns);
+    size("column_upper", model.column_upper.size(), columns);
+    size("integer", model.integer.size(), columns);
+    size("column_names", model.column_names.size(), columns);
+    size("column_start", model.column_start.size(), columns + 1);
+    size("value", model.value.size(), model.row_index.size());
+    if (!model.column_start.empty())
+        size("row_index", model.row_index.size(), static_cast<std::size_t>(model.column_start.back()));
+    problems.throw_if_any();
+    for (std::size_t j = 0; j < columns; ++j) {
+        const auto owner = "column " + quoted(model.column_names[j]);
+        if (model.column_start[j] > model.column_start[j + 1] || model.column_start[j] < 0) {
+            problems.add(owner + ": column_start: expected ascending numbers");
+            break;
+        }
+        for (int k = model.column_start[j]; k < model.column_start[j + 1]; ++k) {
+            const auto i = static_cast<std::size_t>(k);
+            const int row = model.row_index[i];
+            if (row < 0 || static_cast<std::size_t>(row) >= rows ||
+                (k > model.column_start[j] && model.row_index[i - 1] >= row))
+                problems.add(bad_value("row_index", std::to_string(row),
+                                       "ascending indices below " + std::to_string(rows), owner));
+            if (!std::isfinite(model.value[i]))
+                problems.add(bad_value("value", number_text(model.value[i]), "a finite number", owner));
+        }
+        if (!std::isfinite(model.objective[j]))
+            problems.add(bad_value("objective", number_text(model.objective[j]), "a finite number", owner));
+        if (!(model.column_lower[j] <= model.column_upper[j]))
+            problems.add(bad_value(
+                "bounds", number_text(model.column_lower[j]) + " to " + number_text(model.column_upper[j]),
+                "a lower side that is not above the upper one", owner));
+    }
+    for (std::size_t i = 0; i < rows; ++i) {
+        const auto owner = "row " + quoted(model.row_names[i]);
+        if (!(model.row_lower[i] <= model.row_upper[i]))
+            problems.add(bad_value("sides",
+                                   number_text(model.row_lower[i]) + " to " + number_text(model.row_upper[i]),
+                                   "a lower side that is not above the upper one", owner));
+        if (model.row_group[i] < 0 ||
+            static_cast<std::size_t>(model.row_group[i]) >= model.group_names.size())
+            problems.add(bad_value("row_group", std::to_string(model.row_group[i]),
+                                   "an index below " + std::to_string(model.group_names.size()), owner));
+    }
+    if (!std::isfinite(model.offset))
+        problems.add(bad_value("offset", number_text(model.offset), "a finite number"));
+    problems.throw_if_any();
+}
+
+GPUSCHED_INLINE int ModelBuilder::column(std::string name, double lower, double upper, double objective,
+                                         bool integer) {
+    model_.column_names.push_back(std::move(name));
+    model_.column_lower.push_back(lower);
+    model_.column_upper.push_back(upper);
+    model_.objective.push_back(objective);
+    model_.integer.push_back(integer ? 1 : 0);
+    return model_.columns() - 1;
+}
+
+GPUSCHED_INLINE int ModelBuilder::row(std::string_view group, std::string name, double lower,
+                                      std::span<const Entry> entries, double upper) {
+    auto& groups = model_.group_names;
+    // Rows of a group mostly come one after the other.
+    auto at = groups.size();
+    if (!model_.row_group.empty() && groups[static_cast<std::size_t>(model_.row_group.back())] == group)
+        at = static_cast<std::size_t>(model_.row_group.back());
+    else
+        at = static_cast<std::size_t>(std::find(groups.begin(), groups.end(), group) - groups.begin());
+    if (at == groups.size()) groups.emplace_back(group);
+    model_.row_group.push_back(static_cast<int>(at));
+    model_.row_names.push_back(std::move(name));
+    model_.row_lower.push_back(lower);
+    model_.row_upper.push_back(upper);
+    entries_.insert(entries_.end(), entries.begin(), entries.end());
+    row_start_.push_back(static_cast<int>(entries_.size()));
+    return model_.rows() - 1;
+}
+
+GPUSCHED_INLINE void ModelBuilder::fix(int column, double lower, double upper) {
+    model_.column_lower[static_cast<std::size_t>(column)] = lower;
+    model_.column_upper[static_cast<std::size_t>(column)] = upper;
+}
+
+GPUSCHED_INLINE Model ModelBuilder::finish() {
+    const auto columns = static_cast<std::size_t>(model_.columns());
+    // By counting: rows are visited in order, so the entries of a column come out by ascending row.
+    std::vector<int> start(columns + 1, 0);
+    for (const auto& e : entries_) ++start[static_cast<std::size_t>(e.column) + 1];
+    for (std::size_t j = 0; j < columns; ++j) start[j + 1] += start[j];
+    std::vector<int> row_of(entries_.size());
+    std::vector<double> value_of(entries_.size());
+    auto next = start;
+    for (std::size_t i = 0; i + 1 < row_start_.size(); ++i)
+        for (int k = row_start_[i]; k < row_start_[i + 1]; ++k) {
+            const auto& e = entries_[static_cast<std::size_t>(k)];
+            const auto to = static_cast<std::size_t>(next[static_cast<std::size_t>(e.column)]++);
+            row_of[to] = static_cast<int>(i);
+            value_of[to] = e.value;
+        }
+    model_.column_start.assign(1, 0);
+    for (std::size_t j = 0; j < columns; ++j) {
+        for (int k = start[j]; k < start[j + 1];) {
+            const int row = row_of[static_cast<std::size_t>(k)];
+            double sum = 0;
+            for (; k < start[j + 1] && row_of[static_cast<std::size_t>(k)] == row; ++k)
+                sum += value_of[static_cast<std::size_t>(k)];
+            if (sum == 0) continue;
+            model_.row_index.push_back(row);
+            model_.value.push_back(sum);
+        }
+        model_.column_start.push_back(static_cast<int>(model_.row_index.size()));
+    }
+    entries_.clear();
+    row_start_.assign(1, 0);
+    return std::exchange(model_, Model{});
+}
+
+GPUSCHED_INLINE Evaluation evaluate(const Model& model, std::span<const double> x) {
+    const auto columns = static_cast<std::size_t>(model.columns());
+    if (x.size() != columns)
+        throw InvalidInput(bad_value("entries of x", std::to_string(x.size()), std::to_string(columns)));
+    Evaluation result;
+    result.objective = model.offset;
+    const auto worse = [&](double by, const std::string& name) {
+        if (!(by <= result.violation)) {  // NaN counts
+            result.violation = std::isnan(by) ? infinity : by;
+            result.violated = name;
+        }
+    };
+    std::vector<double> activity(model.row_lower.size(), 0.0);
+    for (std::size_t j = 0; j < columns; ++j) {
+        worse(std::isfinite(x[j]) ? std::max(model.column_lower[j] - x[j], x[j] - model.column_upper[j])
+                                  : infinity,
+              model.column_names[j]);
+        result.objective += model.objective[j] * x[j];
+        for (int k = model.column_start[j]; k < model.column_start[j + 1]; ++k)
+            activity[static_cast<std::size_t>(model.row_index[static_cast<std::size_t>(k)])] +=
+                model.value[static_cast<std::size_t>(k)] * x[j];
+        if (model.integer[j] == 0) continue;
+        const double off = std::isfinite(x[j]) ? std::abs(x[j] - std::round(x[j])) : infinity;
+        if (off > result.fractionality) {
+            result.fractionality = off;
+            result.fractional = model.column_names[j];
+        }
+    }
+    for (std::size_t i = 0; i < activity.size(); ++i)
+        worse(std::max(model.row_lower[i] - activity[i], activity[i] - model.row_upper[i]),
+              model.row_names[i]);
+    return result;
+}
+
+GPUSCHED_INLINE Model lp_relaxation(Model model) {
+    std::fill(model.integer.begin(), model.integer.end(), std::uint8_t{0});
+    return model;
+}
+
+GPUSCHED_INLINE LpProblem lp_problem(const Model& model) {
+    LpProblem lp;
+    lp.column_start.assign(model.column_start.begin(), model.column_start.end());
+    lp.row_index = model.row_index;
+    lp.value = model.value;
+    lp.objective = model.objective;
+    if (model.sense == Sense::maximise)
+        for (auto& c : lp.objective) c = -c;
+    lp.column_lower = model.column_lower;
+    lp.column_upper = model.column_upper;
+    lp.row_lower = model.row_lower;
+    lp.row_upper = model.row_upper;
+    return lp;
+}
+
+GPUSCHED_INLINE ElasticModel elastic(const Model& model, const std::vector<std::string>& groups) {
+    std::vector<bool> soft(model.group_names.size(), groups.empty());
+    for (const auto& group : groups) {
+        const auto at = std::find(model.group_names.begin(), model.group_names.end(), group);
+        if (at == model.group_names.end())
+            throw InvalidInput("groups: there is no group " + quoted(group) + " in model " +
+                               quoted(model.name));
+        soft[static_cast<std::size_t>(at - model.group_names.begin())] = true;
+    }
+    const auto rows = model.row_lower.size();
+    ElasticModel result{model, model.columns(), std::vector<int>(rows, -1), std::vector<int>(rows, -1)};
+    result.name += " (elastic)";
+    result.sense = Sense::minimise;
+    result.offset = 0;
+    std::fill(result.objective.begin(), result.objective.end(), 0.0);
+    std::vector<double> unit(rows, 0.0);
+    for (std::size_t k = 0; k < model.value.size(); ++k) {
+        auto& u = unit[static_cast<std::size_t>(model.row_index[k])];
+        u = std::max(u, std::abs(model.value[k]));
+    }
+    const auto slack = [&](std::size_t row, const char* what, double sign) {
+        const double u = unit[row] > 0 ? unit[row] : 1;
+        result.column_names.push_back(model.row_names[row] + what);
+        result.column_lower.push_back(0);
+        result.column_upper.push_back(infinity);
+        result.objective.push_back(1);
+        result.integer.push_back(0);
+        result.row_index.push_back(static_cast<int>(row));
+        result.value.push_back(sign * u);
+        result.column_start.push_back(static_cast<int>(result.row_index.size()));
+        return result.columns() - 1;
+    };
+    for (std::size_t i = 0; i < rows; ++i) {
+        if (!soft[static_cast<std::size_t>(model.row_group[i])]) continue;
+        if (std::isfinite(model.row_lower[i])) result.shortfall[i] = slack(i, " shortfall", 1);
+        if (std::isfinite(model.row_upper[i])) result.excess[i] = slack(i, " excess", -1);
+    }
+    return result;
+}
+
+GPUSCHED_INLINE std::vector<GroupViolation> violated_groups(const ElasticModel& model,
+                                                            std::span<const double> x, double tolerance) {
+    if (x.size() != static_cast<std::size_t>(model.columns()))
+        throw InvalidInput(
+            bad_value("entries of x", std::to_string(x.size()), std::to_string(model.columns())));
+    std::vector<GroupViolation> all(model.group_names.size());
+    std::vector<double> worst(all.size(), 0.0);
+    for (std::size_t i = 0; i < model.row_group.size(); ++i) {
+        double amount = 0;
+        for (const int column : {model.shortfall[i], model.excess[i]})
+            if (column >= 0) amount += x[static_cast<std::size_t>(column)];
+        if (amount <= tolerance) continue;
+        const auto g = static_cast<std::size_t>(model.row_group[i]);
+        all[g].amount += amount;
+        ++all[g].rows;
+        if (amount > worst[g]) {
+            worst[g] = amount;
+            all[g].worst = model.row_names[i];
+        }
+    }
+    std::vector<GroupViolation> found;
+    for (const auto g : order_by(all.size(), [&](std::size_t i) { return -all[i].amount; })) {
+        if (all[g].rows == 0) continue;
+        all[g].group = model.group_names[g];
+        found.push_back(all[g]);
+    }
+    return found;
+}
+
+}  // namespace gpusched::milp

@@ -1,0 +1,311 @@
+#pragma once
+
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/milp/solve_serving_plan.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace gpusched::milp {
+
+namespace detail {
+
+/// One call of `solve_serving_plan`.
+class ServingSearch {
+  public:
+    ServingSearch(const ServingProblem& problem, const ServingOptions& options, const AnySolver& solver,
+                  const Context& context)
+        : problem_(problem), options_(options), solver_(solver), context_(context),
+          budget_(context, options.solve.time_limit) {
+        lower_ = closed_form_bound(problem);
+        plan_.solver = solver.name();
+    }
+
+    ServingPlan run() {
+        start();
+        if (options_.method == ServingMethod::milp)
+            direct();
+        else
+            search();
+        return finish();
+    }
+
+    ServingPlan cheapest(double makespan) {
+        const auto model = fixed(makespan, true);
+        auto options = solve_options();
+        auto solution = ask(model, options);
+        bool none = solution.status == Status::infeasible && refuted(makespan);
+        if (solution.status == Status::infeasible && !none) {
+            options.presolve = false;
+            solution = ask(model, options);
+            none = false;
+        }
+        plan_.status = solution.status;
+        if (solution.has_solution()) {
+            consider(model.decode(solution.x));
+            plan_.optimal = solution.status == Status::optimal;
+        } else if (solution.status == Status::infeasible && !none) {
+            plan_.status = Status::failed;
+            plan_.message = "the solver contradicts itself about whether there is a plan";
+        }
+        if (plan_.has_plan()) plan_.cost = cost(problem_, plan_.allocation);
+        plan_.bound = lower_;
+        return std::move(plan_);
+    }
+
+  private:
+    [[nodiscard]] bool done() const {
+        return plan_.has_plan() && upper_ - lower_ <= options_.tolerance * upper_;
+    }
+    [[nodiscard]] SolveOptions solve_options() {
+        auto options = options_.solve;
+        options.start.clear();
+        if (options.time_limit) options.time_limit = std::max(0.0, *options.time_limit - budget_.elapsed_s());
+        return options;
+    }
+    Solution ask(const Model& model, const SolveOptions& options) {
+        ++plan_.solver_calls;
+        return solve(model, options, solver_, context_);
+    }
+    [[nodiscard]] ServingModel fixed(double makespan, bool minimise_cost) const {
+        return serving_plan(
+            problem_,
+            {.form = ServingForm::fixed_makespan, .makespan = makespan, .minimise_cost = minimise_cost});
+    }
+
+    /// Keeps the allocation with the best routing to its replicas if it beats what is known.
+    void consider(ServingAllocation allocation) {
+        const auto routing = serving_routing(problem_, allocation.replicas);
+        auto options = solve_options();
+        options.time_limit.reset();  // a small linear program: what was found shall not be lost
+        const auto solution = ask(routing, options);
+        if (solution.has_solution()) {
+            auto routed = routing.decode(solution.x);
+            if (makespan(problem_, routed) <= makespan(problem_, allocation)) allocation = std::move(routed);
+        }
+        if (!violations(problem_, allocation).empty()) return;
+        const double T = makespan(problem_, allocation);
+        if (plan_.has_plan() && T >= upper_) return;
+        upper_ = T;
+        plan_.allocation = std::move(allocation);
+    }
+
+    void start() {
+        if (auto greedy = greedy_plan(problem_)) consider(std::move(*greedy));
+        const auto solution = ask(serving_bound(problem_), solve_options());
+        // Only a value is taken from it: that a plan exists is not for a solver to deny.
+        if (solution.status == Status::optimal)
+            lower_ = std::max(lower_, std::min(solution.bound, solution.objective) * (1 - 1e-9));
+        certain_ = std::min(lower_, upper_);
+    }
+
+    void direct() {
+        const auto model = serving_plan(problem_, {.form = options_.form});
+        auto options = solve_options();
+        if (options_.warm_start && plan_.has_plan()) options.start = model.encode(plan_.allocation);
+        auto solution = ask(model, options);
+        if (solution.status == Status::infeasible) {
+            if (!plan_.has_plan() && refuted(std::max(slowest_makespan(problem_), 1e-9))) {
+                plan_.status = Status::infeasible;
+                return;
+            }
+            options = solve_options();
+            options.presolve = false;
+            solution = ask(model, options);
+        }
+        if (solution.has_solution()) {
+            consider(model.decode(solution.x));
+            lower_ = std::max(lower_, std::min(solution.bound, upper_));
+            certain_ = lower_;
+        }
+        plan_.status = solution.status;
+        if (solution.status == Status::infeasible) {
+            plan_.status = Status::failed;
+            plan_.message = "the solver says that there is no plan, which is wrong";
+        } else if (solution.status == Status::optimal) {
+            plan_.optimal = plan_.has_plan() && options_.solve.mip_gap <= options_.tolerance;
+        } else {
+            plan_.message = solution.message;
+        }
+    }
+
+    enum class Answer : std::uint8_t { yes, no, unknown };
+
+    /// Is there a plan within T? A no is the solver's word, given twice.
+    Answer feasible(double T) {
+        if (options_.greedy_first) {
+            if (auto greedy = greedy_plan(problem_, T)) {
+                consider(std::move(*greedy));
+                return Answer::yes;
+            }
+        }
+        const auto model = fixed(T, false);
+        auto options = solve_options();
+        for (const bool presolve : {options_.solve.presolve, false}) {
+            options.presolve = presolve;
+            const auto solution = ask(model, options);
+            if (solution.has_solution()) {
+                consider(model.decode(solution.x));
+                return Answer::yes;
+            }
+            last_ = solution.status;
+            if (solution.status != Status::infeasible) {
+                plan_.message = solution.message;
+                if (budget_.exhausted()) return Answer::unknown;
+            }
+        }
+        return last_ == Status::infeasible ? Answer::no : Answer::unknown;
+    }
+
+    /// Proves that there is no plan within T by the elastic form: how much of the requests must stay unserved? A plan that
+    /// turns up is kept.
+    bool refuted(double T) {
+        const auto model = fixed(T, false);
+        const auto soft = elastic(model, {"coverage"});
+        auto options = solve_options();
+        for (const bool presolve : {options_.solve.presolve, false}) {
+            options.presolve = presolve;
+            const auto solution = ask(soft, options);
+            last_ = solution.status;
+            if (!solution.has_solution()) continue;  // it always has one: the solver failed
+            if (solution.status == Status::optimal && solution.objective > 1e-7 && solution.bound > 1e-7)
+                return true;
+            if (solution.objective <= 1e-6)
+                consider(model.decode(
+                    std::span(solution.x).first(static_cast<std::size_t>(soft.original_columns))));
+            return false;
+        }
+        return false;
+    }
+
+    void search() {
+        if (!plan_.has_plan()) {
+            const double widest = std::max(slowest_makespan(problem_), 1e-9);
+            if (std::isinf(lower_) || feasible(widest) != Answer::yes) {
+                if (refuted(widest))
+                    plan_.status = Status::infeasible;
+                else if (!plan_.has_plan())
+                    plan_.status = last_ == Status::infeasible ? Status::failed : last_;
+                if (!plan_.has_plan()) return;
+            }
+        }
+        lower_ = std::min(lower_, upper_);
+        certain_ = std::min(certain_, upper_);
+        for (int attempt = 0; attempt < 3; ++attempt) {
+            auto answer = Answer::yes;
+            while (!done() && answer != Answer::unknown) {
+                const double middle = (lower_ + upper_) / 2;
+                const double before = upper_;
+                answer = budget_.exhausted() ? Answer::unknown : feasible(middle);
+                if (answer == Answer::no) lower_ = middle;
+                // A plan that is no better than the last one means that rounding is all that is left.
+                if (answer == Answer::yes && upper_ >= before) break;
+            }
+            if (answer == Answer::unknown) {
+                plan_.status = budget_.reason() == StopReason::cancelled ? Status::cancelled
+                               : budget_.exhausted()                     ? Status::time_limit
+                                                                         : last_;
+                break;
+            }
+            // The largest T that was denied implies all others: one proof is enough.
+            const double before = upper_;
+            if (lower_ <= certain_ || refuted(lower_)) {
+                certain_ = lower_;
+                plan_.status = Status::optimal;
+                plan_.optimal = true;
+                break;
+            }
+            lower_ = certain_;
+            plan_.status = budget_.exhausted() ? Status::time_limit : Status::failed;
+            plan_.message = "the solver said that there is no plan where it could not be confirmed";
+            if (upper_ >= before) break;
+            plan_.message.clear();
+        }
+        lower_ = certain_;
+    }
+
+    ServingPlan finish() {
+        if (plan_.has_plan()) {
+            plan_.makespan = upper_;
+            plan_.cost = cost(problem_, plan_.allocation);
+        }
+        plan_.bound = std::min(lower_, upper_);
+        if (plan_.optimal) plan_.message.clear();
+        return std::move(plan_);
+    }
+
+    const ServingProblem& problem_;
+    const ServingOptions& options_;
+    const AnySolver& solver_;
+    const Context& context_;
+    Budget budget_;
+    ServingPlan plan_;
+    double lower_ = 0, upper_ = infinity;
+    double certain_ = 0;  // the part of lower_ that no denied T went into
+    Status last_ = Status::failed;
+};
+
+/// The plan in terms of all configurations.
+inline ServingPlan unpruned(ServingPlan plan, const ServingProblem& problem, const std::vector<int>& kept) {
+    if (!plan.has_plan()) return plan;
+    ServingAllocation all{
+        std::vector<int>(problem.configurations.size(), 0),
+        std::vector<std::vector<double>>(problem.configurations.size(),
+                                         std::vector<double>(problem.workloads.size(), 0.0))};
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+        const auto c = static_cast<std::size_t>(kept[i]);
+        all.replicas[c] = plan.allocation.replicas[i];
+        all.share[c] = plan.allocation.share[i];
+    }
+    plan.allocation = std::move(all);
+    return plan;
+}
+
+inline void validate(const ServingOptions& options) {
+    Problems problems;
+    check_range(problems, "tolerance", options.tolerance, 1e-9, 1.0);
+    if (options.form == ServingForm::fixed_makespan)
+        problems.add("form: 'fixed_makespan'; expected 'copies' or 'mccormick', which find the makespan");
+    problems.throw_if_any();
+    milp::validate(options.solve, Model{});
+}
+
+/// Runs `search` on the problem without dominated configurations.
+template <class Search>
+ServingPlan on_kept(const ServingProblem& problem, const ServingOptions& options, Search&& search) {
+    validate(problem);
+    validate(options);
+    if (!options.prune) return search(problem);
+    const auto kept = undominated_configurations(problem);
+    return unpruned(search(with_configurations(problem, kept)), problem, kept);
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE ServingPlan solve_serving_plan(const ServingProblem& problem, const ServingOptions& options,
+                                               const AnySolver& solver, const Context& context) {
+    return detail::on_kept(problem, options, [&](const ServingProblem& kept) {
+        return detail::ServingSearch(kept, options, solver, context).run();
+    });
+}
+
+GPUSCHED_INLINE ServingPlan solve_serving_plan(const ServingProblem& problem, const ServingOptions& options,
+                                               const std::string& solver, const Context& context) {
+    return solve_serving_plan(problem, options, find_solver(solver), context);
+}
+
+GPUSCHED_INLINE ServingPlan cheapest_serving_plan(const ServingProblem& problem, double makespan,
+                                                  const ServingOptions& options, const AnySolver& solver,
+                                                  const Context& context) {
+    if (!(makespan > 0 && std::isfinite(makespan)))
+        throw InvalidInput(bad_value("makespan", number_text(makespan), "a number above 0"));
+    return detail::on_kept(problem, options, [&](const ServingProblem& kept) {
+        auto plan = detail::ServingSearch(kept, options, solver, context).cheapest(makespan);
+        if (plan.has_plan()) plan.makespan = milp::makespan(kept, plan.allocation);
+        return plan;
+    });
+}
+
+}  // namespace gpusched::milp

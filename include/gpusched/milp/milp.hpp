@@ -1,0 +1,9 @@
+// Everything in milp.
+#pragma once
+
+#include <gpusched/milp/model.hpp>
+#include <gpusched/milp/serving_plan.hpp>
+#include <gpusched/milp/serving_problem.hpp>
+#include <gpusched/milp/solve_serving_plan.hpp>
+#include <gpusched/milp/solver.hpp>
+#include <gpusched/milp/write.hpp>

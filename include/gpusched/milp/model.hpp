@@ -1,0 +1,208 @@
+// Model: a mixed-integer linear program as data, with a name for every row and column.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/lp.hpp>
+
+#include <Eigen/SparseCore>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusched::milp {
+
+enum class Sense : std::uint8_t { minimise, maximise };
+
+}  // namespace gpusched::milp
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::milp::Sense> =
+    gpusched::name_table<gpusched::milp::Sense>(
+        {{gpusched::milp::Sense::minimise, "minimise"}, {gpusched::milp::Sense::maximise, "maximise"}});
+
+namespace gpusched::milp {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Which column stands for which combination of indices, such as x(configuration, workload): a dense array, row by row.
+struct IndexMap {
+    static constexpr int absent = -1;
+    std::string name{};
+    std::vector<int> extents{};  ///< how many values each index has
+    std::vector<int> columns{};  ///< as many as the product of the extents; `absent` where there is no column
+
+    IndexMap() = default;
+    IndexMap(std::string name_, std::vector<int> extents_);
+
+    /// The column, or `absent`. The indices must be in range.
+    template <class... I>
+    [[nodiscard]] int operator()(I... i) const noexcept {
+        return columns[at({static_cast<int>(i)...})];
+    }
+    template <class... I>
+    [[nodiscard]] int& operator()(I... i) noexcept {
+        return columns[at({static_cast<int>(i)...})];
+    }
+    bool operator==(const IndexMap&) const = default;
+
+  private:
+    [[nodiscard]] std::size_t at(std::initializer_list<int> indices) const noexcept {
+        GPUSCHED_ASSERT(indices.size() == extents.size());
+        std::size_t position = 0, k = 0;
+        for (const int i : indices) {
+            GPUSCHED_ASSERT(i >= 0 && i < extents[k]);
+            position = position * static_cast<std::size_t>(extents[k++]) + static_cast<std::size_t>(i);
+        }
+        return position;
+    }
+};
+
+/// minimise (or maximise) objective . x + offset subject to row_lower <= A x <= row_upper, column_lower <= x <=
+/// column_upper, and whole numbers where `integer` says so.
+///
+/// A is stored by columns: the entries of column j are column_start[j] .. column_start[j + 1] - 1, by ascending row.
+/// Unbounded sides are plus or minus infinity. Rows belong to groups ("coverage", "budget", ...), one label each.
+struct Model {
+    std::string name = "gpusched";
+    Sense sense = Sense::minimise;
+    double offset = 0;
+    std::vector<int> column_start{0};
+    std::vector<int> row_index{};
+    std::vector<double> value{};
+    std::vector<double> objective{}, column_lower{}, column_upper{};
+    std::vector<double> row_lower{}, row_upper{};
+    std::vector<std::uint8_t> integer{};  ///< one entry per column, 1 = whole numbers only
+    std::vector<std::string> column_names{}, row_names{};
+    std::vector<int> row_group{};  ///< one entry per row, index into `group_names`
+    std::vector<std::string> group_names{};
+    std::vector<IndexMap> indices{};  ///< what the columns stand for
+
+    [[nodiscard]] int rows() const noexcept { return static_cast<int>(row_lower.size()); }
+    [[nodiscard]] int columns() const noexcept { return static_cast<int>(objective.size()); }
+    [[nodiscard]] int integer_columns() const noexcept;
+    [[nodiscard]] std::size_t nonzeros() const noexcept { return value.size(); }
+
+    /// The constraint matrix, rows x columns, as a view of the arrays here.
+    [[nodiscard]] Eigen::Map<const Eigen::SparseMatrix<double>> A() const {
+        return {rows(),           columns(),   static_cast<Eigen::Index>(nonzeros()), column_start.data(),
+                row_index.data(), value.data()};
+    }
+    /// The index map of that name. @throws InvalidInput when there is none
+    [[nodiscard]] const IndexMap& index(std::string_view map) const;
+    /// How many rows a group has; 0 for a group that does not exist.
+    [[nodiscard]] int rows_in(std::string_view group) const noexcept;
+
+    bool operator==(const Model&) const = default;
+};
+
+/// @throws InvalidInput for arrays whose sizes do not agree, entries outside the matrix or out of order, numbers that are not
+///     finite, and lower sides above upper ones
+void validate(const Model& model);
+
+/// One entry of a row.
+struct Entry {
+    int column = 0;
+    double value = 0;
+};
+
+/// Collects columns and rows, then makes a model of them.
+class ModelBuilder {
+  public:
+    explicit ModelBuilder(std::string name) { model_.name = std::move(name); }
+
+    /// Returns the column's index. An infinite `upper` means none.
+    int column(std::string name, double lower, double upper, double objective = 0, bool integer = false);
+    int binary(std::string name, double objective = 0) {
+        return column(std::move(name), 0, 1, objective, true);
+    }
+    /// Adds lower <= sum of the entries <= upper to the group; entries of one column are added up, zeros left out.
+    int row(std::string_view group, std::string name, double lower, std::span<const Entry> entries,
+            double upper);
+    int at_most(std::string_view group, std::string name, std::span<const Entry> entries, double upper) {
+        return row(group, std::move(name), -infinity, entries, upper);
+    }
+    int at_least(std::string_view group, std::string name, std::span<const Entry> entries, double lower) {
+        return row(group, std::move(name), lower, entries, infinity);
+    }
+    int equal(std::string_view group, std::string name, std::span<const Entry> entries, double value) {
+        return row(group, std::move(name), value, entries, value);
+    }
+    void fix(int column, double lower, double upper);
+    void set_sense(Sense sense, double offset = 0) {
+        model_.sense = sense;
+        model_.offset = offset;
+    }
+    void add_index(IndexMap map) { model_.indices.push_back(std::move(map)); }
+    [[nodiscard]] int columns() const noexcept { return model_.columns(); }
+    [[nodiscard]] int rows() const noexcept { return model_.rows(); }
+
+    /// The model; the builder is empty afterwards.
+    [[nodiscard]] Model finish();
+
+  private:
+    Model model_;
+    std::vector<int> row_start_{0};
+    std::vector<Entry> entries_;
+};
+
+/// What a vector is worth in a model.
+struct Evaluation {
+    double objective = 0;
+    double violation = 0;      ///< by how much the worst row or column bound is violated; 0 = none is
+    std::string violated{};    ///< its name; empty = none is
+    double fractionality = 0;  ///< how far the worst integer column is from a whole number
+    std::string fractional{};  ///< its name; empty = none is off
+    [[nodiscard]] bool feasible(double tolerance = 1e-6) const noexcept {
+        return violation <= tolerance && fractionality <= tolerance;
+    }
+};
+
+/// Objective, worst violation and integrality of `x`. Entries that are not finite count as infinitely wrong.
+/// @throws InvalidInput unless `x` has one entry per column
+[[nodiscard]] Evaluation evaluate(const Model& model, std::span<const double> x);
+
+/// The model with all columns continuous.
+[[nodiscard]] Model lp_relaxation(Model model);
+
+/// The same as data for `solve_lp`: a minimisation, without offset.
+[[nodiscard]] LpProblem lp_problem(const Model& model);
+
+/// A model in which every row of some groups may be violated at a price, so that it always has a solution there.
+struct ElasticModel : Model {
+    int original_columns = 0;
+    std::vector<int> shortfall{},
+        excess{};  ///< per row: the columns of what is missing and what is too much, or -1
+};
+
+/// What a solution of an elastic model violates.
+struct GroupViolation {
+    std::string group{};
+    double amount = 0;    ///< summed over its rows, each in units of its largest coefficient
+    int rows = 0;         ///< how many are violated
+    std::string worst{};  ///< the most violated one
+};
+
+/// The elastic form: minimise how much the rows of these groups are violated, each row in units of its largest coefficient;
+/// the objective is left out. Its optimum is 0 exactly where the model is feasible. Bounds and integrality stay.
+///
+/// @param groups names of groups; empty = all
+/// @throws InvalidInput for a group that does not exist
+[[nodiscard]] ElasticModel elastic(const Model& model, const std::vector<std::string>& groups = {});
+
+/// The groups that a solution of the elastic form violates by more than `tolerance`, worst first: relax these, and there is a
+/// solution.
+[[nodiscard]] std::vector<GroupViolation> violated_groups(const ElasticModel& model,
+                                                          std::span<const double> x, double tolerance = 1e-6);
+
+}  // namespace gpusched::milp
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/milp/impl/model.ipp>
+#endif

@@ -1,0 +1,101 @@
+// The serving problem solved: directly, or by binary search on the makespan (Algorithm 1).
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/enum_names.hpp>
+#include <gpusched/milp/serving_plan.hpp>
+#include <gpusched/milp/serving_problem.hpp>
+#include <gpusched/milp/solver.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+namespace gpusched::milp {
+
+enum class ServingMethod : std::uint8_t {
+    milp,           ///< one model, the makespan minimised
+    binary_search,  ///< Algorithm 1: is there a plan within T? for ever closer T
+};
+
+}  // namespace gpusched::milp
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::milp::ServingMethod> =
+    gpusched::name_table<gpusched::milp::ServingMethod>(
+        {{gpusched::milp::ServingMethod::milp, "milp"},
+         {gpusched::milp::ServingMethod::binary_search, "binary_search"}});
+
+namespace gpusched::milp {
+
+/// How the serving problem is solved.
+struct ServingOptions {
+    ServingMethod method = ServingMethod::milp;
+    /// `milp`: which form; `copies` or `mccormick`.
+    ServingForm form = ServingForm::copies;
+    /// `binary_search`: it ends when makespan and bound differ by less than this part of the makespan, 1e-9 .. 1.
+    double tolerance = 1e-4;
+    /// `binary_search`: ask the greedy check first, and the solver only where that finds nothing.
+    bool greedy_first = true;
+    /// Leave dominated configurations out.
+    bool prune = true;
+    /// Start the solver from the greedy plan.
+    bool warm_start = true;
+    /// Time limit (for everything together), gap, threads, seed, presolve; `start` is not used.
+    SolveOptions solve{};
+};
+
+/// What to rent and run, and what was proved.
+struct ServingPlan {
+    Status status = Status::failed;  ///< `optimal`: within the gap (or tolerance) asked for
+    double makespan = std::numeric_limits<double>::quiet_NaN();  ///< seconds; NaN where there is no plan
+    double bound = 0;                                            ///< seconds that no plan beats
+    double cost = 0;                                             ///< $/h
+    ServingAllocation
+        allocation{};       ///< of the problem's own configurations; empty lists where there is no plan
+    bool optimal = false;   ///< the makespan was proved to be the best within the gap (or tolerance)
+    int solver_calls = 0;   ///< how often the solver was asked, linear programs included
+    std::string solver{};   ///< who solved it
+    std::string message{};  ///< what went wrong, where something did
+    [[nodiscard]] bool has_plan() const noexcept { return !allocation.replicas.empty(); }
+};
+
+/// A plan within `makespan` seconds, found greedily; none where it finds none, which proves nothing.
+///
+/// Buys one replica after the other, the one with most work per part of what is left of money and GPUs, and fills it up to
+/// the makespan with the workloads at which it is best compared with the others. One way to do what the paper calls knapsack
+/// approximation and does not specify.
+[[nodiscard]] std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem, double makespan);
+
+/// The best plan of `greedy_plan` over the makespan, within a thousandth; none where it finds none.
+[[nodiscard]] std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem);
+
+/// Solves the serving problem.
+///
+/// The makespan is that of the best routing to the replicas found (a linear program). A solver's word that there is no plan is
+/// never enough: it is asked again with presolve off, and in the end the elastic form of the problem, which always has a
+/// solution, must confirm it; where it does not, the search goes on, and where nothing can be confirmed the plan is returned
+/// with `optimal` false and the bound that holds without the solver's word.
+///
+/// Source: arXiv 2502.00722, section 4 and Algorithm 1; after each yes the search jumps to the exact makespan of the replicas
+/// found, which is ours.
+/// @throws InvalidInput for malformed problems and options out of range; BackendError where the solver is missing
+[[nodiscard]] ServingPlan solve_serving_plan(const ServingProblem& problem, const ServingOptions& options,
+                                             const AnySolver& solver, const Context& context = {});
+[[nodiscard]] ServingPlan solve_serving_plan(const ServingProblem& problem,
+                                             const ServingOptions& options = {},
+                                             const std::string& solver = "auto", const Context& context = {});
+
+/// The cheapest plan within `makespan` seconds: `cost` is minimal, the makespan that of the best routing.
+/// @throws as above; InvalidInput for a makespan that is not a number above 0
+[[nodiscard]] ServingPlan cheapest_serving_plan(const ServingProblem& problem, double makespan,
+                                                const ServingOptions& options, const AnySolver& solver,
+                                                const Context& context = {});
+
+}  // namespace gpusched::milp
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/milp/impl/greedy_plan.ipp>
+#include <gpusched/milp/impl/solve_serving_plan.ipp>
+#endif

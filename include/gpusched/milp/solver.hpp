@@ -1,0 +1,149 @@
+// Solvers of mixed-integer programs: what they take and return, and those that the library was built with.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/context.hpp>
+#include <gpusched/core/enum_names.hpp>
+#include <gpusched/milp/model.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::milp {
+
+/// What a solver says at the end. It is a claim: `checked` compares solutions with the model, and searches never take
+/// `infeasible` as proof.
+enum class Status : std::uint8_t {
+    optimal,     ///< `x` is within the gap that was asked for
+    infeasible,  ///< the solver found that there is no solution
+    unbounded,   ///< the solver found that there is no best one
+    time_limit,  ///< the limit struck; `x` holds the best solution so far, or nothing
+    cancelled,   ///< the caller asked it to stop; likewise
+    failed,      ///< it gave up, or what it returned does not satisfy the model; see `message`
+};
+
+}  // namespace gpusched::milp
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::milp::Status> =
+    gpusched::name_table<gpusched::milp::Status>({{gpusched::milp::Status::optimal, "optimal"},
+                                                  {gpusched::milp::Status::infeasible, "infeasible"},
+                                                  {gpusched::milp::Status::unbounded, "unbounded"},
+                                                  {gpusched::milp::Status::time_limit, "time_limit"},
+                                                  {gpusched::milp::Status::cancelled, "cancelled"},
+                                                  {gpusched::milp::Status::failed, "failed"}});
+
+namespace gpusched::milp {
+
+/// The enumerator's name, as in Python.
+[[nodiscard]] constexpr const char* to_string(Status status) noexcept { return enum_name(status); }
+
+/// How a model is solved.
+struct SolveOptions {
+    /// Seconds of real time, >= 0; absent = none.
+    std::optional<double> time_limit{};
+    /// Relative gap between solution and bound at which the solver may stop, >= 0.
+    double mip_gap = 0;
+    /// Threads the solver may use, >= 1.
+    int threads = 1;
+    /// Where the solver's random choices start, >= 0.
+    int seed = 0;
+    /// Let the solver simplify the model first. Off is slower, and a way round a presolve that is wrong.
+    bool presolve = true;
+    /// A solution to start from, one entry per column; empty = none. Solvers may ignore it.
+    std::vector<double> start{};
+};
+
+/// @throws InvalidInput with every option out of range
+void validate(const SolveOptions& options, const Model& model);
+
+/// What a solver found.
+struct Solution {
+    Status status = Status::failed;
+    double objective = 0;  ///< of `x`, with the model's offset; NaN where there is none
+    double bound = 0;  ///< no solution is better; minus (maximising: plus) infinity where nothing is known
+    std::vector<double> x{};  ///< one entry per column; empty where no solution was found
+    std::string solver{};     ///< who solved it
+    std::string message{};    ///< what went wrong, where something did
+    [[nodiscard]] bool has_solution() const noexcept { return !x.empty(); }
+};
+
+/// Takes a model, options and the surroundings (stop token, clock, progress hook), and returns what it found.
+template <class S>
+concept Solver =
+    requires(const S& solver, const Model& model, const SolveOptions& options, const Context& context) {
+        { solver(model, options, context) } -> std::same_as<Solution>;
+    };
+
+/// Any solver, under a name.
+class AnySolver {
+  public:
+    template <Solver S>
+        requires(!std::same_as<std::remove_cvref_t<S>, AnySolver>)
+    AnySolver(std::string name, S solver) : name_(std::move(name)), solve_(std::move(solver)) {}
+
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    [[nodiscard]] Solution operator()(const Model& model, const SolveOptions& options,
+                                      const Context& context) const {
+        return solve_(model, options, context);
+    }
+
+  private:
+    std::string name_;
+    std::function<Solution(const Model&, const SolveOptions&, const Context&)> solve_;
+};
+
+/// The solvers that the library was built with, in the order in which `auto` prefers them: "highs", "cbc".
+[[nodiscard]] std::vector<std::string> available_solvers();
+
+/// The solver of that name; "auto" = the first that is available.
+/// @throws InvalidInput for an unknown name; BackendError that says what to install where it was not built in
+[[nodiscard]] AnySolver find_solver(const std::string& name = "auto");
+
+/// Rounds the integer columns of the solution, and compares it with the model: where it violates a row or a bound by more
+/// than `tolerance` (relative to the row's size) the status becomes `failed`, `x` is dropped, and `message` says what is wrong.
+/// The objective is computed again from the model. Adapters end with this; it is public for adapters of your own.
+[[nodiscard]] Solution checked(const Model& model, Solution solution, double tolerance = 1e-5);
+
+/// Solves a model.
+///
+/// @param solver "auto", "highs" or "cbc"
+/// @throws InvalidInput for malformed models and options; BackendError where the solver is missing
+/// @note deterministic on one thread unless a time limit strikes
+[[nodiscard]] Solution solve(const Model& model, const SolveOptions& options = {},
+                             const std::string& solver = "auto", const Context& context = {});
+
+/// With a solver of your own.
+[[nodiscard]] Solution solve(const Model& model, const SolveOptions& options, const AnySolver& solver,
+                             const Context& context = {});
+
+/// Which groups of rows contradict each other: an irreducible set (without any one of them there is a solution), found by
+/// leaving out one group after the other and solving the elastic form of the rest. Empty where the model is feasible.
+///
+/// @throws BackendError when the solver does not answer
+[[nodiscard]] std::vector<std::string> conflicting_groups(const Model& model, const AnySolver& solver,
+                                                          const SolveOptions& options = {},
+                                                          const Context& context = {});
+
+namespace detail {
+/// CBC and HiGHS; they throw BackendError where they were not built in.
+[[nodiscard]] Solution solve_with_cbc(const Model& model, const SolveOptions& options,
+                                      const Context& context);
+[[nodiscard]] Solution solve_with_highs(const Model& model, const SolveOptions& options,
+                                        const Context& context);
+[[nodiscard]] bool cbc_built_in() noexcept;
+[[nodiscard]] bool highs_built_in() noexcept;
+}  // namespace detail
+
+}  // namespace gpusched::milp
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/milp/impl/cbc.ipp>
+#include <gpusched/milp/impl/highs.ipp>
+#include <gpusched/milp/impl/solver.ipp>
+#endif

@@ -1,0 +1,1 @@
+#include <gpusched/milp/impl/greedy_plan.ipp>

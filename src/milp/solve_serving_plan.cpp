@@ -1,0 +1,1 @@
+#include <gpusched/milp/impl/solve_serving_plan.ipp>

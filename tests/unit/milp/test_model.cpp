@@ -1,0 +1,197 @@
+#include "support/catch.hpp"
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/milp/model.hpp>
+#include <gpusched/milp/solver.hpp>
+
+#include "small_models.hpp"
+
+#include <cmath>
+#include <limits>
+
+using namespace gpusched;
+using namespace gpusched::milp;
+using test::knapsack;
+
+TEST_CASE("a model's matrix is compressed by columns, repeated entries add up") {
+    const auto m = knapsack();
+    REQUIRE(m.rows() == 2);
+    REQUIRE(m.columns() == 3);
+    CHECK(m.column_start == std::vector<int>{0, 2, 3, 4});
+    CHECK(m.row_index == std::vector<int>{0, 1, 0, 0});
+    CHECK(m.value == std::vector<double>{2, 1, 3, 4});
+    const auto A = m.A();
+    CHECK(A.rows() == 2);
+    CHECK(A.cols() == 3);
+    CHECK(A.coeff(0, 1) == 3);
+    CHECK(A.coeff(1, 2) == 0);
+    CHECK((A * Eigen::Vector3d(1, 1, 0)).isApprox(Eigen::Vector2d(5, 1)));
+    CHECK(m.integer_columns() == 2);
+    CHECK(m.rows_in("weight") == 1);
+    CHECK(m.rows_in("nothing") == 0);
+    CHECK(m.index("x")(1) == 1);
+    REQUIRE_THROWS_MESSAGE(m.index("z"), InvalidInput, "there is no index map 'z' in model 'knapsack'");
+}
+
+TEST_CASE("an index map says what is absent") {
+    IndexMap map("x", {2, 3});
+    CHECK(map(1, 2) == IndexMap::absent);
+    map(1, 0) = 7;
+    CHECK(map.columns == std::vector<int>{-1, -1, -1, 7, -1, -1});
+}
+
+TEST_CASE("evaluate names the worst row or column") {
+    const auto m = knapsack();
+    auto e = evaluate(m, std::vector<double>{1, 1, 0});
+    CHECK(e.objective == 10 + 4 + 5);
+    CHECK(e.feasible());
+    CHECK(e.violation == 0);
+    CHECK(e.violated.empty());
+    e = evaluate(m, std::vector<double>{1, 1, 1});
+    CHECK(e.violation == 3);
+    CHECK(e.violated == "weight limit");
+    CHECK_FALSE(e.feasible());
+    e = evaluate(m, std::vector<double>{0.25, 0, -5});
+    CHECK(e.violation == 5);
+    CHECK(e.violated == "x c");
+    CHECK(e.fractionality == 0.25);
+    CHECK(e.fractional == "x a");
+    const auto nan = std::numeric_limits<double>::quiet_NaN();
+    CHECK(std::isinf(evaluate(m, std::vector<double>{nan, 0, 0}).violation));
+    REQUIRE_THROWS_MESSAGE(evaluate(m, std::vector<double>{1}), InvalidInput, "entries of x: 1; expected 3");
+}
+
+TEST_CASE("malformed models are told row by row") {
+    auto m = knapsack();
+    m.row_lower[0] = 10;
+    m.column_lower[1] = std::numeric_limits<double>::quiet_NaN();
+    m.value[0] = infinity;
+    m.objective[2] = infinity;
+    try {
+        validate(m);
+        FAIL("not refused");
+    } catch (const InvalidInput& error) {
+        REQUIRE(error.problems().size() == 4);
+        CHECK(error.problems()[0] == "column 'x a': value: inf; expected a finite number");
+        CHECK(error.problems()[1].starts_with("column 'x b': bounds: nan to 1"));
+        CHECK(error.problems()[2] == "column 'x c': objective: inf; expected a finite number");
+        CHECK(error.problems()[3].starts_with("row 'weight limit': sides: 10 to 6"));
+    }
+    m = knapsack();
+    m.row_index[1] = 5;
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "row_index: 5; expected ascending indices below 2");
+    m = knapsack();
+    m.integer.pop_back();
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "entries of integer: 2; expected 3");
+}
+
+TEST_CASE("the relaxation as data for an LP solver") {
+    const auto relaxed = lp_relaxation(knapsack());
+    CHECK(relaxed.integer_columns() == 0);
+    const auto lp = lp_problem(relaxed);
+    CHECK(lp.objective == std::vector<double>{-4, -5, -1});  // a maximisation, turned round
+    if (lp_available()) CHECK(-solve_lp(lp).objective == Catch::Approx(9.25));
+}
+
+TEST_CASE("an infeasible model's elastic form shows what to relax, and conflicting groups are named") {
+    ModelBuilder b("contradiction");
+    const int x = b.column("x", 0, 10, 1), y = b.column("y", 0, 10, 1);
+    const Entry only_x[] = {{x, 1}}, only_y[] = {{y, 1}}, both[] = {{x, 1}, {y, 1}};
+    b.at_least("demand", "at least 8", both, 8);
+    b.at_most("limit", "x at most 2", only_x, 2);
+    b.at_most("limit", "y at most 3", only_y, 3);
+    b.at_least("other", "x at least 1", only_x, 1);
+    const auto m = b.finish();
+    const auto soft = elastic(m);
+    CHECK(soft.columns() == 2 + 4);
+    CHECK(soft.original_columns == 2);
+    const std::vector<double> v{2, 3, 3, 0, 0, 0};
+    CHECK(evaluate(soft, v).feasible());
+    CHECK(evaluate(soft, v).objective == 3);
+    const auto violated = violated_groups(soft, v);
+    REQUIRE(violated.size() == 1);
+    CHECK(violated[0].group == "demand");
+    CHECK(violated[0].amount == 3);
+    CHECK(violated[0].worst == "at least 8");
+    REQUIRE_THROWS_MESSAGE(elastic(m, {"nothing"}), InvalidInput, "there is no group 'nothing'");
+    if (!available_solvers().empty()) {
+        CHECK(solve(m).status == Status::infeasible);
+        CHECK(solve(soft).objective == Catch::Approx(3));
+        CHECK(conflicting_groups(m, find_solver()) == std::vector<std::string>{"demand", "limit"});
+        CHECK(conflicting_groups(knapsack(), find_solver()).empty());
+    }
+}
+
+TEST_CASE("every solver that is built in solves, bounds and tells infeasible from unbounded") {
+    for (const auto& name : available_solvers()) {
+        CAPTURE(name);
+        const auto m = knapsack();
+        const auto s = solve(m, {}, name);
+        CHECK(s.status == Status::optimal);
+        CHECK(s.objective == Catch::Approx(19.25));
+        CHECK(s.bound == Catch::Approx(s.objective));
+        CHECK(s.solver == name);
+        CHECK(s.x[0] == 1);
+        CHECK(solve(lp_relaxation(m), {}, name).objective == Catch::Approx(19.25));
+        // From a start, and without presolve.
+        CHECK(solve(m, {.presolve = false, .start = {1, 0, 0}}, name).objective ==
+              Catch::Approx(s.objective));
+
+        auto none = m;
+        none.row_lower[1] = 2;
+        none.row_upper[1] = 3;
+        CHECK(solve(none, {}, name).status == Status::infeasible);
+        CHECK_FALSE(solve(none, {}, name).has_solution());
+        CHECK(std::isnan(solve(none, {}, name).objective));
+        auto endless = m;
+        endless.column_upper[2] = infinity;
+        endless.row_upper[0] = infinity;
+        CHECK(solve(endless, {}, name).status == Status::unbounded);
+        CHECK(solve(lp_relaxation(endless), {}, name).status == Status::unbounded);
+    }
+}
+
+TEST_CASE("what a solver returns is compared with the model") {
+    const auto m = knapsack();
+    const auto claim = [&](std::vector<double> x) {
+        return checked(m, {.status = Status::optimal, .objective = 1e9, .x = std::move(x)});
+    };
+    CHECK(claim({1, 0, 0}).status == Status::optimal);
+    CHECK(claim({1, 0, 0}).objective == 14);
+    CHECK(claim({1 - 1e-9, 1e-9, 0}).x == std::vector<double>{1, 0, 0});
+    CHECK(claim({1, 1, 1}).message == "row 'weight limit' is violated by 3");
+    CHECK(claim({0.5, 0, 0}).message == "integer column 'x a' is 0.5");
+    CHECK(claim({0, 0, 9}).message == "column 'x c' is out of its bounds");
+    CHECK(claim({0, 0}).message == "the solution has 2 entries instead of 3");
+    CHECK(claim({}).status == Status::failed);
+    CHECK_FALSE(claim({1, 1, 1}).has_solution());
+}
+
+TEST_CASE("solve options out of range are refused") {
+    const auto m = knapsack();
+    const auto refused = [&](SolveOptions options, const char* part) {
+        REQUIRE_THROWS_MESSAGE(validate(options, m), InvalidInput, part);
+    };
+    refused({.time_limit = -1.0}, "time_limit: -1; expected at least 0");
+    refused({.mip_gap = std::numeric_limits<double>::quiet_NaN()}, "mip_gap: nan");
+    refused({.threads = 0}, "threads: 0; expected at least 1");
+    refused({.seed = -1}, "seed: -1");
+    refused({.start = {1.0}}, "entries of start: 1; expected 3, or none");
+    refused({.start = {1, 1, infinity}}, "start: inf; expected finite numbers");
+    REQUIRE_THROWS_MESSAGE(find_solver("gurobi"), InvalidInput,
+                           "solver: 'gurobi'; expected 'auto', 'highs' or 'cbc'");
+    if (!detail::highs_built_in()) {
+        REQUIRE_THROWS_MESSAGE(solve(m, {}, "highs"), BackendError, "HiGHS");
+    }
+}
+
+TEST_CASE("a cancelled solve ends as such") {
+    for (const auto& name : available_solvers()) {
+        std::stop_source stop;
+        stop.request_stop();
+        const auto m = test::hard_knapsack(60);
+        const auto s = solve(m, {.time_limit = 20.0}, name, {.stop = stop.get_token()});
+        CAPTURE(name, to_string(s.status));
+        CHECK((s.status == Status::cancelled || s.status == Status::optimal));
+    }
+}
