@@ -6,4 +6,5 @@
 #include <gpusched/milp/serving_problem.hpp>
 #include <gpusched/milp/solve_serving_plan.hpp>
 #include <gpusched/milp/solver.hpp>
+#include <gpusched/milp/spot_schedule.hpp>
 #include <gpusched/milp/write.hpp>

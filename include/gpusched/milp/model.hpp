@@ -135,6 +135,8 @@ class ModelBuilder {
         return row(group, std::move(name), value, entries, value);
     }
     void fix(int column, double lower, double upper);
+    void add_objective(int column, double value);
+    [[nodiscard]] double upper(int column) const { return model_.column_upper[static_cast<std::size_t>(column)]; }
     void set_sense(Sense sense, double offset = 0) {
         model_.sense = sense;
         model_.offset = offset;

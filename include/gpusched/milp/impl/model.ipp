@@ -127,6 +127,10 @@ GPUSCHED_INLINE void ModelBuilder::fix(int column, double lower, double upper) {
     model_.column_upper[static_cast<std::size_t>(column)] = upper;
 }
 
+GPUSCHED_INLINE void ModelBuilder::add_objective(int column, double value) {
+    model_.objective[static_cast<std::size_t>(column)] += value;
+}
+
 GPUSCHED_INLINE Model ModelBuilder::finish() {
     const auto columns = static_cast<std::size_t>(model_.columns());
     // By counting: rows are visited in order, so the entries of a column come out by ascending row.

@@ -1,0 +1,108 @@
+// Spot scheduling: which tasks run when and where, so that little is evicted and much is committed.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/enum_names.hpp>
+#include <gpusched/milp/model.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpusched::milp {
+
+/// A task over slots of time.
+struct SpotTask {
+    std::string name{};
+    int arrival = 0;  ///< first slot in which it may run, >= 0
+    int pods = 1;     ///< all run at once, >= 1
+    int gpus = 1;     ///< per pod, >= 1
+    bool hp = false;  ///< high priority: must start, and is never evicted
+    std::vector<int>
+        checkpoints{};  ///< ascending slots of run time after which progress is kept; the last = its length
+    int max_delay = 0;  ///< high priority only: start at most so many slots after the arrival, >= 0
+    bool operator==(const SpotTask&) const = default;
+};
+
+struct SpotProblem {
+    std::vector<SpotTask> tasks{};
+    std::vector<int> nodes{};  ///< GPUs of each
+    int horizon = 0;           ///< slots, >= 1
+    double alpha = 1;          ///< weight of the utilisation, >= 0
+    bool operator==(const SpotProblem&) const = default;
+};
+
+/// What the second term of the objective counts.
+enum class SpotMode : std::uint8_t {
+    meaning,  ///< committed GPU slots
+    literal,  ///< the paper's (2a) as printed: each task's pod slots times its pods, GPUs per pod and last checkpoint, and
+    ///< evictions weighed with the pod slots
+};
+
+}  // namespace gpusched::milp
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::milp::SpotMode> =
+    gpusched::name_table<gpusched::milp::SpotMode>(
+        {{gpusched::milp::SpotMode::meaning, "meaning"}, {gpusched::milp::SpotMode::literal, "literal"}});
+
+namespace gpusched::milp {
+
+/// When and where every task runs.
+struct SpotSchedule {
+    std::vector<std::vector<std::vector<int>>> pods{};  ///< [task][slot][node]: how many pods
+    bool operator==(const SpotSchedule&) const = default;
+};
+
+/// What a schedule is worth, counted slot by slot.
+struct SpotValue {
+    std::vector<int> runs{};       ///< per task: how often it started
+    std::vector<int> committed{};  ///< per task: slots of run time kept by its last checkpoint
+    double restarts = 0;           ///< numerator of the ratio
+    double starts = 0;             ///< its denominator; 0 / 0 counts as 0
+    double useful = 0;             ///< the second term before the division by GPUs and slots
+    double objective = 0;          ///< restarts / starts - alpha * useful / (GPUs * slots)
+};
+
+/// The model of a spot scheduling problem.
+struct SpotModel : Model {
+    SpotProblem problem{};
+    SpotMode mode = SpotMode::meaning;
+    /// The schedule of a vector. @throws InvalidInput unless it has one entry per column
+    [[nodiscard]] SpotSchedule decode(std::span<const double> values) const;
+    /// The vector of a schedule. @throws InvalidInput for a schedule that breaks the rules
+    [[nodiscard]] std::vector<double> encode(const SpotSchedule& schedule) const;
+};
+
+/// @throws InvalidInput with every field out of range
+void validate(const SpotProblem& problem);
+
+/// What a schedule is worth, counted from its pods alone.
+/// @throws InvalidInput for schedules of the wrong shape or against the rules: parts of a gang, too many GPUs, moves within a
+///     run, a restart in the slot after an eviction, high priority late or evicted
+[[nodiscard]] SpotValue spot_value(const SpotProblem& problem, const SpotSchedule& schedule,
+                                   SpotMode mode = SpotMode::meaning);
+
+/// The time-indexed model of spot scheduling: exact, without big numbers in rows.
+///
+/// A slot sees every task idle or running with a known progress; eviction takes a slot and throws back to the last checkpoint.
+/// Pods of a run stay where they are. Runs cut by the horizon are not evictions. Source: appendix A, (2a) to (2g), of the ASI
+/// heterogeneity-at-hyperscale paper, reformulated because the printed one multiplies decisions.
+///
+/// Rows, by group: `progress`, `stop`, `idle`, `start` (the state), `must start` (high priority), `gang`, `stay`,
+/// `capacity` (placement), `ratio`; with `literal` also those of its copies, `choice`.
+/// Size with `meaning`, for h_i = H - arrival_i, L_i = number of checkpoints (1 for high priority: tasks keep levels "never
+/// started" and all but the last checkpoint), C_i the length, M nodes, nb = ceil(log2(Dmax + 1)), Dmax the sum over tasks of
+/// pods * GPUs * (1 for high priority, else floor((H + 1) / 2)), [LP] = 1 for other than high priority tasks, else 0:
+/// columns = sum_i [h C + 2 h L + [LP] (h - 1) (C - 1) + M h] + 1 + 2 nb,
+/// rows = sum_i [h C + 2 h L + [LP] (h - 1) (C - 1) + h + M (h - 1) + [HP]] + M * (slots in which some task may run) + 2 + 2 nb.
+///
+/// @throws InvalidInput with every field out of range
+[[nodiscard]] SpotModel spot_schedule(const SpotProblem& problem, SpotMode mode = SpotMode::meaning);
+
+}  // namespace gpusched::milp
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/milp/impl/spot_schedule.ipp>
+#endif

@@ -1,0 +1,1 @@
+#include <gpusched/milp/impl/spot_schedule.ipp>
