@@ -136,7 +136,9 @@ class ModelBuilder {
     }
     void fix(int column, double lower, double upper);
     void add_objective(int column, double value);
-    [[nodiscard]] double upper(int column) const { return model_.column_upper[static_cast<std::size_t>(column)]; }
+    [[nodiscard]] double upper(int column) const {
+        return model_.column_upper[static_cast<std::size_t>(column)];
+    }
     void set_sense(Sense sense, double offset = 0) {
         model_.sense = sense;
         model_.offset = offset;

@@ -24,7 +24,8 @@ GPUSCHED_INLINE int Model::integer_columns() const noexcept {
 GPUSCHED_INLINE const IndexMap& Model::index(std::string_view map) const {
     for (const auto& candidate : indices)
         if (candidate.name == map) return candidate;
-    throw InvalidInput("index: there is no index map " + quoted(map) + " in model " + quoted(name));
+    throw InvalidInput("index: there is no index map " + gpusched::quoted(map) + " in model " +
+                       gpusched::quoted(name));
 }
 
 GPUSCHED_INLINE int Model::rows_in(std::string_view group) const noexcept {
@@ -55,7 +56,7 @@ GPUSCHED_INLINE void validate(const Model& model) {
         size("row_index", model.row_index.size(), static_cast<std::size_t>(model.column_start.back()));
     problems.throw_if_any();
     for (std::size_t j = 0; j < columns; ++j) {
-        const auto owner = "column " + quoted(model.column_names[j]);
+        const auto owner = "column " + gpusched::quoted(model.column_names[j]);
         if (model.column_start[j] > model.column_start[j + 1] || model.column_start[j] < 0) {
             problems.add(owner + ": column_start: expected ascending numbers");
             break;
@@ -78,7 +79,7 @@ GPUSCHED_INLINE void validate(const Model& model) {
                 "a lower side that is not above the upper one", owner));
     }
     for (std::size_t i = 0; i < rows; ++i) {
-        const auto owner = "row " + quoted(model.row_names[i]);
+        const auto owner = "row " + gpusched::quoted(model.row_names[i]);
         if (!(model.row_lower[i] <= model.row_upper[i]))
             problems.add(bad_value("sides",
                                    number_text(model.row_lower[i]) + " to " + number_text(model.row_upper[i]),
@@ -224,8 +225,8 @@ GPUSCHED_INLINE ElasticModel elastic(const Model& model, const std::vector<std::
     for (const auto& group : groups) {
         const auto at = std::find(model.group_names.begin(), model.group_names.end(), group);
         if (at == model.group_names.end())
-            throw InvalidInput("groups: there is no group " + quoted(group) + " in model " +
-                               quoted(model.name));
+            throw InvalidInput("groups: there is no group " + gpusched::quoted(group) + " in model " +
+                               gpusched::quoted(model.name));
         soft[static_cast<std::size_t>(at - model.group_names.begin())] = true;
     }
     const auto rows = model.row_lower.size();

@@ -140,7 +140,8 @@ GPUSCHED_INLINE ServingModel serving_plan(const ServingProblem& problem, const S
     const auto only = [&](const char* field, const std::optional<double>& value, ServingForm form) {
         if (!value) return;
         if (options.form != form)
-            problems.add(std::string(field) + ": expected with form " + quoted(enum_name(form)) + " only");
+            problems.add(std::string(field) + ": expected with form " + gpusched::quoted(enum_name(form)) +
+                         " only");
         else if (!(*value > 0 && std::isfinite(*value)))
             problems.add(bad_value(field, number_text(*value), "a number above 0"));
     };

@@ -17,20 +17,20 @@ GPUSCHED_INLINE void validate(const ServingProblem& problem) {
     const double most = std::numeric_limits<double>::max();
     std::set<std::string> names;
     for (const auto& gpu : problem.gpus) {
-        const auto owner = "GPU type " + quoted(gpu.name);
+        const auto owner = "GPU type " + gpusched::quoted(gpu.name);
         if (!names.insert(gpu.name).second) problems.add(owner + ": appears twice");
         check_range(problems, "price", gpu.price, 0.0, most, owner);
         check_at_least(problems, "available", gpu.available, 0, owner);
     }
     std::set<std::pair<std::string, std::string>> workloads;
     for (const auto& workload : problem.workloads) {
-        const auto owner = "workload " + quoted(workload.name);
+        const auto owner = "workload " + gpusched::quoted(workload.name);
         if (!workloads.emplace(workload.model, workload.name).second) problems.add(owner + ": appears twice");
         check_range(problems, "requests", workload.requests, 0.0, most, owner);
     }
     names.clear();
     for (const auto& c : problem.configurations) {
-        const auto owner = "configuration " + quoted(c.name);
+        const auto owner = "configuration " + gpusched::quoted(c.name);
         if (!names.insert(c.name).second) problems.add(owner + ": appears twice");
         const auto size = [&](const char* field, std::size_t is, std::size_t expected) {
             if (is == expected) return true;
@@ -45,12 +45,12 @@ GPUSCHED_INLINE void validate(const ServingProblem& problem) {
         if (!size("throughput", c.throughput.size(), problem.workloads.size())) continue;
         for (std::size_t w = 0; w < c.throughput.size(); ++w) {
             const auto& workload = problem.workloads[w];
-            const auto field = "throughput of " + quoted(workload.name);
+            const auto field = "throughput of " + gpusched::quoted(workload.name);
             if (check_range(problems, field, c.throughput[w], 0.0, most, owner) && c.throughput[w] > 0 &&
                 workload.model != c.model)
-                problems.add(bad_value(field, number_text(c.throughput[w]),
-                                       "0, since the workload is for model " + quoted(workload.model),
-                                       owner));
+                problems.add(bad_value(
+                    field, number_text(c.throughput[w]),
+                    "0, since the workload is for model " + gpusched::quoted(workload.model), owner));
         }
     }
     check_range(problems, "budget", problem.budget, 0.0, most);
@@ -147,7 +147,8 @@ GPUSCHED_INLINE std::vector<std::string> violations(const ServingProblem& proble
     const auto used = rented(problem, allocation);
     for (std::size_t n = 0; n < used.size(); ++n)
         if (used[n] > problem.gpus[n].available)
-            found.push_back(bad_value("rented " + quoted(problem.gpus[n].name), std::to_string(used[n]),
+            found.push_back(bad_value("rented " + gpusched::quoted(problem.gpus[n].name),
+                                      std::to_string(used[n]),
                                       "at most " + std::to_string(problem.gpus[n].available)));
     const double spent = cost(problem, allocation);
     if (spent > problem.budget + tolerance)
@@ -159,12 +160,13 @@ GPUSCHED_INLINE std::vector<std::string> violations(const ServingProblem& proble
             const double share = allocation.share[c][w];
             served += share;
             if (share < -tolerance)
-                found.push_back(bad_value("share", number_text(share), "at least 0",
-                                          "configuration " + quoted(problem.configurations[c].name)));
+                found.push_back(
+                    bad_value("share", number_text(share), "at least 0",
+                              "configuration " + gpusched::quoted(problem.configurations[c].name)));
         }
         if (std::abs(served - 1) > tolerance)
-            found.push_back(
-                bad_value("served share of " + quoted(problem.workloads[w].name), number_text(served), "1"));
+            found.push_back(bad_value("served share of " + gpusched::quoted(problem.workloads[w].name),
+                                      number_text(served), "1"));
     }
     if (!std::isfinite(makespan(problem, allocation)))
         found.emplace_back("share: something is sent where it cannot be served");

@@ -38,7 +38,8 @@ GPUSCHED_INLINE AnySolver find_solver(const std::string& name) {
     const auto highs = [] { return AnySolver("highs", &detail::solve_with_highs); };
     if (name == "cbc") return cbc();
     if (name == "highs") return highs();
-    if (name != "auto") throw InvalidInput(bad_value("solver", quoted(name), "'auto', 'highs' or 'cbc'"));
+    if (name != "auto")
+        throw InvalidInput(bad_value("solver", gpusched::quoted(name), "'auto', 'highs' or 'cbc'"));
     if (detail::highs_built_in()) return highs();
     if (detail::cbc_built_in()) return cbc();
     throw BackendError("no MILP solver was compiled in; install CBC (Debian, Ubuntu: apt-get install "
@@ -68,19 +69,19 @@ GPUSCHED_INLINE Solution checked(const Model& model, Solution solution, double t
     for (std::size_t j = 0; j < columns; ++j) {
         auto& x = solution.x[j];
         if (!std::isfinite(x)) {
-            fail("column " + quoted(model.column_names[j]) + " is not finite");
+            fail("column " + gpusched::quoted(model.column_names[j]) + " is not finite");
             return solution;
         }
         if (model.integer[j] != 0) {
             if (std::abs(x - std::round(x)) > tolerance) {
-                fail("integer column " + quoted(model.column_names[j]) + " is " + number_text(x));
+                fail("integer column " + gpusched::quoted(model.column_names[j]) + " is " + number_text(x));
                 return solution;
             }
             x = std::round(x);
         }
         // Solvers overstep bounds by their own tolerance.
         if (x < model.column_lower[j] - tolerance || x > model.column_upper[j] + tolerance) {
-            fail("column " + quoted(model.column_names[j]) + " is out of its bounds");
+            fail("column " + gpusched::quoted(model.column_names[j]) + " is out of its bounds");
             return solution;
         }
         x = std::clamp(x, model.column_lower[j], model.column_upper[j]);
@@ -97,7 +98,7 @@ GPUSCHED_INLINE Solution checked(const Model& model, Solution solution, double t
     for (std::size_t i = 0; i < activity.size(); ++i) {
         const double by = std::max(model.row_lower[i] - activity[i], activity[i] - model.row_upper[i]);
         if (by > tolerance * size[i]) {
-            fail("row " + quoted(model.row_names[i]) + " is violated by " + number_text(by));
+            fail("row " + gpusched::quoted(model.row_names[i]) + " is violated by " + number_text(by));
             return solution;
         }
     }

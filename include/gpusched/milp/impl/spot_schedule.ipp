@@ -46,7 +46,7 @@ struct SpotHistory {
 inline SpotHistory spot_history(const SpotProblem& problem, std::size_t i,
                                 const std::vector<std::vector<int>>& pods) {
     const auto& task = problem.tasks[i];
-    const auto owner = "task " + quoted(task.name);
+    const auto owner = "task " + gpusched::quoted(task.name);
     const auto refuse = [&](int t, const char* why) {
         throw InvalidInput(owner + ": slot " + std::to_string(t) + ": " + why);
     };
@@ -351,7 +351,7 @@ GPUSCHED_INLINE void validate(const SpotProblem& problem) {
         check_range(problems, "nodes[" + std::to_string(j) + "]", problem.nodes[j], 0, most);
     for (std::size_t i = 0; i < problem.tasks.size(); ++i) {
         const auto& task = problem.tasks[i];
-        const auto owner = "task " + quoted(task.name.empty() ? std::to_string(i) : task.name);
+        const auto owner = "task " + gpusched::quoted(task.name.empty() ? std::to_string(i) : task.name);
         check_range(problems, "arrival", task.arrival, 0, std::max(0, problem.horizon - 1), owner);
         check_range(problems, "pods", task.pods, 1, most, owner);
         check_range(problems, "gpus", task.gpus, 1, most, owner);

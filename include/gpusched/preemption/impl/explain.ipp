@@ -16,7 +16,7 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
     const auto& inv = cluster.inventory();
     const auto problem = std::make_unique<detail::NodeProblem>();
     const auto describe = [&](NodeId node, const std::string& what) {
-        return "node " + quoted(cluster.name(node)) + " comes closest: " + what;
+        return "node " + gpusched::quoted(cluster.name(node)) + " comes closest: " + what;
     };
     Explanation result;
     std::optional<std::tuple<int, int, std::int64_t, std::int64_t>> least;

@@ -232,10 +232,11 @@ GPUSCHED_INLINE void PreemptionIndex::place(TaskId task, NodeId node, GpuMask gp
     const auto wanted = int{s.cluster.inventory().tasks.gpu_count[index(task)]};
     if (gpu_count(gpus) != wanted || (gpus & ~first_gpus(s.cluster.gpu_count(node))) != 0)
         throw InvalidInput("gpus: " + std::to_string(gpu_count(gpus)) + " for task " +
-                           quoted(s.cluster.name(task)) + "; expected " + std::to_string(wanted) +
-                           " of node " + quoted(s.cluster.name(node)));
+                           gpusched::quoted(s.cluster.name(task)) + "; expected " + std::to_string(wanted) +
+                           " of node " + gpusched::quoted(s.cluster.name(node)));
     if (s.gone[index(node)] != 0)
-        throw InvalidInput("node " + quoted(s.cluster.name(node)) + ": has failed; expected one that runs");
+        throw InvalidInput("node " + gpusched::quoted(s.cluster.name(node)) +
+                           ": has failed; expected one that runs");
     if (const auto old = s.cluster.node_of(task); old != none<NodeId>) s.mark(old);
     s.cluster.assign(task, node, gpus);
     s.cluster.forget_history();
@@ -257,8 +258,8 @@ GPUSCHED_INLINE void PreemptionIndex::fail_gpu(NodeId node, int gpu, bool failed
     s.check(node);
     if (gpu < 0 || gpu >= s.cluster.gpu_count(node))
         throw InvalidInput(bad_value("gpu", std::to_string(gpu),
-                                     "a GPU of node " + quoted(s.cluster.name(node)) + ", which has " +
-                                         std::to_string(s.cluster.gpu_count(node))));
+                                     "a GPU of node " + gpusched::quoted(s.cluster.name(node)) +
+                                         ", which has " + std::to_string(s.cluster.gpu_count(node))));
     auto& mask = s.failed[index(node)];
     mask = static_cast<GpuMask>(failed ? mask | gpu_bit(gpu) : mask & ~gpu_bit(gpu));
     s.mark(node);

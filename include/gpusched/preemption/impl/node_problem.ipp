@@ -15,8 +15,8 @@ inline std::int64_t cost_of(const Cluster& cluster, TaskId task, std::int64_t no
     if (!cost) return lost_work(cluster, task, now);
     const auto found = cost(cluster, task, now);
     if (found < 0)
-        throw InvalidInput(
-            bad_value("cost", std::to_string(found), "at least 0", "task " + quoted(cluster.name(task))));
+        throw InvalidInput(bad_value("cost", std::to_string(found), "at least 0",
+                                     "task " + gpusched::quoted(cluster.name(task))));
     return found;
 }
 
