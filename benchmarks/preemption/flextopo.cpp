@@ -11,6 +11,7 @@
 // Latencies: before each decision 1 to 4 random nodes see one task leave and another like it start there. "update",
 // "decision" and their sum are for the index; the other engines look at the whole cluster each time. "first" is the
 // first decision for a shape. Allocations are counted in the index's updates and decisions after warm-up.
+#include <gpusched/core/rng.hpp>
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/sim/generator.hpp>
 

@@ -2,6 +2,7 @@
 #include "arrays.hpp"
 #include "cluster_views.hpp"
 #include "options.hpp"
+#include "task_argument.hpp"
 #include "workload.hpp"
 
 #include <gpusched/allocation/named.hpp>
@@ -14,11 +15,6 @@
 
 namespace gpusched::python {
 
-namespace {
-
-namespace a = allocation;
-
-/// The task to place, in a cluster that has it: the name of a pending one, or a description of a new one.
 std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py::object& task) {
     if (py::isinstance<py::str>(task)) return {cluster, cluster->find_task(task.cast<std::string>())};
     if (py::isinstance<TaskView>(task)) {
@@ -43,6 +39,10 @@ std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py:
         return std::pair{std::move(with_task), id};
     });
 }
+
+namespace {
+
+namespace a = allocation;
 
 /// Policies by name, or as Python functions.
 struct Arguments {

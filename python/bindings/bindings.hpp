@@ -27,6 +27,7 @@ void bind_sim(py::module_& m);
 void bind_trace(py::module_& m);  // within gpusched.sim, as is replay
 void bind_replay(py::module_& m);
 void bind_allocation(py::module_& m);
+void bind_preemption(py::module_& m);
 void bind_io(py::module_& m);
 
 /// The documentation of a C++ declaration, as `extract_docs.py` lifted it from the headers at build time.

@@ -4,12 +4,13 @@ A snapshot (`Cluster`) says which nodes there are, which tasks, and who runs whe
 return plans, with statistics and what was proved about them; `verify` checks plans independently.
 """
 
-from . import allocation, consolidation, fragmentation, io, model, sim, topology, verify
+from . import allocation, consolidation, fragmentation, io, model, preemption, sim, topology, verify
 from ._core import __version__
 from .allocation import place
 from .consolidation import consolidate
 from .errors import BackendError, InvalidInput
 from .model import Cluster, Move, Node, Placement, Plan, Task, apply
+from .preemption import preempt
 
 __all__ = [
     "BackendError",
@@ -29,6 +30,8 @@ __all__ = [
     "io",
     "model",
     "place",
+    "preempt",
+    "preemption",
     "sim",
     "topology",
     "verify",

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from . import consolidation, fragmentation, io, sim, topology, verify
+from . import consolidation, fragmentation, io, preemption, sim, topology, verify
 from ._tables import format_table
 from .errors import BackendError, InvalidInput
 from .model import Cluster, Plan
@@ -281,6 +281,31 @@ def explain(args: argparse.Namespace) -> int:
     problems.raise_if_any()
     for text in texts:
         say(text)
+    return OK
+
+
+def preempt(args: argparse.Namespace) -> int:
+    cluster = Cluster.from_json(args.cluster)
+    options = given(args, "policy", "qos", "alpha", "now", "search_limit")
+    decision = preemption.preempt(cluster, args.task, **options)
+    if decision is None:
+        say("nobody is evicted: " + preemption.explain(cluster, args.task, **options).text)
+        return FAILED
+    gpus = f"GPUs {', '.join(map(str, decision.gpus))}" if decision.gpus else "no GPUs"
+    where = {"numa": "one NUMA node", "socket": "one socket", "cross": "several sockets"}[decision.topology]
+    say(f"{decision.task} goes to {decision.node}: {gpus}" + (f" ({where})" if decision.gpus else ""))
+    if not decision.victims:
+        say("it fits as it is")
+    for victim in decision.victims:
+        say(f"evict {victim}")
+    if decision.victims:
+        score = "" if decision.score is None else f", score {decision.score:.6g}"
+        say(f"lost work {decision.cost:,.0f} GPU-seconds, sum of priorities {decision.priority_sum}{score}")
+    if not decision.proven:
+        say("the search limit was hit: this may not be the best answer")
+    if args.output is not None:
+        preemption.to_plan(decision).to_json(args.output)
+        say(f"wrote {args.output}")
     return OK
 
 

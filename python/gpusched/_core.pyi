@@ -7,6 +7,7 @@ consolidation: ModuleType
 fragmentation: ModuleType
 io: ModuleType
 model: ModuleType
+preemption: ModuleType
 sim: ModuleType
 topology: ModuleType
 verify: ModuleType

@@ -1,7 +1,7 @@
 """The console script `gpusched`: everyday jobs on files.
 
-Exit codes: 0 done, 1 a plan does not verify, 2 bad input or a file that cannot be read or written, 130
-interrupted, 141 whoever reads the output has closed it.
+Exit codes: 0 done, 1 a plan does not verify or no eviction helps, 2 bad input or a file that cannot be read or
+written, 130 interrupted, 141 whoever reads the output has closed it.
 """
 
 from __future__ import annotations
@@ -183,6 +183,16 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--report", action="store_true", help="costs and gains in detail")
     p.add_argument("--progress", action="store_true")
+
+    p = command("preempt", commands.preempt, "say whom to evict so that a pending task can run")
+    p.add_argument("cluster", metavar="CLUSTER.json")
+    p.add_argument("task", metavar="TASK", help="name of a pending task of the cluster")
+    p.add_argument("--policy", choices=("spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"))
+    p.add_argument("--qos", choices=("guaranteed", "best_effort", "none"), help="instead of the task's own")
+    p.add_argument("--alpha", type=float, metavar="WEIGHT", help="of the victims' priorities in the score")
+    p.add_argument("--now", type=int, metavar="SECONDS", help="instead of the snapshot's time")
+    p.add_argument("--search-limit", type=int, metavar="N", help="sets of victims looked at per node")
+    p.add_argument("-o", "--output", metavar="PLAN.json")
 
     p = command("verify", commands.verify_plan, "replay a plan and report every constraint that it breaks")
     p.add_argument("cluster", metavar="CLUSTER.json")

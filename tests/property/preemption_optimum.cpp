@@ -33,18 +33,24 @@ Hardware random_hardware(Rng& rng, int gpus) {
 }
 
 // Tasks are put on nodes at random wherever they fit.
-ClusterSpec random_spec(Rng& rng, int nodes, int most_tasks, bool cpu_local) {
+ClusterSpec random_spec(Rng& rng, int nodes, int most_tasks, bool cpu_local, int most_gpus = 6) {
     ClusterSpec spec;
     spec.now = 1000;
     for (int n = 0; n < nodes; ++n) {
         NodeSpec node{.name = "n" + std::to_string(rng.below(1000)) + "." + std::to_string(n)};
         node.gpu_model = "A";
-        node.gpu_count = rng.between(1, 6);
+        node.gpu_count = rng.between(most_gpus == 6 ? 1 : most_gpus - 2, most_gpus);
         node.memory_mib = rng.between(8, 40);
         node.cpu_milli = rng.between(2, 16) * 1000;
         if (rng.chance(0.9)) {
             node.hardware = random_hardware(rng, static_cast<int>(node.gpu_count));
             node.cpu_milli = std::min<std::int64_t>(node.cpu_milli, node.hardware->cores() * 1000);
+        }
+        if (most_gpus > 6) {
+            node.cpu_milli = 100'000;
+            node.memory_mib *= 4;
+            if (node.hardware)
+                for (auto& numa : node.hardware->numa_nodes) numa.cores += 100;
         }
         if (rng.chance(0.3)) node.gpu_memory_mib = rng.between(20, 40);
         if (rng.chance(0.1))
@@ -64,7 +70,7 @@ ClusterSpec random_spec(Rng& rng, int nodes, int most_tasks, bool cpu_local) {
         task.memory_mib = rng.between(0, 10);
         if (task.gpu_count > 0) task.gpu_memory_mib = rng.chance(0.3) ? rng.between(1, 20) : 0;
     };
-    const auto tasks = rng.between(2, most_tasks);
+    const auto tasks = rng.between(most_gpus == 6 ? 2 : most_tasks - 4, most_tasks);
     for (int i = 0; i < tasks; ++i) {
         TaskSpec task{.name = "t" + std::to_string(rng.below(100)) + "." + std::to_string(i)};
         request(task);
@@ -319,6 +325,29 @@ TEST_CASE("all engines choose what exhaustive enumeration chooses") {
     CHECK(evicting > 1500);
     CHECK(helpless > 300);
     CHECK(fitting > 300);
+}
+
+TEST_CASE("with many victims the bounded search still finds what looking at every set finds") {
+    Rng rng(4);
+    int many = 0;
+    for (int round = 0; round < 400; ++round) {
+        auto spec = random_spec(rng, 1, 30, round % 4 == 3, 16);
+        spec.tasks.back().gpu_count = spec.tasks.back().gpu_share_milli < 1000 ? 1 : rng.between(4, 8);
+        const auto cluster = Cluster::build(spec);
+        const auto task = cluster.find_task("preemptor");
+        INFO("round " << round);
+        for (const auto policy : {Policy::imp, Policy::exhaustive}) {
+            const auto fast = preempt(cluster, task, {.policy = policy});
+            const auto plain =
+                preempt(cluster, task, {.policy = policy, .engine = Engine::plain, .search_limit = 1 << 22});
+            REQUIRE(fast.proven);
+            REQUIRE(plain.proven);
+            check_decision(spec, cluster, task, fast);
+            REQUIRE(fast.decision == plain.decision);
+            many += plain.stats.sets_checked > 2000 ? 1 : 0;
+        }
+    }
+    CHECK(many > 100);
 }
 
 TEST_CASE("spot policies lose the least work") {

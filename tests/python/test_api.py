@@ -52,6 +52,7 @@ SIGNATURES: dict[str, dict[str, Any]] = {
         "objective": "gpus",
         "progress": None,
     },
+    "preempt": {"policy": "imp", "qos": None, "alpha": 0.5, "now": None},
     "place": {"rankers": ["packing", "homogeneous", "eviction_history"]},
 }
 
@@ -78,7 +79,17 @@ def test_signatures_and_defaults(path: str) -> None:
 
 
 def public_functions() -> list[str]:
-    modules = ("sim", "io", "fragmentation", "consolidation", "verify", "allocation", "model", "topology")
+    modules = (
+        "sim",
+        "io",
+        "fragmentation",
+        "consolidation",
+        "verify",
+        "allocation",
+        "model",
+        "preemption",
+        "topology",
+    )
     return [f"{m}.{n}" for m in modules for n in look_up(m).__all__ if inspect.isroutine(look_up(f"{m}.{n}"))]
 
 
@@ -94,7 +105,18 @@ def test_functions_say_where_they_live_and_document_their_options(path: str) -> 
 
 
 @pytest.mark.parametrize(
-    "module", ["sim", "io", "fragmentation", "consolidation", "verify", "allocation", "model", "topology"]
+    "module",
+    [
+        "sim",
+        "io",
+        "fragmentation",
+        "consolidation",
+        "verify",
+        "allocation",
+        "model",
+        "preemption",
+        "topology",
+    ],
 )
 def test_public_names_are_complete(module: str) -> None:
     core = getattr(gs._core, module)  # type: ignore[attr-defined]
@@ -103,7 +125,7 @@ def test_public_names_are_complete(module: str) -> None:
 
 
 def test_classes_live_where_users_find_them() -> None:
-    for module in ("sim", "fragmentation", "consolidation", "verify", "model", "topology"):
+    for module in ("sim", "fragmentation", "consolidation", "verify", "model", "preemption", "topology"):
         for name in look_up(module).__all__:
             thing = look_up(f"{module}.{name}")
             if inspect.isclass(thing) and not thing.__module__.startswith("gpusched._"):

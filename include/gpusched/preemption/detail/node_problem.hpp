@@ -88,13 +88,14 @@ class NodeProblem {
     /// Are the two interchangeable for everything but cost and name?
     [[nodiscard]] bool alike(int a, int b) const noexcept;
 
-    /// True where nothing but whole GPUs decides: a set frees the union of what its members hold, and neither CPU,
-    /// memory, local cores nor groups ask for more victims than GPUs do.
+    [[nodiscard]] bool enough_cpu_and_memory(VictimSet leaving) const noexcept;
+    /// True where nothing but whole GPUs, CPU and memory decides, and a set frees the union of what its members hold.
     [[nodiscard]] bool only_gpus() const noexcept { return only_gpus_; }
     [[nodiscard]] GpuMask idle() const noexcept { return idle_; }
     /// GPUs that only victims keep from the preemptor.
     [[nodiscard]] GpuMask contested() const noexcept { return contested_; }
     [[nodiscard]] const std::uint8_t* table() const noexcept { return table_; }
+    [[nodiscard]] const HardwareMasks* hardware() const noexcept { return hardware_; }
 
     /// What is missing even when the set has left. For explanations.
     struct Shortage {
@@ -106,7 +107,6 @@ class NodeProblem {
     [[nodiscard]] Shortage shortage(VictimSet leaving) const;
 
   private:
-    [[nodiscard]] bool enough_cpu_and_memory(VictimSet leaving) const noexcept;
     [[nodiscard]] std::uint8_t local_cores(VictimSet leaving, GpuMask free, GpuMask* chosen) const;
     [[nodiscard]] Obstacle group_obstacle(VictimSet leaving) const;
 

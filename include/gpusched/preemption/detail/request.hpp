@@ -15,6 +15,14 @@ namespace gpusched::preemption::detail {
 
 using Locality = topology::GpuLocality;
 
+/// `gpu_count` inline: without a processor flag std::popcount is a call.
+[[nodiscard]] constexpr int bits_of(std::uint32_t sixteen) noexcept {
+    sixteen -= sixteen >> 1 & 0x5555u;
+    sixteen = (sixteen & 0x3333u) + (sixteen >> 2 & 0x3333u);
+    sixteen = (sixteen + (sixteen >> 4)) & 0x0F0Fu;
+    return static_cast<int>((sixteen + (sixteen >> 8)) & 0x1Fu);
+}
+
 /// A locality, or "no set of GPUs will do".
 inline constexpr std::uint8_t infeasible = 3;
 
@@ -40,6 +48,7 @@ struct Request {
     double alpha = 0.5;
     std::array<double, 3> topology{1, 0.5, 0};  ///< by Locality; zeros for Qos::none
     std::int64_t search_limit = 0;
+    const std::uint32_t* name_rank = nullptr;  ///< order of tasks by name, where it is known; by TaskId
 
     [[nodiscard]] bool admits(std::uint8_t locality) const noexcept {
         return !level || locality == 0 || (locality == 1 && *level == HardwareLevel::socket);

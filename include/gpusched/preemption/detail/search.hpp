@@ -61,6 +61,8 @@ class Search {
     }
 
   private:
+    static constexpr int most_scanned = 10;
+    template <bool Ordinary>
     [[nodiscard]] Candidate scan(const NodeProblem& node, const Request& request, Objective objective);
     void prepare(const NodeProblem& node, const Request& request, Objective objective);
     void descend(int at, VictimSet chosen, bool previous_chosen);

@@ -50,7 +50,7 @@ struct PreemptionIndex::State {
     Cluster cluster;
     Options options;
     std::size_t most_shapes;
-    std::vector<std::uint32_t> rank;  // of nodes by name
+    std::vector<std::uint32_t> rank, task_rank;  // of nodes and tasks by name
     std::vector<GpuMask> failed;
     std::vector<std::uint8_t> gone;
     std::map<detail::ShapeKey, std::size_t> shape_of;
@@ -139,6 +139,7 @@ struct PreemptionIndex::State {
             }
         }
         detail::Request request(cluster, task, options);
+        request.name_rank = task_rank.data();
         if (request.grouped) {  // answers depend on other nodes: never found again
             start(everywhere, std::move(request));
             return everywhere;
@@ -207,13 +208,19 @@ GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Cluster cluster, Options option
     s.most_shapes = most_shapes;
     s.objective = detail::objective_of(s.options.policy);
     const auto nodes = s.cluster.node_count();
-    std::vector<std::uint32_t> order(nodes);
-    std::iota(order.begin(), order.end(), 0u);
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return s.cluster.name(make_id<NodeId>(a)) < s.cluster.name(make_id<NodeId>(b));
+    const auto ranks = [](std::size_t count, auto&& name) {
+        std::vector<std::uint32_t> order(count), rank(count);
+        std::iota(order.begin(), order.end(), 0u);
+        std::sort(order.begin(), order.end(),
+                  [&](std::uint32_t x, std::uint32_t y) { return name(x) < name(y); });
+        for (std::size_t i = 0; i < count; ++i) rank[order[i]] = static_cast<std::uint32_t>(i);
+        return rank;
+    };
+    s.rank =
+        ranks(nodes, [&](std::size_t i) -> const std::string& { return s.cluster.name(make_id<NodeId>(i)); });
+    s.task_rank = ranks(s.cluster.task_count(), [&](std::size_t i) -> const std::string& {
+        return s.cluster.name(make_id<TaskId>(i));
     });
-    s.rank.resize(nodes);
-    for (std::size_t i = 0; i < nodes; ++i) s.rank[order[i]] = static_cast<std::uint32_t>(i);
     s.failed.assign(nodes, 0);
     s.gone.assign(nodes, 0);
     s.shape_of_task.assign(s.cluster.task_count(), State::nobody);

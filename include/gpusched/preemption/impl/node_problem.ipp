@@ -121,8 +121,7 @@ GPUSCHED_INLINE void NodeProblem::read(const Cluster& cluster, const Request& re
     contested_ = static_cast<GpuMask>(usable_ & ~taken & held);
     enough_without_ = memory_ >= request.memory_mib && cpu_lendable_ >= request.cpu_milli &&
                       (request.borrows || cpu_firm_ >= request.cpu_milli);
-    only_gpus_ = enough_without_ && !request.fraction && !request.cpu_local && !request.grouped &&
-                 (shared & contested_) == 0;
+    only_gpus_ = !request.fraction && !request.cpu_local && !request.grouped && (shared & contested_) == 0;
     if (request.grouped && scratch_of_ != &cluster) {
         scratch_ = std::make_unique<Cluster>(cluster);
         scratch_->forget_history();
@@ -208,7 +207,7 @@ GPUSCHED_INLINE std::uint8_t NodeProblem::local_cores(VictimSet leaving, GpuMask
     std::uint8_t best = infeasible;
     int fewest = max_gpus_per_node + 1;
     for (std::uint32_t set = 1; set < (1u << size); ++set) {
-        const int used = std::popcount(set);
+        const int used = bits_of(set);
         if (used > wanted) continue;
         int gpus = 0, sockets = 0;
         std::int64_t cores = 0;
@@ -322,6 +321,14 @@ GPUSCHED_INLINE GpuMask NodeProblem::choose_gpus(VictimSet leaving) const {
 
 GPUSCHED_INLINE bool NodeProblem::names_before(VictimSet a, VictimSet b) const noexcept {
     // Of two different sets of one size, the one that has the first name of those that only one has comes first.
+    if (const auto* const rank = request_->name_rank; rank != nullptr) {
+        const auto lowest = [&](VictimSet set) {
+            auto least = UINT32_MAX;
+            for_each_victim(set, [&](int i) { least = std::min(least, rank[index(victim(i).task)]); });
+            return least;
+        };
+        return lowest(a & ~b) < lowest(b & ~a);
+    }
     const auto first = [&](VictimSet set) {
         const std::string* name = nullptr;
         for_each_victim(set, [&](int i) {
@@ -361,9 +368,15 @@ GPUSCHED_INLINE bool NodeProblem::alike(int a, int b) const noexcept {
     };
     if (!alone(a) || !alone(b)) return false;
     if (hardware_ == nullptr) return !request_->cpu_local;
-    for (const auto mask : hardware_->numa)
-        if (gpu_count(static_cast<GpuMask>(mask & v.gpus)) != gpu_count(static_cast<GpuMask>(mask & w.gpus)))
-            return false;
+    // Places too small for the preemptor tell nobody apart, unless their cores matter.
+    const auto possible = static_cast<GpuMask>(idle_ | contested_);
+    for (const auto* const level : {&hardware_->numa, &hardware_->socket})
+        for (const auto mask : *level)
+            if ((request_->cpu_local ||
+                 bits_of(static_cast<std::uint32_t>(mask & possible)) >= request_->gpus) &&
+                bits_of(static_cast<std::uint32_t>(mask & v.gpus)) !=
+                    bits_of(static_cast<std::uint32_t>(mask & w.gpus)))
+                return false;
     return true;
 }
 

@@ -62,14 +62,14 @@ GPUSCHED_INLINE Request::Request(const Cluster& cluster, TaskId id, const Option
 }
 
 GPUSCHED_INLINE std::uint8_t Request::locality(const HardwareMasks* hardware, GpuMask free) const noexcept {
-    if (gpu_count(free) < gpus) return infeasible;
+    if (bits_of(free) < gpus) return infeasible;
     if (gpus < 2) return 0;
     if (hardware != nullptr) {
         for (const auto mask : hardware->numa)
-            if (gpu_count(static_cast<GpuMask>(mask & free)) >= gpus) return 0;
+            if (bits_of(static_cast<std::uint32_t>(mask & free)) >= gpus) return 0;
         if (admits(1))
             for (const auto mask : hardware->socket)
-                if (gpu_count(static_cast<GpuMask>(mask & free)) >= gpus) return 1;
+                if (bits_of(static_cast<std::uint32_t>(mask & free)) >= gpus) return 1;
     }
     return admits(2) ? 2 : infeasible;
 }

@@ -41,39 +41,92 @@ GPUSCHED_INLINE void Search::offer(VictimSet set, std::uint8_t locality) {
     best_ = candidate;
 }
 
-GPUSCHED_INLINE Candidate Search::best(const NodeProblem& node, const Request& request, Objective objective) {
-    if (node.truncated()) proven_ = false;
-    if (node.only_gpus() && node.size() <= 10) return scan(node, request, objective);
-    prepare(node, request, objective);
-    if (size_ > 0 && node.locality(rest_[0]) != infeasible) descend(0, 0, false);
-    return best_;
-}
+// The places that matter to a preemptor for whole GPUs: NUMA nodes and sockets where it might fit.
+struct Places {
+    std::array<GpuMask, 15> masks;
+    std::size_t count = 0;
+    bool known = true;
 
-// All sets of a few victims on whole GPUs, each from the one without its lowest member.
-GPUSCHED_INLINE Candidate Search::scan(const NodeProblem& node, const Request& request, Objective objective) {
-    constexpr std::size_t most = 10;
-    std::array<GpuMask, 1u << most> freed;
-    std::array<std::int64_t, 1u << most> priority;
-    std::array<GpuMask, most> gpus{};
-    std::array<int, most> which{};
-    int size = 0;
-    const bool cost = objective == Objective::cost;
+    Places(const NodeProblem& node, const Request& request) {
+        if (node.hardware() == nullptr || request.gpus < 2) return;
+        const auto possible = static_cast<GpuMask>(node.idle() | node.contested());
+        for (const auto* const level : {&node.hardware()->numa, &node.hardware()->socket})
+            for (const auto mask : *level)
+                if (bits_of(static_cast<std::uint32_t>(mask & possible)) >= request.gpus) {
+                    known = known && count < masks.size();
+                    if (known) masks[count++] = mask;
+                }
+    }
+    // How many of the GPUs lie in each place, and in all; sets of the same kind are interchangeable.
+    [[nodiscard]] std::uint64_t kind(GpuMask gpus) const noexcept {
+        if (!known) return gpus;
+        auto packed = static_cast<std::uint64_t>(bits_of(gpus) - 1);
+        for (std::size_t i = 0; i < count; ++i)
+            packed = packed << 4 |
+                     static_cast<std::uint64_t>(bits_of(static_cast<std::uint32_t>(masks[i] & gpus)) & 15);
+        return packed;
+    }
+};
+
+// All sets of a few victims on whole GPUs, each from the one without its lowest member. `Ordinary`: priorities are
+// 1 .. 100,000 and count for something, so that within a locality a lower sum is a higher score, without asking for it.
+template <bool Ordinary>
+Candidate Search::scan(const NodeProblem& node, const Request& request, Objective objective) {
+    std::array<GpuMask, std::size_t{1} << most_scanned> freed;
+    std::array<std::int64_t, std::size_t{1} << most_scanned> priority;
+    struct One {
+        GpuMask gpus;
+        int which;
+        std::int64_t priority;
+        std::uint64_t kind;  // equal for those that differ in nothing but cost and name
+    };
+    std::array<One, most_scanned> ones;
+    std::size_t size = 0;
+    const Places places(node, request);
+    const bool enough = node.enough_cpu_and_memory(0);
     for (int i = 0; i < node.size(); ++i) {
         const auto& v = node.victim(i);
         const auto here = static_cast<GpuMask>(v.gpus & node.contested());
         // Who frees nothing is worth it only where a negative priority raises the score.
-        if (here == 0 && (objective != Objective::score || v.priority >= 0)) continue;
-        gpus[static_cast<std::size_t>(size)] = here;
-        which[static_cast<std::size_t>(size++)] = i;
+        if (here == 0 && enough && (objective != Objective::score || v.priority >= 0)) continue;
+        const One one{here, i, v.priority, v.gang >= 0 ? ~std::uint64_t{0} - size : places.kind(here)};
+        // Alike ones side by side, by ascending cost and name.
+        const auto before = [&](const One& x) {
+            const auto& w = node.victim(x.which);
+            if (one.priority != x.priority) return one.priority < x.priority;
+            if (one.kind != x.kind) return one.kind < x.kind;
+            if (!enough && v.cpu_milli != w.cpu_milli) return v.cpu_milli < w.cpu_milli;
+            if (!enough && v.memory_mib != w.memory_mib) return v.memory_mib < w.memory_mib;
+            if (!enough && v.claims != w.claims) return w.claims;
+            return v.cost != w.cost ? v.cost < w.cost
+                                    : node.names_before(VictimSet{1} << i, VictimSet{1} << x.which);
+        };
+        auto at = size++;
+        for (; at > 0 && before(ones[at - 1]); --at) ones[at] = ones[at - 1];
+        ones[at] = one;
+    }
+    std::uint32_t after_alike = 0;  // those that are taken only after the one before them
+    for (std::size_t i = 1; i < size; ++i) {
+        const auto& v = node.victim(ones[i - 1].which);
+        const auto& w = node.victim(ones[i].which);
+        if (ones[i].priority == ones[i - 1].priority && ones[i].kind == ones[i - 1].kind &&
+            (enough || (v.cpu_milli == w.cpu_milli && v.memory_mib == w.memory_mib && v.claims == w.claims)))
+            after_alike |= std::uint32_t{1} << i;
     }
     const auto spread = [&](std::uint32_t set) {
         VictimSet victims = 0;
         for (; set != 0; set &= set - 1)
-            victims |= VictimSet{1} << which[static_cast<std::size_t>(std::countr_zero(set))];
+            victims |= VictimSet{1} << ones[static_cast<std::size_t>(std::countr_zero(set))].which;
         return victims;
     };
+    const auto before = [&](const Candidate& a, const Candidate& b) {
+        const int order = compare(a, b, objective);
+        return order < 0 || (order == 0 && node.names_before(a.victims, b.victims));
+    };
     const auto* const table = node.table();
-    Candidate best;
+    std::array<Candidate, 3> best{};  // by locality
+    std::array<std::int64_t, 3> least{INT64_MAX, INT64_MAX, INT64_MAX};
+    int fewest = most_scanned + 1;
     freed[0] = node.idle();
     priority[0] = 0;
     const auto end = std::uint32_t{1} << size;
@@ -81,25 +134,46 @@ GPUSCHED_INLINE Candidate Search::scan(const NodeProblem& node, const Request& r
     for (std::uint32_t set = 1; set < end; ++set) {
         const auto low = static_cast<std::size_t>(std::countr_zero(set));
         const auto others = set & (set - 1);
-        freed[set] = static_cast<GpuMask>(freed[others] | gpus[low]);
-        priority[set] = priority[others] + node.victim(which[low]).priority;
-        const auto locality = table != nullptr ? table[freed[set]] : node.locality(spread(set));
+        freed[set] = static_cast<GpuMask>(freed[others] | ones[low].gpus);
+        priority[set] = priority[others] + ones[low].priority;
+        const auto locality =
+            table != nullptr ? table[freed[set]] : request.locality(node.hardware(), freed[set]);
         if (locality == infeasible) continue;
-        const int count = std::popcount(set);
-        if (best.found() && !cost) {
-            if (objective == Objective::fewest && count > best.count) continue;
-            const auto score = request.score_of(priority[set], locality);
-            if ((objective == Objective::score || count == best.count) && score < best.score) continue;
+        const int count = objective == Objective::fewest ? bits_of(set) : fewest;
+        if (count > fewest) continue;
+        if constexpr (Ordinary) {
+            if (count == fewest && priority[set] > least[locality]) continue;
         }
-        const auto victims = spread(set);
-        const auto candidate = make(node, request, victims, locality);
-        if (best.found()) {
-            const int order = compare(candidate, best, objective);
-            if (order > 0 || (order == 0 && !node.names_before(victims, best.victims))) continue;
+        if (!enough && !node.enough_cpu_and_memory(spread(set))) continue;
+        if (count < fewest) {
+            fewest = count;
+            best = {};
+            least.fill(INT64_MAX);
         }
-        best = candidate;
+        const auto candidate = make(node, request, spread(set), locality);
+        auto& known = best[locality];
+        if (known.found() && !(Ordinary && priority[set] < least[locality]) && !before(candidate, known))
+            continue;
+        known = candidate;
+        least[locality] = priority[set];
     }
-    return best;
+    Candidate winner = best[0];
+    for (const auto& other : {best[1], best[2]})
+        if (other.found() && (!winner.found() || before(other, winner))) winner = other;
+    return winner;
+}
+
+GPUSCHED_INLINE Candidate Search::best(const NodeProblem& node, const Request& request, Objective objective) {
+    if (node.truncated()) proven_ = false;
+    if (node.only_gpus() && node.size() <= most_scanned) {
+        bool ordinary = objective != Objective::cost && request.alpha >= 0.001;
+        for (int i = 0; i < node.size(); ++i)
+            ordinary = ordinary && node.victim(i).priority >= 1 && node.victim(i).priority <= 100'000;
+        return ordinary ? scan<true>(node, request, objective) : scan<false>(node, request, objective);
+    }
+    prepare(node, request, objective);
+    if (size_ > 0 && node.locality(rest_[0]) != infeasible) descend(0, 0, false);
+    return best_;
 }
 
 GPUSCHED_INLINE void Search::prepare(const NodeProblem& node, const Request& request, Objective objective) {

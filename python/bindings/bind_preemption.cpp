@@ -1,0 +1,289 @@
+// gpusched.preemption: whom to evict so that a task can run; the online index; Standby's harvest.
+#include "enums.hpp"
+#include "plan.hpp"
+#include "records.hpp"
+#include "task_argument.hpp"
+
+#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/preemption/index.hpp>
+#include <gpusched/preemption/preempt.hpp>
+#include <gpusched/preemption/standby.hpp>
+
+#include <algorithm>
+
+namespace gpusched::python {
+
+namespace {
+
+namespace p = preemption;
+
+/// A decision with names, so that it stands on its own.
+struct NamedDecision {
+    std::string task, node;
+    std::vector<std::string> victims;
+    std::vector<int> gpus;
+    std::string topology;
+    std::optional<double> score;
+    std::int64_t priority_sum = 0;
+    double cost = 0;
+    bool proven = true;
+};
+
+struct NamedExplanation {
+    std::optional<std::string> node;
+    std::string obstacle;
+    std::int64_t missing = 0;
+    std::string text;
+};
+
+NamedDecision named(const Cluster& cluster, TaskId task, const p::Decision& d, bool proven) {
+    static constexpr const char* localities[] = {"numa", "socket", "cross"};
+    NamedDecision out{cluster.name(task),
+                      cluster.name(d.node),
+                      {},
+                      gpu_list(d.gpus),
+                      localities[static_cast<std::size_t>(d.topology)],
+                      d.score,
+                      d.priority_sum,
+                      static_cast<double>(d.cost) / 1000,
+                      proven};
+    for (const auto victim : d.victims) out.victims.push_back(cluster.name(victim));
+    return out;
+}
+
+Options<p::Options> decision_options() {
+    using O = p::Options;
+    return Options<O>("preemption::Options")
+        .field("policy", &O::policy)
+        .field("engine", &O::engine)
+        .field("qos", &O::qos)
+        .field("alpha", &O::alpha)
+        .field("numa_score", &O::numa_score)
+        .field("socket_score", &O::socket_score)
+        .field("cross_score", &O::cross_score)
+        .field("now", &O::now)
+        .field("search_limit", &O::search_limit);
+}
+
+GpuMask mask_of(const Cluster& cluster, NodeId node, const std::vector<int>& gpus) {
+    const auto bad = [&](int gpu) {
+        throw InvalidInput("gpus: " + std::to_string(gpu) + "; expected distinct GPUs of node " +
+                           quoted(cluster.name(node)));
+    };
+    return gpu_mask(gpus, cluster.gpu_count(node), bad, bad);
+}
+
+/// The C++ index, asked by names.
+struct Index {
+    p::PreemptionIndex live;
+    [[nodiscard]] const Cluster& c() const { return live.cluster(); }
+};
+
+void bind_index(py::module_& m) {
+    const auto options = decision_options();
+    py::class_<Index>(m, "PreemptionIndex", doc("preemption::PreemptionIndex").c_str())
+        .def(py::init([options](const ClusterPtr& cluster, const py::kwargs& keywords) {
+                 const auto o = options.read("PreemptionIndex", keywords);
+                 return Index{p::PreemptionIndex(*cluster, o)};
+             }),
+             py::arg("cluster"),
+             options.documented("__init__(self, cluster", "An index over a copy of the cluster.").c_str())
+        .def(
+            "place",
+            [](Index& i, const std::string& task, const std::string& node, const std::vector<int>& gpus) {
+                const auto at = i.c().find_node(node);
+                i.live.place(i.c().find_task(task), at, mask_of(i.c(), at, gpus));
+            },
+            py::arg("task"), py::arg("node"), py::arg("gpus"),
+            documented("place(self, task, node, gpus)", "A task started on a node, or moved there.").c_str())
+        .def(
+            "remove", [](Index& i, const std::string& task) { i.live.remove(i.c().find_task(task)); },
+            py::arg("task"),
+            documented("remove(self, task)", doc("preemption::PreemptionIndex::remove")).c_str())
+        .def(
+            "fail_gpu",
+            [](Index& i, const std::string& node, int gpu, bool failed) {
+                i.live.fail_gpu(i.c().find_node(node), gpu, failed);
+            },
+            py::arg("node"), py::arg("gpu"), py::arg("failed") = true,
+            documented("fail_gpu(self, node, gpu, failed=True)", doc("preemption::PreemptionIndex::fail_gpu"))
+                .c_str())
+        .def(
+            "fail_node",
+            [](Index& i, const std::string& node, bool failed) {
+                i.live.fail_node(i.c().find_node(node), failed);
+            },
+            py::arg("node"), py::arg("failed") = true,
+            documented("fail_node(self, node, failed=True)", doc("preemption::PreemptionIndex::fail_node"))
+                .c_str())
+        .def(
+            "set_now", [](Index& i, std::int64_t now) { i.live.set_now(now); }, py::arg("now"),
+            documented("set_now(self, now)", doc("preemption::PreemptionIndex::set_now")).c_str())
+        .def(
+            "decide",
+            [](Index& i, const std::string& task) -> std::optional<NamedDecision> {
+                const auto id = i.c().find_task(task);
+                const auto* const d = i.live.decide(id);
+                if (d == nullptr) return std::nullopt;
+                return named(i.c(), id, *d, i.live.proven());
+            },
+            py::arg("task"),
+            documented(
+                "decide(self, task)",
+                "What `preempt` would decide for a pending task of the cluster: a `Decision`, or None.")
+                .c_str())
+        .def(
+            "apply",
+            [](Index& i, const NamedDecision& decision) {
+                const auto node = i.c().find_node(decision.node);
+                p::Decision d;
+                d.node = node;
+                d.gpus = mask_of(i.c(), node, decision.gpus);
+                for (const auto& victim : decision.victims) d.victims.push_back(i.c().find_task(victim));
+                i.live.apply(d, i.c().find_task(decision.task));
+            },
+            py::arg("decision"),
+            documented("apply(self, decision)", doc("preemption::PreemptionIndex::apply")).c_str());
+}
+
+void bind_harvest(py::module_& m) {
+    using R = p::HarvestResult;
+    const auto at = [](const char* name) { return doc(std::string("preemption::HarvestResult::") + name); };
+    auto result = py::class_<R>(m, "HarvestResult", "What `simulate_harvest` counted.");
+    define_record(
+        result, attribute("standby_gpu_h", &R::standby_gpu_h, at("standby_gpu_h")),
+        attribute("borrowed_gpu_h", &R::borrowed_gpu_h, at("borrowed_gpu_h")),
+        attribute("useful_gpu_h", &R::useful_gpu_h, at("useful_gpu_h")),
+        attribute("lost_gpu_h", &R::lost_gpu_h, at("lost_gpu_h")),
+        attribute("evictions", &R::evictions, "Spot tasks that owners sent away."),
+        attribute("killed", &R::killed, "Of these, how many took SIGKILL."),
+        attribute("completed", &R::completed, "Spot tasks that ended by themselves."),
+        attribute("eviction_mean_s", &R::eviction_mean_s, "Mean seconds until the owner's GPUs were free."),
+        attribute("eviction_p95_s", &R::eviction_p95_s, "Their 95th percentile."),
+        attribute("eviction_max_s", &R::eviction_max_s, "Their maximum."),
+        attribute("standby_by_hour", &R::standby_by_hour, "Lent GPU-hours by hour of the day."),
+        attribute("borrowed_by_hour", &R::borrowed_by_hour, "Borrowed GPU-hours by hour of the day."));
+    result.def_property_readonly("harvested", &R::harvested, "Borrowed / lent GPU-hours.");
+    using O = p::HarvestOptions;
+    const auto options = Options<O>("preemption::HarvestOptions")
+                             .field("owners", &O::owners)
+                             .field("days", &O::days)
+                             .field("sleep_hour", &O::sleep_hour)
+                             .field("wake_hour", &O::wake_hour, "Hours after midnight; 32 = 8 the next day.")
+                             .field("demand", &O::demand)
+                             .field("task_minutes", &O::task_minutes)
+                             .field("checkpoint_minutes", &O::checkpoint_minutes)
+                             .field("start_delay_s", &O::start_delay_s)
+                             .field("seed", &O::seed, "The same seed gives the same result everywhere.");
+    m.def(
+        "simulate_harvest",
+        [options](const py::kwargs& keywords) {
+            const auto o = options.read("simulate_harvest", keywords);
+            return unlocked([&] { return p::simulate_harvest(o); });
+        },
+        options.documented("simulate_harvest(", doc("preemption::HarvestOptions")).c_str());
+}
+
+}  // namespace
+
+void bind_preemption(py::module_& parent) {
+    auto m = submodule(parent, "preemption");
+    using D = NamedDecision;
+    const auto of = [](const char* name) { return doc(std::string("preemption::Decision::") + name); };
+    auto decision = py::class_<D>(m, "Decision", doc("preemption::Decision").c_str());
+    define_record(decision, attribute("task", &D::task, "The preemptor."),
+                  attribute("node", &D::node, "Where it goes."),
+                  attribute("victims", &D::victims,
+                            "Whom to evict there, in snapshot order; empty = it fits as it is."),
+                  attribute("gpus", &D::gpus, "The GPUs that it takes."),
+                  attribute("topology", &D::topology, "Of these GPUs: \"numa\", \"socket\" or \"cross\"."),
+                  attribute("score", &D::score, of("score")),
+                  attribute("priority_sum", &D::priority_sum, of("priority_sum")),
+                  attribute("cost", &D::cost, "Work lost, in GPU-seconds."),
+                  attribute("proven", &D::proven, doc("preemption::Result::proven")));
+    using E = NamedExplanation;
+    auto explanation = py::class_<E>(m, "Explanation", doc("preemption::Explanation").c_str());
+    define_record(explanation,
+                  attribute("node", &E::node, "The node that came closest; None = none may run it."),
+                  attribute("obstacle", &E::obstacle, "What is in the way; \"none\" = something helps."),
+                  attribute("missing", &E::missing, doc("preemption::Explanation::missing")),
+                  attribute("text", &E::text, doc("preemption::Explanation::text")));
+    explanation.def("__str__", [](const E& e) { return e.text; });
+
+    const auto options = decision_options();
+    m.def(
+        "preempt",
+        [options](const ClusterPtr& cluster, const py::object& task,
+                  const py::kwargs& keywords) -> std::optional<NamedDecision> {
+            const auto o = options.read("preempt", keywords);
+            const auto [with_task, id] = task_argument(cluster, task);
+            const auto result = unlocked([&, c = with_task, t = id] { return p::preempt(*c, t, o); });
+            if (!result.decision) return std::nullopt;
+            return named(*with_task, id, *result.decision, result.proven);
+        },
+        py::arg("cluster"), py::arg("task"),
+        options
+            .documented(
+                "preempt(cluster, task",
+                "Finds room for a task, by evictions where there is none: a `Decision`, or None when no "
+                "eviction that is allowed helps.\n\n`task` is a dict as in the cluster format, or the name "
+                "of a pending task of the cluster. The cluster is not changed. See docs/preemption.md for "
+                "the policies, who may be a victim, and how ties are broken. A task given as a dict costs "
+                "as much as building the snapshot again.")
+            .c_str());
+    m.def(
+        "minimal_victim_sets",
+        [options](const ClusterPtr& cluster, const py::object& task, const std::string& node,
+                  const py::kwargs& keywords) {
+            const auto o = options.read("minimal_victim_sets", keywords);
+            const auto [with_task, id] = task_argument(cluster, task);
+            const auto found = p::minimal_victim_sets(*with_task, id, with_task->find_node(node), o);
+            if (!found.proven &&
+                PyErr_WarnEx(PyExc_RuntimeWarning, "search_limit was hit: sets may be missing", 1) != 0)
+                throw py::error_already_set();
+            std::vector<std::vector<std::string>> names;
+            for (const auto& set : found.sets) {
+                auto& out = names.emplace_back();
+                for (const auto victim : set) out.push_back(with_task->name(victim));
+            }
+            return names;
+        },
+        py::arg("cluster"), py::arg("task"), py::arg("node"),
+        options
+            .documented("minimal_victim_sets(cluster, task, node",
+                        "IMP's answer for one node: all sets of as few victims as possible that make room, "
+                        "as lists of "
+                        "names in snapshot order; [[]] if the task fits as it is, [] if no eviction helps.")
+            .c_str());
+    m.def(
+        "explain",
+        [options](const ClusterPtr& cluster, const py::object& task, const py::kwargs& keywords) {
+            const auto o = options.read("explain", keywords);
+            const auto [with_task, id] = task_argument(cluster, task);
+            const auto e = p::explain(*with_task, id, o);
+            NamedExplanation out{std::nullopt, to_string(e.obstacle), e.missing, e.text};
+            if (e.node != none<NodeId>) out.node = with_task->name(e.node);
+            return out;
+        },
+        py::arg("cluster"), py::arg("task"),
+        options
+            .documented(
+                "explain(cluster, task",
+                "Why nothing helps: an `Explanation` with the node that came closest and what it lacks with "
+                "all potential victims gone.")
+            .c_str());
+    m.def(
+        "to_plan",
+        [](const NamedDecision& d) {
+            NamedPlan plan;
+            plan.spec.evictions = d.victims;
+            plan.spec.placements.push_back({d.task, d.node, d.gpus});
+            return plan;
+        },
+        py::arg("decision"),
+        documented("to_plan(decision)", "The decision as a plan: evictions, then the placement.").c_str());
+    bind_index(m);
+    bind_harvest(m);
+}
+
+}  // namespace gpusched::python
