@@ -168,7 +168,7 @@ void bind_harvest(py::module_& m) {
     const auto options = Options<O>("preemption::HarvestOptions")
                              .field("owners", &O::owners)
                              .field("days", &O::days)
-                             .field("sleep_hour", &O::sleep_hour)
+                             .field("sleep_hour", &O::sleep_hour, "Hours after midnight, 0 to 48.")
                              .field("wake_hour", &O::wake_hour, "Hours after midnight; 32 = 8 the next day.")
                              .field("demand", &O::demand)
                              .field("task_minutes", &O::task_minutes)

@@ -75,9 +75,10 @@ def test_what_fits_and_what_does_not(cluster: gs.Cluster) -> None:
     assert (why.node, why.obstacle, why.missing) == ("m1", "gpu", 1)
     assert str(why).startswith("node 'm1' comes closest:")
     assert gs.preemption.minimal_victim_sets(cluster, task("x", 5, 1000), "m1") == []
-    fits = gs.preempt(cluster, {"name": "y", "memory_mib": 1})
+    nothing = {"name": "y", "cpu_milli": 0, "memory_mib": 1, "gpu_count": 0}
+    fits = gs.preempt(cluster, nothing)
     assert fits is not None and fits.victims == [] and fits.score is None
-    assert gs.preemption.minimal_victim_sets(cluster, {"name": "y"}, "m1") == [[]]
+    assert gs.preemption.minimal_victim_sets(cluster, nothing, "m1") == [[]]
     # Spot tasks evict nobody, whatever their priority.
     assert gs.preempt(cluster, task("z", 1, 999), policy="spot") is None
     with pytest.raises(gs.InvalidInput, match=r"alpha: 2; expected 0 to 1"):

@@ -39,8 +39,8 @@ using CostFunction = std::function<std::int64_t(const Cluster&, TaskId, std::int
 
 /// How `preempt` works. Ranges are checked first thing.
 struct Options {
-    Policy policy = Policy::imp;
-    Engine engine = Engine::masks;
+    Policy policy = Policy::imp;    ///< how victims and node are chosen
+    Engine engine = Engine::masks;  ///< how `imp` and `exhaustive` search; the answer is the same
     /// Replaces what the task's `hardware_affinity` says, for all its levels; `guaranteed` for a task that names no
     /// level means the socket. Absent = guaranteed where the task guarantees a level, best effort where it only wishes
     /// for one, else none.
