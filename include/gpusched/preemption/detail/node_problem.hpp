@@ -134,5 +134,6 @@ class NodeProblem {
 }  // namespace gpusched::preemption::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/preemption/impl/gang_table.ipp>
 #include <gpusched/preemption/impl/node_problem.ipp>
 #endif

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <gpusched/core/checks.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/preemption/detail/cores.hpp>
+#include <gpusched/preemption/detail/cost.hpp>
 #include <gpusched/preemption/detail/node_problem.hpp>
 
 #include <algorithm>
@@ -10,33 +10,6 @@
 #include <vector>
 
 namespace gpusched::preemption::detail {
-
-inline std::int64_t cost_of(const Cluster& cluster, TaskId task, std::int64_t now, const CostFunction& cost) {
-    if (!cost) return lost_work(cluster, task, now);
-    const auto found = cost(cluster, task, now);
-    if (found < 0)
-        throw InvalidInput(bad_value("cost", std::to_string(found), "at least 0",
-                                     "task " + gpusched::quoted(cluster.name(task))));
-    return found;
-}
-
-GPUSCHED_INLINE void GangTable::read(const Cluster& cluster, const CostFunction& cost, std::int64_t now) {
-    const auto& inv = cluster.inventory();
-    of_job.assign(inv.job_names.size(), {});
-    for (const auto task : cluster.tasks()) {
-        const auto job = inv.tasks.job[index(task)];
-        if (job == none<JobId> || !cluster.is_placed(task)) continue;
-        auto& gang = of_job[index(job)];
-        gang.job = job;
-        ++gang.surplus;  // running members so far
-        gang.cost += cost_of(cluster, task, now, cost);
-    }
-    for (std::size_t j = 0; j < of_job.size(); ++j) {
-        // Without a size that must run, all members belong to the gang.
-        const auto needed = inv.job_min_members[j] > 0 ? inv.job_min_members[j] : of_job[j].surplus;
-        of_job[j].surplus = std::max<std::int64_t>(0, of_job[j].surplus - needed);
-    }
-}
 
 GPUSCHED_INLINE void NodeProblem::read(const Cluster& cluster, const Request& request,
                                        const CostFunction& cost, NodeId node, const GangTable* gangs,

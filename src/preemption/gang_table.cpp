@@ -1,0 +1,1 @@
+#include <gpusched/preemption/impl/gang_table.ipp>
