@@ -285,6 +285,7 @@ def explain(args: argparse.Namespace) -> int:
 
 
 def preempt(args: argparse.Namespace) -> int:
+    require_writable(args.output)
     cluster = Cluster.from_json(args.cluster)
     options = given(args, "policy", "qos", "alpha", "now", "search_limit")
     decision = preemption.preempt(cluster, args.task, **options)

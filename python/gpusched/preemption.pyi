@@ -1,7 +1,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from .model import Cluster, Plan
+from .model import Cluster, Plan, Task
 
 __all__ = [
     "Decision",
@@ -18,7 +18,7 @@ __all__ = [
 _Policy = Literal["spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"]
 _Engine = Literal["masks", "plain"]
 _Qos = Literal["guaranteed", "best_effort", "none"]
-_Task = Mapping[str, Any] | str
+_Task = Mapping[str, Any] | str | Task
 
 class Decision:
     @property

@@ -4,4 +4,5 @@
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/preemption/options.hpp>
 #include <gpusched/preemption/preempt.hpp>
+#include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/preemption/standby.hpp>

@@ -296,7 +296,7 @@ TEST_CASE("bad options and tasks are refused") {
                          InvalidInput, "numa_score: inf; expected a finite number");
     CHECK_THROWS_MESSAGE(preempt(cluster, TaskId{7}), InvalidInput, "task: #7; expected below 2");
     CHECK_THROWS_MESSAGE(preempt(cluster, cluster.find_task("x")), InvalidInput,
-                         "task 'x': runs on node 'n'");
+                         "task: 'x'; expected a pending task; this one runs on node 'n'");
     CHECK_THROWS_MESSAGE(minimal_victim_sets(cluster, p, NodeId{3}), InvalidInput,
                          "node: #3; expected below 1");
 }

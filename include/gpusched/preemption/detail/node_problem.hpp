@@ -33,6 +33,7 @@ struct Gang {
     JobId job = none<JobId>;
     std::int64_t surplus = 0;  ///< members that may leave before the whole gang's work is lost
     std::int64_t cost = 0;     ///< of all running members
+    bool lost = false;         ///< its work is lost already: further members cost nothing
 };
 
 /// Running members and their cost, by job; what the cost of a gang is taken from.

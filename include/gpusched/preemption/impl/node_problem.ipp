@@ -77,6 +77,10 @@ GPUSCHED_INLINE void NodeProblem::read(const Cluster& cluster, const Request& re
         if (gangs == nullptr || job == none<JobId>) continue;
         const auto known = std::find_if(gangs_.begin(), gangs_.begin() + gang_count_,
                                         [&](const Gang& gang) { return gang.job == job; });
+        if (gangs->of_job[index(job)].lost) {
+            v.cost = 0;
+            continue;
+        }
         v.gang = static_cast<std::int16_t>(known - gangs_.begin());
         if (v.gang == gang_count_)
             gangs_[static_cast<std::size_t>(gang_count_++)] = gangs->of_job[index(job)];

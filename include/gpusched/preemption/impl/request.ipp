@@ -14,8 +14,9 @@ GPUSCHED_INLINE Request::Request(const Cluster& cluster, TaskId id, const Option
         throw InvalidInput(
             bad_value("task", "#" + std::to_string(i), "below " + std::to_string(cluster.task_count())));
     if (cluster.is_placed(id))
-        throw InvalidInput("task " + gpusched::quoted(cluster.name(id)) + ": runs on node " +
-                           gpusched::quoted(cluster.name(cluster.node_of(id))) + "; expected a pending task");
+        throw InvalidInput(bad_value("task", gpusched::quoted(cluster.name(id)),
+                                     "a pending task; this one runs on node " +
+                                         gpusched::quoted(cluster.name(cluster.node_of(id)))));
     const auto& t = inv.tasks;
     task = id;
     gpus = t.gpu_count[i];

@@ -1,0 +1,59 @@
+// preempt_gang: room for several pods at once, within one network domain where they need that; all of them or none.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/preemption/preempt.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace gpusched::preemption {
+
+/// What domains are compared by first.
+enum class GangObjective : std::uint8_t {
+    cost,        ///< least lost work, then fewest lost gangs
+    lost_gangs,  ///< fewest gangs that lose their work, then least lost work
+};
+
+struct GangDecision {
+    std::vector<Decision>
+        pods{};  ///< one per pod, in the order given; each with the victims that it alone adds
+    std::vector<TaskId> victims{};  ///< of all, ascending
+    std::int64_t lost_gangs =
+        0;                  ///< gangs of which fewer than must run would go on, tasks without a job included
+    std::int64_t cost = 0;  ///< lost work in thousandths of a GPU-second, each lost gang's once and whole
+};
+
+struct GangResult {
+    std::optional<GangDecision>
+        decision{};  ///< nothing = some pod finds no place in every domain; nobody is evicted
+    std::int64_t domains_considered = 0;
+};
+
+/// Finds room for all pods of a gang, with evictions where needed (ASI's gang preemptors).
+///
+/// The pods go into one domain of the level that they require (`network_affinity`), the one that members which run already
+/// are in; without such a requirement anywhere. In every domain the pods are placed one after the other, the largest
+/// first, each by `options.policy` with what those before it took and freed; where a pod fits as it is, nobody leaves for
+/// it. Gangs of victims count as for spot policies, whatever the policy. The best domain wins; ties: fewer victims, then the
+/// domain's name. Each placement is checked as in `preempt`, and the whole is returned only when every pod has one.
+///
+/// A heuristic: the order of the pods and greedy choices may miss the cheapest set, or room that only fits together.
+///
+/// @param pods pending tasks, distinct, at least one, that require the same level or none
+/// @throws InvalidInput otherwise, and for options out of range
+/// O(domains x pods x nodes of a domain) searches of one node.
+[[nodiscard]] GangResult preempt_gang(const Cluster& cluster, std::span<const TaskId> pods,
+                                      const Options& options = {},
+                                      GangObjective objective = GangObjective::cost);
+
+/// Evictions, then all placements.
+[[nodiscard]] Plan to_plan(const GangDecision& decision, std::span<const TaskId> pods);
+
+}  // namespace gpusched::preemption
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/preemption/impl/preempt_gang.ipp>
+#endif

@@ -1,0 +1,1 @@
+#include <gpusched/preemption/impl/preempt_gang.ipp>

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gangs of preemptors: one domain, all or none, each lost gang counted once.
+#include "machines.hpp"
+#include "support/catch.hpp"
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/preemption/preempt_gang.hpp>
+#include <gpusched/verify/plan.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::preemption;
+using testing_support::machine;
+using testing_support::names;
+using testing_support::pending;
+using testing_support::running;
+
+namespace {
+
+ClusterSpec two_switches() {
+    ClusterSpec spec;
+    spec.now = 100;
+    for (const auto* name : {"a1", "a2", "b1", "b2"}) {
+        spec.nodes.push_back(machine(name));
+        spec.nodes.back().network = {std::string("switch-") + name[0]};
+    }
+    for (int i = 0; i < 2; ++i) {
+        spec.tasks.push_back(pending("pod" + std::to_string(i), 8, 1000));
+        spec.tasks.back().job = "preemptors";
+        spec.tasks.back().network_affinity = {0, NetworkMode::required};
+    }
+    return spec;
+}
+
+const std::vector<int> all{0, 1, 2, 3, 4, 5, 6, 7};
+
+}  // namespace
+
+TEST_CASE("the pods of a gang stay under one switch, where the least is lost") {
+    auto spec = two_switches();
+    // a1 is cheapest, but its neighbour is dear; under switch b both are middling.
+    const std::int64_t starts[] = {95, 0, 80, 80};
+    for (std::size_t i = 0; i < 4; ++i) {
+        spec.tasks.push_back(running("lp-" + spec.nodes[i].name, spec.nodes[i].name, all, 0));
+        spec.tasks.back().start_time = starts[i];
+    }
+    auto cluster = Cluster::build(spec);
+    const std::vector<TaskId> pods{TaskId{0}, TaskId{1}};
+    const auto found = preempt_gang(cluster, pods, {.policy = Policy::spot_exact}).decision;
+    REQUIRE(found);
+    CHECK(names(cluster, found->victims) == std::vector<std::string>{"lp-b1", "lp-b2"});
+    CHECK(found->cost == 2 * 8000 * 20);
+    CHECK(found->lost_gangs == 2);
+    CHECK(verify::plan(spec, to_spec(to_plan(*found, pods), cluster)).ok);
+
+    // Under switch a both pods belong to one gang: dearer, but one gang.
+    spec.tasks[2].job = spec.tasks[3].job = "gang";
+    cluster = Cluster::build(spec);
+    const auto gangs =
+        preempt_gang(cluster, pods, {.policy = Policy::spot_exact}, GangObjective::lost_gangs).decision;
+    REQUIRE(gangs);
+    CHECK(names(cluster, gangs->victims) == std::vector<std::string>{"lp-a1", "lp-a2"});
+    CHECK(gangs->lost_gangs == 1);
+    CHECK(gangs->cost == 8000 * (5 + 100));
+
+    // One that stays under each switch: nobody is evicted for half a gang.
+    spec.tasks[3].locked = spec.tasks[5].locked = true;
+    cluster = Cluster::build(spec);
+    CHECK(!preempt_gang(cluster, pods, {.policy = Policy::spot}).decision);
+    // Each pod by itself would find room.
+    CHECK(preempt(cluster, pods[0], {.policy = Policy::spot}).decision);
+}
+
+TEST_CASE("members that run say which domain") {
+    auto spec = two_switches();
+    spec.tasks.push_back(running("lp", "b1", {0, 1, 2, 3}, 0));
+    auto member = pending("member", 8, 1000);
+    member.job = "preemptors";
+    member.network_affinity = {0, NetworkMode::required};
+    member.node = "b2";
+    member.gpus = all;
+    spec.tasks.push_back(member);
+    const auto cluster = Cluster::build(spec);
+    const std::vector<TaskId> one{TaskId{0}};
+    const auto found = preempt_gang(cluster, one, {.policy = Policy::spot}).decision;
+    REQUIRE(found);
+    CHECK(cluster.name(found->pods[0].node) == "b1");
+    const std::vector<TaskId> both{TaskId{0}, TaskId{1}};
+    CHECK(!preempt_gang(cluster, both, {.policy = Policy::spot}).decision);
+}
+
+TEST_CASE("random gangs are placed whole, and as the checker wants it, or not at all") {
+    Rng rng(3);
+    int placed = 0, refused = 0;
+    for (int round = 0; round < 400; ++round) {
+        ClusterSpec spec;
+        spec.now = 1000;
+        for (int n = 0; n < 6; ++n) {
+            spec.nodes.push_back(machine("n" + std::to_string(n)));
+            spec.nodes.back().network = {"s" + std::to_string(n / 2)};
+            for (int at = 0; at < 8;) {
+                const int size = std::min(8 - at, 1 << rng.below(3));
+                std::vector<int> gpus;
+                for (int g = 0; g < size; ++g) gpus.push_back(at + g);
+                at += size;
+                if (rng.chance(0.15)) continue;
+                spec.tasks.push_back(running("t" + std::to_string(spec.tasks.size()), spec.nodes.back().name,
+                                             gpus, rng.between(0, 3) * 100));
+                spec.tasks.back().preemptible = rng.chance(0.8);
+                spec.tasks.back().start_time = rng.between(0, 1000);
+                if (rng.chance(0.4)) spec.tasks.back().job = "j" + std::to_string(rng.below(4));
+            }
+        }
+        std::vector<TaskId> pods;
+        const auto count = rng.between(1, 4);
+        const bool required = rng.chance(0.7), apart = rng.chance(0.3);
+        for (int i = 0; i < count; ++i) {
+            pods.push_back(make_id<TaskId>(spec.tasks.size()));
+            spec.tasks.push_back(
+                pending("p" + std::to_string(i), std::int64_t{1} << rng.between(1, 3), 1000));
+            spec.tasks.back().job = "preemptors";
+            if (required) spec.tasks.back().network_affinity = {0, NetworkMode::required};
+            if (apart) spec.tasks.back().anti_affinity = {{"apart", node_level, 1}};
+        }
+        const auto cluster = Cluster::build(spec);
+        for (const auto policy : {Policy::spot, Policy::spot_exact, Policy::imp, Policy::exhaustive}) {
+            const auto found = preempt_gang(cluster, pods, {.policy = policy}).decision;
+            (found ? placed : refused) += 1;
+            if (!found) continue;
+            const auto report = verify::plan(spec, to_spec(to_plan(*found, pods), cluster));
+            INFO("round " << round << ": " << (report.violations.empty() ? "" : report.violations.front()));
+            REQUIRE(report.ok);
+        }
+        // A gang of one is a task.
+        if (count == 1) {
+            const auto alone = preempt(cluster, pods[0], {.policy = Policy::spot_exact}).decision;
+            const auto gang = preempt_gang(cluster, pods, {.policy = Policy::spot_exact}).decision;
+            REQUIRE(alone.has_value() == gang.has_value());
+            if (alone) CHECK(alone->cost == gang->cost);
+        }
+    }
+    CHECK(placed > 500);
+    CHECK(refused > 50);
+}
+
+TEST_CASE("lists of pods that make no gang are refused") {
+    auto spec = two_switches();
+    spec.tasks.push_back(pending("free", 1, 0));
+    const auto cluster = Cluster::build(spec);
+    const std::vector<TaskId> nobody, twice{TaskId{0}, TaskId{0}}, mixed{TaskId{0}, TaskId{2}};
+    CHECK_THROWS_MESSAGE(preempt_gang(cluster, nobody), InvalidInput, "pods: none");
+    CHECK_THROWS_MESSAGE(preempt_gang(cluster, twice), InvalidInput, "pods: 'pod0' is listed twice");
+    CHECK_THROWS_MESSAGE(preempt_gang(cluster, mixed), InvalidInput,
+                         "pods: 'free' requires another network level");
+}
