@@ -1,6 +1,7 @@
 // Everything in milp.
 #pragma once
 
+#include <gpusched/milp/consolidation.hpp>
 #include <gpusched/milp/model.hpp>
 #include <gpusched/milp/serving_plan.hpp>
 #include <gpusched/milp/serving_problem.hpp>

@@ -1,0 +1,1 @@
+#include <gpusched/milp/impl/consolidation.ipp>

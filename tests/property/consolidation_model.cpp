@@ -1,0 +1,174 @@
+// Consolidation models against brute force over all placements, judged by rules written down here.
+#include "support/catch.hpp"
+
+#include <gpusched/core/rng.hpp>
+#include <gpusched/milp/consolidation.hpp>
+#include <gpusched/milp/solver.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::milp;
+
+namespace {
+
+struct Random {
+    ClusterSpec spec;
+    std::vector<std::size_t> home;
+
+    explicit Random(Rng& rng) {
+        const auto nodes = rng.between(2, 4);
+        for (int n = 0; n < nodes; ++n) {
+            NodeSpec node{.name = "n" + std::to_string(n), .gpu_model = rng.chance(0.7) ? "A" : "B"};
+            node.gpu_count = rng.between(2, 4);
+            node.cpu_milli = 1000 * rng.between(4, 10);
+            node.memory_mib = rng.between(4, 12);
+            node.schedulable = !rng.chance(0.1);
+            spec.nodes.push_back(node);
+        }
+        for (int t = 0, count = static_cast<int>(rng.between(2, 6)); t < count; ++t) {
+            TaskSpec task{.name = "t" + std::to_string(t)};
+            task.gpu_count = rng.between(0, 2);
+            task.cpu_milli = rng.chance(0.2) ? 0 : 1000 * rng.between(1, 4);
+            task.memory_mib = rng.chance(0.5) ? 0 : rng.between(1, 5);
+            task.locked = rng.chance(0.2);
+            if (rng.chance(0.3)) task.gpu_models = {"A"};
+            if (rng.chance(0.3)) task.anti_affinity = {{"g", node_level, 1}};
+            if (rng.chance(0.2)) task.anti_affinity.push_back({"h", node_level, 2});
+            // First node with room from a random one on; left out where there is none.
+            const auto start = rng.below(spec.nodes.size());
+            for (std::size_t k = 0; k < spec.nodes.size(); ++k) {
+                const auto n = (start + k) % spec.nodes.size();
+                auto tasks = spec.tasks;
+                tasks.push_back(task);
+                auto places = home;
+                places.push_back(n);
+                if (!fits(tasks, places)) continue;
+                int next = 0;
+                for (std::size_t o = 0; o < home.size(); ++o)
+                    if (home[o] == n) next += static_cast<int>(spec.tasks[o].gpu_count);
+                for (int g = 0; g < task.gpu_count; ++g) task.gpus.push_back(next + g);
+                task.node = spec.nodes[n].name;
+                spec.tasks.push_back(task);
+                home = places;
+                break;
+            }
+        }
+        // Sometimes a daemon on every node.
+        base_ = spec.tasks.size();
+        if (rng.chance(0.3))
+            for (const auto& node : spec.nodes)
+                spec.tasks.push_back({.name = "d" + node.name,
+                                      .cpu_milli = 0,
+                                      .memory_mib = 0,
+                                      .daemon = true,
+                                      .node = node.name});
+    }
+
+    bool fits(const std::vector<TaskSpec>& tasks, const std::vector<std::size_t>& place) const {
+        for (std::size_t n = 0; n < spec.nodes.size(); ++n) {
+            std::int64_t gpus = 0, cpu = 0, memory = 0;
+            std::map<std::string, int> members;
+            std::map<std::string, int> limits;
+            for (std::size_t t = 0; t < place.size(); ++t) {
+                if (place[t] != n) continue;
+                gpus += tasks[t].gpu_count;
+                cpu += tasks[t].cpu_milli;
+                memory += tasks[t].memory_mib;
+                if (!tasks[t].gpu_models.empty() && spec.nodes[n].gpu_model != "A") return false;
+                for (const auto& a : tasks[t].anti_affinity) {
+                    ++members[a.group];
+                    limits[a.group] = a.limit;
+                }
+            }
+            for (const auto& [group, count] : members)
+                if (count > limits[group]) return false;
+            if (gpus > spec.nodes[n].gpu_count || cpu > spec.nodes[n].cpu_milli ||
+                memory > spec.nodes[n].memory_mib)
+                return false;
+        }
+        return true;
+    }
+
+    /// The fewest nodes, and the fewest moves for those.
+    std::pair<int, int> best() const {
+        std::vector<bool> used(spec.nodes.size(), false);
+        for (const auto n : home) used[n] = true;
+        std::pair<int, int> found{1000, 1000};
+        std::vector<std::size_t> place = home;
+        const std::vector<TaskSpec> tasks(spec.tasks.begin(),
+                                          spec.tasks.begin() + static_cast<std::ptrdiff_t>(base_));
+        std::function<void(std::size_t)> visit = [&](std::size_t t) {
+            if (t == tasks.size()) {
+                if (!fits(tasks, place)) return;
+                std::vector<bool> now(spec.nodes.size(), false);
+                int moves = 0;
+                for (std::size_t i = 0; i < place.size(); ++i) {
+                    now[place[i]] = true;
+                    moves += place[i] != home[i];
+                }
+                found = std::min(found, {static_cast<int>(std::count(now.begin(), now.end(), true)), moves});
+                return;
+            }
+            for (std::size_t n = 0; n < spec.nodes.size(); ++n) {
+                if (n != home[t] && (tasks[t].locked || !used[n] || !spec.nodes[n].schedulable)) continue;
+                place[t] = n;
+                visit(t + 1);
+            }
+            place[t] = home[t];
+        };
+        visit(0);
+        return found;
+    }
+
+  private:
+    std::size_t base_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("consolidation models of 200 random clusters equal brute force, in both forms") {
+    if (available_solvers().empty()) {
+        WARN("no solver: not checked");
+        return;
+    }
+    Rng rng(11);
+    int vacated = 0;
+    for (int i = 0; i < 200; ++i) {
+        const Random random(rng);
+        const auto cluster = Cluster::build(random.spec);
+        const auto [nodes, moves] = random.best();
+        int occupied = 0;
+        for (const auto node : cluster.nodes()) occupied += cluster.occupants(node) > 0;
+        vacated += nodes < occupied;
+        for (const auto form : {ConsolidationForm::plain, ConsolidationForm::classes})
+            for (const auto locks : {LockForm::bounds, LockForm::rows}) {
+                CAPTURE(i, enum_name(form), enum_name(locks));
+                const auto m = consolidation(cluster, {.form = form, .locks = locks});
+                const auto s = solve(m);
+                REQUIRE(s.status == Status::optimal);
+                const auto placement = m.decode(s.x);
+                CHECK(m.occupied(placement) == nodes);
+                CHECK(m.moves(placement) == moves);
+                const double n = static_cast<double>(random.home.size());
+                CHECK(s.objective == Catch::Approx(nodes + moves / (n + 1)).margin(1e-6));
+                const auto x = m.encode(placement);
+                CHECK(evaluate(m, x).feasible(1e-9));
+                CHECK(evaluate(m, x).objective == Catch::Approx(s.objective).margin(1e-6));
+                // Now, as it is, is a solution too.
+                CHECK(evaluate(m, m.encode(m.home)).feasible(1e-9));
+                // A budget of one move less gives more nodes or nothing better.
+                if (moves == 0) continue;
+                const auto tight =
+                    solve(consolidation(cluster, {.form = form, .locks = locks, .max_moves = moves - 1}));
+                REQUIRE(tight.status == Status::optimal);
+                CHECK(tight.objective > s.objective + 0.5 / (n + 1));
+            }
+    }
+    CHECK(vacated > 50);
+}

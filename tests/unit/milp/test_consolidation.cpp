@@ -1,0 +1,99 @@
+#include "support/catch.hpp"
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/milp/consolidation.hpp>
+#include <gpusched/milp/solver.hpp>
+
+#include <string>
+
+using namespace gpusched;
+using namespace gpusched::milp;
+
+namespace {
+
+/// 25 nodes of 8 GPUs, 159 tasks of one GPU, 66 of them locked, 21 anti-affinity groups, no memory.
+ClusterSpec described_instance() {
+    ClusterSpec spec;
+    for (int n = 0; n < 25; ++n)
+        spec.nodes.push_back(
+            {.name = "n" + std::to_string(n), .gpu_model = "A", .gpu_count = 8, .cpu_milli = 64'000});
+    for (int t = 0; t < 159; ++t) {
+        const int node = t % 25;
+        TaskSpec task{.name = "t" + std::to_string(t), .cpu_milli = 4000, .gpu_count = 1};
+        task.locked = t < 66;
+        if (t < 42) task.anti_affinity = {{"g" + std::to_string(t % 21), node_level, 2}};
+        task.node = "n" + std::to_string(node);
+        task.gpus = {t / 25};
+        spec.tasks.push_back(task);
+    }
+    return spec;
+}
+
+}  // namespace
+
+TEST_CASE("the described instance of 25 nodes has 4,000 binaries and 800 rows") {
+    const auto cluster = Cluster::build(described_instance());
+    const auto m = consolidation(cluster, {.locks = LockForm::rows});
+    CHECK(m.integer_columns() == 4000);
+    CHECK(m.columns() == 4000);
+    CHECK(m.rows() == 800);
+    CHECK(m.rows_in("assign") == 159);
+    CHECK(m.rows_in("gpu") == 25);
+    CHECK(m.rows_in("cpu") == 25);
+    CHECK(m.rows_in("lock") == 66);
+    CHECK(m.rows_in("anti_affinity") == 21 * 25);
+    CHECK(consolidation(cluster).rows() == 800 - 66);
+    const auto f3 = consolidation(cluster, {.form = ConsolidationForm::classes});
+    CHECK(f3.columns() < 1000);
+    CHECK(f3.rows_in("assign") == static_cast<int>(f3.classes.size()));
+    CHECK(f3.rows_in("link") == static_cast<int>(f3.classes.size()) * 25);
+    const auto home = m.home;
+    CHECK(m.occupied(home) == 25);
+    CHECK(m.moves(home) == 0);
+    CHECK(m.decode(m.encode(home)) == home);
+    CHECK(evaluate(m, m.encode(home)).objective == Catch::Approx(25));
+    CHECK(evaluate(f3, f3.encode(home)).objective == Catch::Approx(25));
+}
+
+TEST_CASE("memory, a budget and a bound have rows where they are asked for") {
+    auto spec = described_instance();
+    for (auto& node : spec.nodes) node.memory_mib = 100;
+    for (auto& task : spec.tasks) task.memory_mib = 1;
+    const auto cluster = Cluster::build(spec);
+    CHECK(consolidation(cluster, {.locks = LockForm::rows}).rows_in("memory") == 25);
+    CHECK(consolidation(cluster, {.memory = false}).rows_in("memory") == 0);
+    const auto m = consolidation(cluster, {.max_moves = 5, .occupied_at_least = 20});
+    CHECK(m.rows_in("budget") == 1);
+    CHECK(m.rows_in("bound") == 1);
+    REQUIRE_THROWS_MESSAGE(consolidation(cluster, {.max_moves = -1}), InvalidInput, "max_moves: -1");
+    REQUIRE_THROWS_MESSAGE(consolidation(cluster, {.occupied_at_least = 26}), InvalidInput,
+                           "occupied_at_least: 26; expected 0 to 25");
+    REQUIRE_THROWS_MESSAGE(m.decode(std::vector<double>{1}), InvalidInput, "entries of values: 1");
+    REQUIRE_THROWS_MESSAGE(m.encode({}), InvalidInput, "entries of placement: 0; expected 159");
+}
+
+TEST_CASE("LP tasks may end up on what a Standby task lends, others may not") {
+    if (available_solvers().empty()) return;
+    ClusterSpec spec;
+    for (const char* name : {"a", "b"})
+        spec.nodes.push_back({.name = name, .gpu_model = "A", .gpu_count = 1});
+    TaskSpec lender{
+        .name = "lender", .gpu_count = 1, .priority_class = PriorityClass::hp, .standby = true, .node = "a"};
+    lender.gpus = {0};
+    TaskSpec task{.name = "task", .gpu_count = 1, .priority_class = PriorityClass::lp, .node = "b"};
+    task.gpus = {0};
+    for (const bool lp : {true, false}) {
+        task.priority_class = lp ? PriorityClass::lp : PriorityClass::hp;
+        spec.tasks = {lender, task};
+        for (const auto form : {ConsolidationForm::plain, ConsolidationForm::classes})
+            CHECK(solve(consolidation(Cluster::build(spec), {.form = form, .goal = ConsolidationGoal::nodes}))
+                      .objective == Catch::Approx(lp ? 1 : 2));
+    }
+}
+
+TEST_CASE("an empty cluster is an empty model") {
+    const auto m = consolidation(Cluster());
+    CHECK(m.columns() == 0);
+    CHECK(m.rows() == 0);
+    CHECK(m.decode({}).empty());
+}
