@@ -2,7 +2,9 @@
 #pragma once
 
 #include <gpusched/milp/consolidation.hpp>
+#include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/model.hpp>
+#include <gpusched/milp/priority_packing.hpp>
 #include <gpusched/milp/serving_plan.hpp>
 #include <gpusched/milp/serving_problem.hpp>
 #include <gpusched/milp/solve_serving_plan.hpp>

@@ -1,0 +1,79 @@
+// Priority packing: place the most pods of the highest priority, then of the next, with a proof.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/context.hpp>
+#include <gpusched/core/ids.hpp>
+#include <gpusched/milp/model.hpp>
+#include <gpusched/milp/solver.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpusched::milp {
+
+struct PackingOptions {
+    /// Running tasks that may be moved may end up on other nodes. Off: they stay.
+    bool allow_moves = false;
+    SolveOptions solve{};
+};
+
+/// What was proved about one priority.
+struct PackingStep {
+    std::int64_t priority = 0;
+    std::int64_t pending = 0;  ///< how many tasks of that priority wait
+    std::int64_t placed = 0;   ///< how many of them are placed
+    std::int64_t bound = 0;    ///< how many can be placed at most, given the steps before
+    Status status = Status::failed;
+    bool operator==(const PackingStep&) const = default;
+};
+
+/// Who runs where.
+struct PackingResult {
+    std::vector<NodeId> placement{};   ///< per task of the cluster; `none` = waits
+    std::vector<PackingStep> steps{};  ///< highest priority first
+    std::int64_t moves = 0;            ///< running tasks that end up elsewhere
+    bool optimal = false;              ///< every step was solved to optimality
+};
+
+/// The model of one step: which tasks run where.
+struct PackingModel : Model {
+    std::vector<TaskId>
+        tasks{};  ///< the i of `x(i, n)`: pending tasks and, with `allow_moves`, those that may move
+    /// Per task of the cluster. @throws InvalidInput unless there is one entry per column
+    [[nodiscard]] std::vector<NodeId> decode(const Cluster& cluster, std::span<const double> values) const;
+};
+
+/// The model of the step for `priority`: places the most pending tasks of it, at least `placed[k]` of the k-th priority above
+/// (by descending priority), any of those below count nothing.
+///
+/// A binary x(i, n) per task and node that it may run on, and a binary `used` per card that fractions may share. Rows: `place`
+/// one per task (pending: at most once, movable: exactly once), `gpu` one per node (whole GPUs and cards used by fractions
+/// within the cards that stay untouched), `card` one per card with fractions, `hold` where a movable task holds such a card,
+/// `cpu` and `memory` one per node, `anti_affinity` one per group and node, `above` one per priority above.
+///
+/// Exact for GPUs (whole and fractions), cores, memory, eligibility, cordons and node-level anti-affinity of equal limits;
+/// relaxed are NUMA and socket guarantees, GPU memory, affinity, network levels and anti-affinity at other levels or of
+/// different limits. What Standby tasks lend is not used. Fractions that run stay.
+[[nodiscard]] PackingModel packing_model(const Cluster& cluster, std::int64_t priority,
+                                         const std::vector<std::int64_t>& placed = {},
+                                         const PackingOptions& options = {});
+
+/// Places pending tasks lexicographically by priority: one model per priority, the optimum of each a row in the next.
+///
+/// Source: "Priority Matters", the Kubernetes fallback; no large weights are used. Where a step is not solved to optimality the
+/// next ones build upon what was found, and `optimal` is false.
+/// @throws InvalidInput for options out of range; BackendError where the solver is missing
+[[nodiscard]] PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options,
+                                             const AnySolver& solver, const Context& context = {});
+[[nodiscard]] PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options = {},
+                                             const std::string& solver = "auto", const Context& context = {});
+
+}  // namespace gpusched::milp
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/milp/impl/priority_packing.ipp>
+#endif

@@ -1,0 +1,1 @@
+#include <gpusched/milp/impl/joint_allocation.ipp>

@@ -1,0 +1,1 @@
+#include <gpusched/milp/impl/priority_packing.ipp>
