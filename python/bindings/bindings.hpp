@@ -29,6 +29,7 @@ void bind_replay(py::module_& m);
 void bind_allocation(py::module_& m);
 void bind_preemption(py::module_& m);
 void bind_io(py::module_& m);
+void bind_milp(py::module_& m);
 
 /// The documentation of a C++ declaration, as `extract_docs.py` lifted it from the headers at build time.
 /// @param name qualified, without the leading `gpusched::`, such as `consolidation::Options::depth`

@@ -15,4 +15,5 @@ PYBIND11_MODULE(_core, m) {
     gp::bind_preemption(m);
     gp::bind_sim(m);
     gp::bind_io(m);
+    gp::bind_milp(m);
 }

@@ -1,0 +1,244 @@
+// gpusched.milp: models and solvers. Builders are in bind_milp_builders.cpp.
+#include "milp.hpp"
+
+#include "arrays.hpp"
+#include "records.hpp"
+
+#include <gpusched/milp/write.hpp>
+
+#include <cmath>
+
+namespace gpusched::python {
+
+namespace {
+
+/// A solver written in Python: takes the model and a dict of options, returns a dict.
+milp::AnySolver python_solver(std::string name, py::object solve) {
+    // The callable outlives the C++ copies of it and is let go with the GIL held.
+    auto held = std::shared_ptr<py::object>(new py::object(std::move(solve)), [](py::object* object) {
+        const py::gil_scoped_acquire lock;
+        delete object;
+    });
+    return {name, [held, name](const milp::Model& model, const milp::SolveOptions& options, const Context&) {
+                const py::gil_scoped_acquire lock;
+                py::dict o;
+                o["time_limit"] = options.time_limit;
+                o["mip_gap"] = options.mip_gap;
+                o["threads"] = options.threads;
+                o["seed"] = options.seed;
+                o["presolve"] = options.presolve;
+                o["start"] = options.start.empty() ? py::none() : py::object(own(options.start));
+                const auto answer =
+                    (*held)(py::cast(std::make_shared<milp::Model>(model)), o).cast<py::dict>();
+                milp::Solution s{.solver = name};
+                s.status = OptionType<milp::Status>::read("status", answer["status"]);
+                const double worst = model.sense == milp::Sense::minimise ? -milp::infinity : milp::infinity;
+                s.bound = worst;
+                if (answer.contains("bound") && !answer["bound"].is_none())
+                    s.bound = answer["bound"].cast<double>();
+                if (answer.contains("x") && !answer["x"].is_none())
+                    s.x = answer["x"].cast<std::vector<double>>();
+                if (answer.contains("message")) s.message = answer["message"].cast<std::string>();
+                return s;
+            }};
+}
+
+py::object none_if_nan(double value) {
+    return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
+}
+
+py::dict index_dict(const std::shared_ptr<milp::Model>& model) {
+    py::dict result;
+    for (const auto& map : model->indices)
+        result[py::str(map.name)] = view(map.columns, model).attr("reshape")(py::cast(map.extents));
+    return result;
+}
+
+py::object matrix(const std::shared_ptr<milp::Model>& model) {
+    const auto sparse = py::module_::import("gpusched._optional").attr("require")("scipy.sparse", "milp");
+    const auto parts = py::make_tuple(view(model->value, model), view(model->row_index, model),
+                                      view(model->column_start, model));
+    return sparse.attr("csc_matrix")(
+        parts, py::arg("shape") = py::make_tuple(model->rows(), model->columns()), py::arg("copy") = false);
+}
+
+void bind_model_class(py::module_& m) {
+    using M = milp::Model;
+    using Ptr = std::shared_ptr<M>;
+    py::class_<M, Ptr> model(m, "Model", doc("milp::Model").c_str());
+    const auto array = [&](const char* name, auto member, const char* text) {
+        model.def_property_readonly(
+            name, [member](const Ptr& self) { return view((*self).*member, self); }, text);
+    };
+    model.def_property_readonly("A", &matrix, "The constraint matrix: scipy.sparse.csc_matrix, a view.");
+    array("c", &M::objective, "Objective, one entry per column.");
+    array("row_lower", &M::row_lower, "Lower sides of the rows; -inf = none.");
+    array("row_upper", &M::row_upper, "Upper sides of the rows; inf = none.");
+    array("col_lower", &M::column_lower, "Lower bounds of the columns; -inf = none.");
+    array("col_upper", &M::column_upper, "Upper bounds of the columns; inf = none.");
+    array("integrality", &M::integer, "1 where a column takes whole numbers only.");
+    array("column_start", &M::column_start, "Where each column's entries start in `row_index` and `value`.");
+    array("row_index", &M::row_index, "The row of each entry of the matrix.");
+    array("value", &M::value, "The value of each entry of the matrix.");
+    array("row_group", &M::row_group, "The group of each row, as an index into `group_names`.");
+    model.def_readonly("name", &M::name, "The model's name.")
+        .def_property_readonly(
+            "sense", [](const M& self) { return enum_name(self.sense); }, "'minimise' or 'maximise'.")
+        .def_readonly("offset", &M::offset, "A constant added to the objective.")
+        .def_readonly("row_names", &M::row_names, "Names of the rows.")
+        .def_readonly("col_names", &M::column_names, "Names of the columns.")
+        .def_readonly("group_names", &M::group_names, "Names of the groups of rows.")
+        .def_property_readonly(
+            "shape", [](const M& self) { return py::make_tuple(self.rows(), self.columns()); },
+            "(rows, columns).")
+        .def_property_readonly(
+            "index", &index_dict,
+            "Which column stands for which indices: arrays by name, -1 where there is none.")
+        .def("rows_in", &M::rows_in, py::arg("group"),
+             documented("rows_in($self, group)", doc("milp::Model::rows_in")).c_str())
+        .def(
+            "to_mps", [](const M& self) { return milp::to_mps(self); },
+            documented("to_mps($self)", doc("milp::to_mps")).c_str())
+        .def(
+            "to_lp", [](const M& self) { return milp::to_lp(self); },
+            documented("to_lp($self)", doc("milp::to_lp")).c_str())
+        .def(
+            "write_mps",
+            [](const M& self, const py::object& path) {
+                milp::write_mps(self, py::module_::import("os").attr("fspath")(path).cast<std::string>());
+            },
+            py::arg("path"), documented("write_mps($self, path)", doc("milp::to_mps")).c_str())
+        .def(
+            "write_lp",
+            [](const M& self, const py::object& path) {
+                milp::write_lp(self, py::module_::import("os").attr("fspath")(path).cast<std::string>());
+            },
+            py::arg("path"), documented("write_lp($self, path)", doc("milp::to_lp")).c_str())
+        .def(
+            "evaluate", [](const M& self, const std::vector<double>& x) { return milp::evaluate(self, x); },
+            py::arg("x"), documented("evaluate($self, x)", doc("milp::evaluate")).c_str())
+        .def(
+            "lp_relaxation", [](const M& self) { return std::make_shared<M>(milp::lp_relaxation(self)); },
+            documented("lp_relaxation($self)", doc("milp::lp_relaxation")).c_str())
+        .def(
+            "elastic",
+            [](const M& self, const std::vector<std::string>& groups) {
+                return std::make_shared<milp::ElasticModel>(milp::elastic(self, groups));
+            },
+            py::arg("groups") = std::vector<std::string>{},
+            documented("elastic($self, groups=[])", doc("milp::elastic")).c_str())
+        .def("__copy__", [](const Ptr& self) { return self; })
+        .def(
+            "__deepcopy__", [](const Ptr& self, const py::dict&) { return self; }, py::arg("memo"))
+        .def("__repr__", [](const py::object& self) {
+            const auto& model_ = self.cast<const M&>();
+            return "<" + py::str(py::type::of(self).attr("__name__")).cast<std::string>() + " '" +
+                   model_.name + "', " + std::to_string(model_.rows()) + " rows, " +
+                   std::to_string(model_.columns()) + " columns>";
+        });
+    const auto options = solve_keywords();
+    model.def(
+        "solve",
+        [options](const Ptr& self, const py::kwargs& keywords) {
+            const auto arguments = options.read("solve", keywords);
+            const auto solver = solver_argument(arguments.solver);
+            return Call(arguments.progress).run([&](const Context& context) {
+                return milp::solve(*self, arguments, solver, context);
+            });
+        },
+        options.documented("solve($self", doc("milp::solve")).c_str());
+    const auto conflict_options = solve_keywords();
+    model.def(
+        "conflicting_groups",
+        [conflict_options](const Ptr& self, const py::kwargs& keywords) {
+            const auto arguments = conflict_options.read("conflicting_groups", keywords);
+            const auto solver = solver_argument(arguments.solver);
+            return Call(arguments.progress).run([&](const Context& context) {
+                return milp::conflicting_groups(*self, solver, arguments, context);
+            });
+        },
+        conflict_options.documented("conflicting_groups($self", doc("milp::conflicting_groups")).c_str());
+    py::class_<milp::ElasticModel, M, std::shared_ptr<milp::ElasticModel>> elastic(
+        m, "ElasticModel", doc("milp::ElasticModel").c_str());
+    elastic.def(
+        "violated_groups",
+        [](const milp::ElasticModel& self, const std::vector<double>& x, double tolerance) {
+            return milp::violated_groups(self, x, tolerance);
+        },
+        py::arg("x"), py::arg("tolerance") = 1e-6,
+        documented("violated_groups($self, x, tolerance=1e-06)", doc("milp::violated_groups")).c_str());
+}
+
+}  // namespace
+
+Options<SolveArguments> solve_keywords() {
+    return Options<SolveArguments>("milp::SolveOptions")
+        .field("solver", &SolveArguments::solver,
+               "'auto', 'highs' (highspy, or the one built in), 'cbc', 'scipy', or a callable (model, "
+               "options) -> dict "
+               "with status, x, bound.")
+        .field("time_limit", &SolveArguments::time_limit)
+        .field("mip_gap", &SolveArguments::mip_gap)
+        .field("threads", &SolveArguments::threads)
+        .field("seed", &SolveArguments::seed, "Where the solver's random choices start, >= 0.")
+        .field("presolve", &SolveArguments::presolve)
+        .field("start", &SolveArguments::start)
+        .field("progress", &SolveArguments::progress, progress_text);
+}
+
+milp::AnySolver solver_argument(const py::object& solver) {
+    if (PyCallable_Check(solver.ptr()) != 0) return python_solver("callable", solver);
+    const auto name = OptionType<std::string>::read("solver", solver);
+    const auto found = py::module_::import("gpusched._solvers").attr("find")(name, milp::available_solvers());
+    if (py::isinstance<py::str>(found)) return milp::find_solver(found.cast<std::string>());
+    return python_solver(found.attr("__name__").cast<std::string>(), found);
+}
+
+void bind_milp(py::module_& parent) {
+    auto m = submodule(parent, "milp");
+    using E = milp::Evaluation;
+    py::class_<E> evaluation(m, "Evaluation", doc("milp::Evaluation").c_str());
+    define_record(evaluation, attribute("objective", &E::objective, "With the model's offset."),
+                  attribute("violation", &E::violation, doc("milp::Evaluation::violation")),
+                  attribute("violated", &E::violated, doc("milp::Evaluation::violated")),
+                  attribute("fractionality", &E::fractionality, doc("milp::Evaluation::fractionality")),
+                  attribute("fractional", &E::fractional, doc("milp::Evaluation::fractional")));
+    evaluation.def("feasible", &E::feasible, py::arg("tolerance") = 1e-6,
+                   documented("feasible($self, tolerance=1e-06)", "True if nothing is off by more.").c_str());
+    using G = milp::GroupViolation;
+    py::class_<G> violation(m, "GroupViolation", doc("milp::GroupViolation").c_str());
+    define_record(violation, attribute("group", &G::group, "The group's name."),
+                  attribute("amount", &G::amount, doc("milp::GroupViolation::amount")),
+                  attribute("rows", &G::rows, doc("milp::GroupViolation::rows")),
+                  attribute("worst", &G::worst, doc("milp::GroupViolation::worst")));
+    using S = milp::Solution;
+    py::class_<S, std::shared_ptr<S>> solution(m, "Solution", doc("milp::Solution").c_str());
+    solution
+        .def_property_readonly(
+            "status", [](const S& s) { return to_string(s.status); }, doc("milp::Status").c_str())
+        .def_property_readonly(
+            "objective", [](const S& s) { return none_if_nan(s.objective); },
+            "With the model's offset; None where there is no solution.")
+        .def_property_readonly(
+            "bound", [](const S& s) { return none_if_nan(s.bound); },
+            "No solution is better; None where nothing is known.")
+        .def_property_readonly(
+            "x",
+            [](const std::shared_ptr<S>& s) -> py::object {
+                return s->has_solution() ? py::object(view(s->x, s)) : py::none();
+            },
+            "One entry per column; None where there is no solution.")
+        .def_readonly("solver", &S::solver, doc("milp::Solution::solver").c_str())
+        .def_readonly("message", &S::message, doc("milp::Solution::message").c_str())
+        .def("__repr__", [](const S& s) {
+            return std::string("Solution(status='") + to_string(s.status) +
+                   "', objective=" + py::repr(none_if_nan(s.objective)).cast<std::string>() + ")";
+        });
+    m.def("available_solvers", &milp::available_solvers,
+          documented("available_solvers()", "The solvers built into the library: 'highs', 'cbc'.").c_str());
+    bind_model_class(m);
+    bind_milp_serving(m);
+    bind_milp_builders(m);
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,25 @@
+// What the binding units of gpusched.milp share.
+#pragma once
+
+#include "call.hpp"
+#include "enums.hpp"
+#include "options.hpp"
+
+#include <gpusched/milp/solver.hpp>
+
+namespace gpusched::python {
+
+/// Solve options in Python, and what the surroundings give.
+struct SolveArguments : milp::SolveOptions {
+    py::object solver = py::str("auto");
+    py::object progress = py::none();
+};
+
+Options<SolveArguments> solve_keywords();
+/// @throws InvalidInput for an unknown name, BackendError that says what to install
+milp::AnySolver solver_argument(const py::object& solver);
+
+void bind_milp_serving(py::module_& m);
+void bind_milp_builders(py::module_& m);
+
+}  // namespace gpusched::python

@@ -1,0 +1,43 @@
+"""Mixed-integer programs: builders that expose their matrices, files, solvers."""
+
+from ._core.milp import (
+    ConsolidationModel,
+    ElasticModel,
+    Evaluation,
+    GroupViolation,
+    JointModel,
+    Model,
+    PackingResult,
+    ServingModel,
+    ServingPlan,
+    Solution,
+    SpotModel,
+    available_solvers,
+    consolidation,
+    joint_allocation,
+    priority_packing,
+    serving_plan,
+    solve_serving_plan,
+    spot_schedule,
+)
+
+__all__ = [
+    "ConsolidationModel",
+    "ElasticModel",
+    "Evaluation",
+    "GroupViolation",
+    "JointModel",
+    "Model",
+    "PackingResult",
+    "ServingModel",
+    "ServingPlan",
+    "Solution",
+    "SpotModel",
+    "available_solvers",
+    "consolidation",
+    "joint_allocation",
+    "priority_packing",
+    "serving_plan",
+    "solve_serving_plan",
+    "spot_schedule",
+]
