@@ -3,6 +3,7 @@
 
 #include <gpusched/allocation/allocation.hpp>
 #include <gpusched/consolidation/consolidation.hpp>
+#include <gpusched/control/control.hpp>
 #include <gpusched/core/core.hpp>
 #include <gpusched/fragmentation/fragmentation.hpp>
 #include <gpusched/io/io.hpp>

@@ -1,0 +1,5 @@
+// Everything in control/.
+#pragma once
+
+#include <gpusched/control/mig_layout.hpp>
+#include <gpusched/control/mig_tables.hpp>
