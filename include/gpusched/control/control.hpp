@@ -2,5 +2,11 @@
 #pragma once
 
 #include <gpusched/control/estimators.hpp>
+#include <gpusched/control/host.hpp>
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/control/mig_tables.hpp>
+#include <gpusched/control/observation.hpp>
+#include <gpusched/control/options.hpp>
+#include <gpusched/control/placement_score.hpp>
+#include <gpusched/control/state.hpp>
+#include <gpusched/control/step.hpp>

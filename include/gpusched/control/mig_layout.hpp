@@ -79,8 +79,8 @@ class MigLayout {
                                                            int profile) noexcept;
 
 /// What `own` can be enlarged to while every other instance stays: placements without media engines and with more SMs,
-/// sorted by (SM count, memory slices, how much is left free, start). `own` itself is released first, so placements
-/// may overlap it. Empty when nothing fits, or `own` is not part of the layout.
+/// sorted by (SM count, memory slices, whether it overlaps `own`, largest block left, start). `own` itself is released first, so placements
+/// may overlap it; those that do not can exist before it goes. Empty when nothing fits, or `own` is not part of the layout.
 /// @return how many were written to `out`; at most 16 are
 std::size_t enlargements(const MigDevice& device, const MigLayout& layout, MigInstance own,
                          std::span<MigInstance, 16> out) noexcept;

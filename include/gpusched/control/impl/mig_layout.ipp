@@ -138,7 +138,7 @@ GPUSCHED_INLINE std::size_t enlargements(const MigDevice& device, const MigLayou
     auto rest = layout;
     if (!rest.remove(own)) return 0;
     struct Choice {
-        int sm = 0, memory = 0, lost = 0;
+        int sm = 0, memory = 0, overlaps = 0, lost = 0;
         MigInstance instance{};
         auto operator<=>(const Choice&) const = default;
     };
@@ -153,8 +153,8 @@ GPUSCHED_INLINE std::size_t enlargements(const MigDevice& device, const MigLayou
             if (!can_create(device, rest, candidate)) continue;
             auto after = rest;
             after.add(candidate);
-            found[count++] = {profile.sm_count, profile.memory_slices, -largest_free_block(device, after),
-                              candidate};
+            found[count++] = {profile.sm_count, profile.memory_slices, !can_create(device, layout, candidate),
+                              -largest_free_block(device, after), candidate};
         }
     }
     std::sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count));

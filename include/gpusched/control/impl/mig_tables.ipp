@@ -81,11 +81,10 @@ inline constexpr std::array<MigDevice, 7> devices{
 GPUSCHED_INLINE std::span<const MigDevice> mig_devices() noexcept { return mig_table::devices; }
 
 GPUSCHED_INLINE const MigDevice& mig_device(std::string_view name) {
-    std::string names;
-    for (const auto& device : mig_table::devices) {
+    for (const auto& device : mig_table::devices)
         if (device.name == name) return device;
-        names.append(names.empty() ? "" : ", ").append(device.name);
-    }
+    std::string names;
+    for (const auto& device : mig_table::devices) names.append(names.empty() ? "" : ", ").append(device.name);
     throw InvalidInput(bad_value("mig", quoted(name), "one of " + names));
 }
 

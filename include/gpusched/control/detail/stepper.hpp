@@ -1,0 +1,93 @@
+// One step of the controller, as an object that lives for the step only.
+#pragma once
+
+#include <gpusched/control/step.hpp>
+
+#include <optional>
+
+namespace gpusched::control::detail {
+
+/// A lever that could be used, and whether its gate is open.
+struct Choice {
+    Lever lever = Lever::none;
+    std::int32_t row = 0;
+    bool open = false;
+    std::int32_t target = -1;
+    std::int32_t value = 0;
+    Configuration after{};
+    bool make_before_break = false;
+    double loss = 0;
+};
+
+class Stepper {
+  public:
+    Stepper(ControllerState& state, const Observation& seen, const ControllerOptions& options, ScoreRef score,
+            StepResult& result)
+        : s_(state), seen_(seen), o_(options), score_(score), out_(result) {}
+
+    void run();
+
+  private:
+    // Time and signals
+    bool tick();
+    void read(std::size_t i, bool in_time);
+    void read_pressure(std::size_t i, Pressure& pressure, const Configuration& where);
+    void end_episode(TenantState& t);
+    bool layout_as_known(const TenantState& t) const;
+
+    // The machine
+    void expire_lease(std::size_t i);
+    void advance(std::size_t i);
+    void take_feedback(std::size_t i);
+    void hold_if_needed(std::size_t i);
+    void validate_window(std::size_t i);
+    void verdict(std::size_t i);
+    void consider_relax(std::size_t i);
+    void resume(std::size_t i);
+    void disable(std::size_t i);
+    void to(std::size_t i, Phase phase, std::int32_t row, const char* reason, double loss = 0);
+    void remark(std::size_t i, const char* reason, std::int32_t row = 0);
+
+    // Levers
+    void diagnose(std::size_t i);
+    Cause cause_of(const TenantState& t) const;
+    Choice throttle(std::size_t i, Cause cause, bool structural_left);
+    Choice quota(std::size_t i, Cause cause);
+    Choice pin(std::size_t i, Cause cause);
+    Choice move(std::size_t i);
+    Choice enlarge(std::size_t i);
+    bool any_gate_open(std::size_t i) const;
+    bool guard_gate(const TenantState& t) const;
+    bool structural_gate(std::size_t i, const Configuration& after, bool disjoint, double& loss) const;
+    bool in_flight_on(std::int32_t gpu, std::size_t except) const;
+    bool touchable(std::size_t i) const;
+    bool room() const { return out_.wished.size() < 2 && !acted_; }
+    bool act(std::size_t i, const Choice& choice);
+    bool reconfigure(std::size_t i, const Choice& choice);
+    bool blocked(const TenantState& t, const Configuration& to) const;
+    void push(const Action& action);
+    MigLayout rest_of(std::size_t i, std::size_t gpu) const;
+    Configuration placed(std::size_t i, std::size_t gpu, MigInstance instance, bool pinned) const;
+
+    static bool entered(const TenantState& t, std::int32_t gpu, MigInstance instance) {
+        return t.entered[static_cast<std::size_t>(gpu)] >> (8u * instance.profile + instance.start) & 1;
+    }
+    static void enter(TenantState& t, const Configuration& c) {
+        t.entered[static_cast<std::size_t>(c.gpu)] |= std::uint64_t{1}
+                                                      << (8u * c.instance.profile + c.instance.start);
+    }
+    const HostTenant& tenant(std::size_t i) const { return o_.host.tenants[i]; }
+    const MigDevice& device(std::int32_t gpu) const {
+        return mig_device(o_.host.gpus[static_cast<std::size_t>(gpu)].device);
+    }
+
+    ControllerState& s_;
+    const Observation& seen_;
+    const ControllerOptions& o_;
+    ScoreRef score_;
+    StepResult& out_;
+    bool acted_ = false;
+    bool in_time_ = true;
+};
+
+}  // namespace gpusched::control::detail

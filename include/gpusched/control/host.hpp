@@ -1,0 +1,70 @@
+// The host under control: its GPUs, PCIe roots, cores and tenants, and what the controller may change of them.
+#pragma once
+
+#include <gpusched/control/mig_layout.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gpusched::control {
+
+/// A set of up to 256 cores.
+struct CpuSet {
+    std::array<std::uint64_t, 4> words{};
+
+    constexpr void add(std::size_t core) noexcept { words[core / 64] |= std::uint64_t{1} << core % 64; }
+    [[nodiscard]] constexpr bool contains(std::size_t core) const noexcept {
+        return words[core / 64] >> core % 64 & 1;
+    }
+    friend constexpr bool operator==(const CpuSet&, const CpuSet&) = default;
+};
+
+/// A PCIe root complex.
+struct HostRoot {
+    double capacity_bytes_per_s = 22e9;  ///< above 0
+    std::int32_t bridge = 0;             ///< roots behind one host bridge share this number
+    std::int32_t numa = 0;
+};
+
+/// A GPU in MIG mode.
+struct HostGpu {
+    std::string device = "A100-40GB";  ///< a name of `mig_device`
+    std::int32_t root = 0;
+    std::int32_t numa = 0;
+};
+
+/// What the controller may change for a tenant: its instance, the quota of the MPS client beside it, its cores.
+/// What is leased (the limit of block I/O) is no part of it.
+struct Configuration {
+    std::int32_t gpu = 0;
+    MigInstance instance{};
+    std::int32_t quota_percent = 100;  ///< active threads of the MPS client in the same instance
+    CpuSet cpus{};                     ///< empty: not pinned
+    friend constexpr bool operator==(const Configuration&, const Configuration&) = default;
+};
+
+/// A tenant of the host.
+struct HostTenant {
+    std::string name{};
+    /// Its tail latency is what the controller keeps; it owns the instance of `start`. Others are never moved.
+    bool is_protected = false;
+    double tau_ms = 15;           ///< of a protected tenant: threshold of its p99, above 0
+    Configuration start{};        ///< of a protected tenant: as found
+    std::int32_t gpu = -1;        ///< of others: whose root their PCIe traffic uses; -1 for none
+    std::int32_t numa = -1;       ///< of others: where their block I/O goes; -1 for unknown
+    std::int32_t client_of = -1;  ///< of others: MPS client in the instance of this (protected) tenant
+    bool follows = true;  ///< an MPS client that agreed to move along; if not, the instance is not touched
+};
+
+/// The host.
+struct Host {
+    std::vector<HostRoot> roots{};
+    std::vector<HostGpu> gpus{};            ///< at most 16
+    std::vector<std::int32_t> core_numa{};  ///< NUMA node of each core, at most 256
+    std::int32_t numa_nodes = 1;
+    std::vector<HostTenant> tenants{};
+};
+
+}  // namespace gpusched::control

@@ -1,0 +1,399 @@
+#pragma once
+
+#include <gpusched/control/detail/stepper.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gpusched::control::detail {
+
+GPUSCHED_INLINE Cause Stepper::cause_of(const TenantState& t) const {
+    const auto& p = t.pressure;
+    return p.pcie.on      ? Cause::pcie
+           : p.io.on      ? Cause::io
+           : p.compute.on ? Cause::compute
+           : p.irq.on     ? Cause::irq
+                          : Cause::unknown;
+}
+
+GPUSCHED_INLINE void Stepper::push(const Action& action) {
+    out_.wished.push_back(action);
+    // Ending a lease is the one thing a dry run does: an operator may switch to it while one lasts.
+    if (!o_.flags.dry_run || action.kind == ActionKind::release_io) out_.actions.push_back(action);
+}
+
+GPUSCHED_INLINE MigLayout Stepper::rest_of(std::size_t i, std::size_t gpu) const {
+    auto rest = seen_.gpus[gpu].layout;
+    if (s_.tenants[i].current.gpu == static_cast<std::int32_t>(gpu))
+        rest.remove(s_.tenants[i].current.instance);
+    return rest;
+}
+
+GPUSCHED_INLINE bool Stepper::touchable(std::size_t i) const {
+    const auto& gpu = seen_.gpus[static_cast<std::size_t>(s_.tenants[i].current.gpu)];
+    if (!gpu.readable || gpu.lost || !gpu.layout.contains(s_.tenants[i].current.instance)) return false;
+    for (std::size_t j = 0; j < s_.tenants.size(); ++j)
+        if (tenant(j).client_of == static_cast<std::int32_t>(i) && seen_.tenants[j].present &&
+            !tenant(j).follows)
+            return false;
+    return true;
+}
+
+GPUSCHED_INLINE bool Stepper::in_flight_on(std::int32_t gpu, std::size_t except) const {
+    for (std::size_t j = 0; j < s_.tenants.size(); ++j) {
+        const auto& t = s_.tenants[j];
+        if (j != except && t.in_flight && (t.current.gpu == gpu || t.pending.gpu == gpu)) return true;
+    }
+    return false;
+}
+
+GPUSCHED_INLINE bool Stepper::blocked(const TenantState& t, const Configuration& to) const {
+    return std::any_of(t.blocked.begin(), t.blocked.end(), [&](const Blocked& b) {
+        // Another start of the same profile is the same to its tenant.
+        return s_.now < b.until && b.to.gpu == to.gpu && b.to.instance.profile == to.instance.profile &&
+               b.to.quota_percent == to.quota_percent && b.from.gpu == t.current.gpu &&
+               b.from.instance.profile == t.current.instance.profile;
+    });
+}
+
+GPUSCHED_INLINE bool Stepper::guard_gate(const TenantState& t) const {
+    return !t.ever_guard || s_.now - t.last_guard >= o_.guard_dwell;
+}
+
+GPUSCHED_INLINE bool Stepper::structural_gate(std::size_t i, const Configuration& after, bool disjoint,
+                                              double& loss) const {
+    const auto& t = s_.tenants[i];
+    const double pause = disjoint ? 0 : o_.pause_s;
+    double pauses = 2 * pause;  // this one, and a rollback
+    std::int32_t recent = 0;
+    const auto kept =
+        std::min<std::int32_t>(t.structural_count, static_cast<std::int32_t>(t.structural_s.size()));
+    for (std::int32_t k = 0; k < kept; ++k)
+        if (s_.clock_s - t.structural_s[static_cast<std::size_t>(k)] < o_.hour_s) {
+            ++recent;
+            pauses += t.pause_s[static_cast<std::size_t>(k)];
+        }
+    loss = pauses / o_.hour_s;
+    const auto n = static_cast<double>(std::max<std::size_t>(1, s_.tenants.size()));
+    return (!t.ever_structural || s_.now - t.last_structural >= o_.dwell) &&
+           recent + 2 <= o_.structural_per_hour && loss <= o_.loss_budget &&
+           loss / n <= o_.system_loss_budget && !t.in_flight && !in_flight_on(t.current.gpu, i) &&
+           !in_flight_on(after.gpu, i);
+}
+
+GPUSCHED_INLINE bool Stepper::any_gate_open(std::size_t i) const {
+    const auto& t = s_.tenants[i];
+    double loss = 0;
+    const auto& f = o_.flags;
+    return ((f.guard_io || f.guard_mps || f.pin) && guard_gate(t)) ||
+           ((f.place || f.mig) && structural_gate(i, t.current, true, loss));
+}
+
+GPUSCHED_INLINE Configuration Stepper::placed(std::size_t i, std::size_t gpu, MigInstance instance,
+                                              bool pinned) const {
+    Configuration c = s_.tenants[i].current;
+    c.gpu = static_cast<std::int32_t>(gpu);
+    c.instance = instance;
+    if (pinned && o_.flags.pin) c.cpus = quiet_cores(o_.host, seen_, o_.host.gpus[gpu].numa);
+    // Pinned to another node's cores is worse than not pinned.
+    else if (o_.host.gpus[gpu].numa != o_.host.gpus[static_cast<std::size_t>(s_.tenants[i].current.gpu)].numa)
+        c.cpus = {};
+    return c;
+}
+
+GPUSCHED_INLINE Choice Stepper::throttle(std::size_t i, Cause cause, bool structural_left) {
+    const auto& t = s_.tenants[i];
+    Choice out{.lever = Lever::throttle, .row = 7};
+    if ((cause != Cause::pcie && cause != Cause::io) || !o_.flags.guard_io || o_.io_levels_mb_s.empty())
+        return {};
+    if (t.throttled && structural_left) return {};
+    double most = 0;
+    const auto& gpu = o_.host.gpus[static_cast<std::size_t>(t.current.gpu)];
+    for (std::size_t j = 0; j < s_.tenants.size(); ++j) {
+        const auto& x = seen_.tenants[j];
+        if (tenant(j).is_protected || !x.present) continue;
+        const bool near =
+            cause == Cause::pcie
+                ? tenant(j).gpu >= 0 && o_.host.gpus[static_cast<std::size_t>(tenant(j).gpu)].root == gpu.root
+                : tenant(j).numa == gpu.numa;
+        const double bytes = cause == Cause::pcie ? x.pcie_bytes_per_s : x.io_bytes_per_s;
+        const auto how = cause == Cause::pcie ? x.pcie_attribution : x.io_attribution;
+        bool leased = false;
+        for (const auto& other : s_.tenants) leased |= other.offender == static_cast<std::int32_t>(j);
+        if (!near || leased || how == Attribution::unknown || !is_usable(bytes) || bytes <= most) continue;
+        most = bytes;
+        out.target = static_cast<std::int32_t>(j);
+    }
+    if (out.target < 0) return {};
+    const auto level =
+        std::min<std::size_t>(static_cast<std::size_t>(t.throttles), o_.io_levels_mb_s.size() - 1);
+    out.value = o_.io_levels_mb_s[level];
+    const double system = o_.lease_s / o_.hour_s / static_cast<double>(s_.tenants.size());
+    out.open = guard_gate(t) && t.offender < 0 && system <= o_.system_loss_budget &&
+               (!t.throttled || s_.now - t.last_throttle >= o_.guard_dwell);
+    return out;
+}
+
+GPUSCHED_INLINE Choice Stepper::quota(std::size_t i, Cause cause) {
+    const auto& t = s_.tenants[i];
+    if (cause != Cause::compute || !o_.flags.guard_mps) return {};
+    Choice out{.lever = Lever::quota, .row = 8, .after = t.current};
+    for (const auto level : o_.quota_levels)
+        if (level < t.current.quota_percent) {
+            out.value = level;
+            break;
+        }
+    for (std::size_t j = 0; j < s_.tenants.size(); ++j)
+        if (tenant(j).client_of == static_cast<std::int32_t>(i) && seen_.tenants[j].present)
+            out.target = static_cast<std::int32_t>(j);
+    if (out.target < 0 || out.value == 0) return {};
+    out.after.quota_percent = out.value;
+    if (blocked(t, out.after)) return {};
+    const double system = (100 - out.value) / 100.0 / static_cast<double>(s_.tenants.size());
+    out.open = guard_gate(t) && system <= o_.system_loss_budget;
+    return out;
+}
+
+GPUSCHED_INLINE Choice Stepper::pin(std::size_t i, Cause cause) {
+    const auto& t = s_.tenants[i];
+    if (cause != Cause::irq || !o_.flags.pin) return {};
+    Choice out{.lever = Lever::pin, .row = 8, .target = static_cast<std::int32_t>(i)};
+    out.after = placed(i, static_cast<std::size_t>(t.current.gpu), t.current.instance, true);
+    if (out.after == t.current || out.after.cpus == CpuSet{}) return {};
+    out.open = guard_gate(t);
+    return out;
+}
+
+GPUSCHED_INLINE Choice Stepper::move(std::size_t i) {
+    const auto& t = s_.tenants[i];
+    if (!o_.flags.place || !touchable(i)) return {};
+    const auto& own = device(t.current.gpu).profiles[t.current.instance.profile];
+    const auto here = static_cast<std::size_t>(t.current.gpu);
+    const double score = score_(
+        placement_terms(o_.host, seen_, s_, i, here, t.current.instance, rest_of(i, here), t.current.cpus));
+    Choice out{.lever = Lever::move, .row = 11, .target = static_cast<std::int32_t>(i)};
+    double best = score - o_.better_by;
+    bool found = false;
+    // The same GPU first: a tie stays there; then the lowest (GPU, start).
+    for (std::size_t k = 0; k <= seen_.gpus.size(); ++k) {
+        const auto g = k == 0 ? here : k - 1;
+        if ((k > 0 && g == here) || !seen_.gpus[g].readable || seen_.gpus[g].lost) continue;
+        const auto& d = device(static_cast<std::int32_t>(g));
+        const int p = d.find(own.key);
+        if (p < 0 || d.profiles[static_cast<std::size_t>(p)].sm_count < own.sm_count) continue;
+        const auto rest = rest_of(i, g);
+        for (int s = 0; s < d.memory_slices; ++s) {
+            const MigInstance at{static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(s)};
+            if (!can_create(d, rest, at) || (g == here && at == t.current.instance)) continue;
+            const auto after = placed(i, g, at, true);
+            const double x = score_(placement_terms(o_.host, seen_, s_, i, g, at, rest, after.cpus));
+            const char* verdict = "worse";
+            if (!std::isfinite(x)) {
+                verdict = "no score";
+            } else if (entered(t, static_cast<std::int32_t>(g), at)) {
+                verdict = "entered before";
+            } else if (blocked(t, after)) {
+                verdict = "blocked";
+            } else if (x < best) {
+                verdict = "better";
+                best = x;
+                out.after = after;
+                out.make_before_break = can_create(d, seen_.gpus[g].layout, at);
+                found = true;
+            }
+            out_.candidates.push_back(
+                {static_cast<std::int32_t>(i), static_cast<std::int32_t>(g), at, x, verdict});
+        }
+    }
+    if (!found) return {};
+    out.open = structural_gate(i, out.after, out.make_before_break, out.loss);
+    return out;
+}
+
+GPUSCHED_INLINE Choice Stepper::enlarge(std::size_t i) {
+    const auto& t = s_.tenants[i];
+    if (!o_.flags.mig || !touchable(i)) return {};
+    const auto gpu = static_cast<std::size_t>(t.current.gpu);
+    const auto& d = device(t.current.gpu);
+    std::array<MigInstance, 16> found{};
+    const auto count = enlargements(d, seen_.gpus[gpu].layout, t.current.instance, found);
+    for (std::size_t k = 0; k < count; ++k) {
+        const auto& profile = d.profiles[found[k].profile];
+        const auto& own = d.profiles[t.current.instance.profile];
+        const auto after = placed(i, gpu, found[k], true);
+        const bool fit = profile.memory_slices >= own.memory_slices;
+        const char* verdict = entered(t, t.current.gpu, found[k]) ? "entered before"
+                              : blocked(t, after)                 ? "blocked"
+                              : !fit                              ? "less memory"
+                                                                  : "larger";
+        out_.candidates.push_back({static_cast<std::int32_t>(i), t.current.gpu, found[k], 0, verdict});
+        if (std::string_view(verdict) != "larger") continue;
+        Choice out{
+            .lever = Lever::enlarge, .row = 12, .target = static_cast<std::int32_t>(i), .after = after};
+        out.make_before_break = can_create(d, seen_.gpus[gpu].layout, found[k]);
+        out.open = structural_gate(i, after, out.make_before_break, out.loss);
+        return out;
+    }
+    return {};
+}
+
+GPUSCHED_INLINE void Stepper::diagnose(std::size_t i) {
+    auto& t = s_.tenants[i];
+    const auto cause = cause_of(t);
+    const auto enlarged = enlarge(i);
+    const auto moved = move(i);
+    const bool structural = enlarged.lever != Lever::none || moved.lever != Lever::none;
+    const std::array<Choice, 5> choices{throttle(i, cause, structural), quota(i, cause), pin(i, cause), moved,
+                                        enlarged};
+    bool applies = false;
+    for (const auto& choice : choices) {
+        if (choice.lever == Lever::none) continue;
+        applies = true;
+        if (choice.open && room() && act(i, choice)) return;
+    }
+    if (applies) {
+        const bool first = t.phase != Phase::suspect || !t.suppressed;
+        if (first) to(i, Phase::suspect, 13, "a lever applies, its gate is closed");
+        t.suppressed = true;
+        t.counter = o_.persistence;
+        return;
+    }
+    if (o_.flags.admission) t.admission_closed = true;
+    if (t.phase != Phase::exhausted) to(i, Phase::exhausted, 13, "no lever left: alert");
+    t.counter = 0;
+    t.exhausted_flags = t.pressure.bits();
+}
+
+GPUSCHED_INLINE bool Stepper::act(std::size_t i, const Choice& choice) {
+    auto& t = s_.tenants[i];
+    acted_ = true;
+    t.before = t.current;
+    t.pre_ms = t.ema.value;
+    t.pre_flags = t.pressure.bits();
+    t.pre_rate = t.rate.known ? t.rate.value : 0;
+    t.reference = t.pressure;
+    t.lever = choice.lever;
+    t.trial.clear();
+    t.offered = t.completed = 0;
+    t.waited = 0;
+    Action a;
+    a.lever = choice.lever;
+    a.tenant = static_cast<std::int32_t>(i);
+    a.target = choice.target;
+    a.value = choice.value;
+    a.before = t.current;
+    a.after = choice.after;
+    const bool guard =
+        choice.lever == Lever::throttle || choice.lever == Lever::quota || choice.lever == Lever::pin;
+    if (guard) {
+        t.ever_guard = true;
+        t.last_guard = s_.now;
+    }
+    if (choice.lever == Lever::throttle) {
+        a.kind = ActionKind::throttle_io;
+        a.after = t.current;
+        push(a);
+        t.throttled = true;
+        t.last_throttle = s_.now;
+        ++t.throttles;
+        if (o_.flags.dry_run)
+            return to(i, Phase::cooldown, choice.row, "dry run: would limit block I/O"), true;
+        t.offender = choice.target;
+        t.lease_until =
+            s_.now + static_cast<std::int64_t>(std::max(1.0, std::floor(o_.lease_s / o_.window_s)));
+        return to(i, Phase::guarded, choice.row, "block I/O limited"), true;
+    }
+    const bool same = t.current.gpu == choice.after.gpu && t.current.instance == choice.after.instance;
+    if (!same) return reconfigure(i, choice);
+    a.kind = t.current.quota_percent != choice.after.quota_percent ? ActionKind::set_quota : ActionKind::pin;
+    if (a.kind == ActionKind::set_quota) {
+        a.value = choice.after.quota_percent;
+        for (std::size_t j = 0; j < s_.tenants.size(); ++j)
+            if (tenant(j).client_of == static_cast<std::int32_t>(i)) a.target = static_cast<std::int32_t>(j);
+    }
+    push(a);
+    if (o_.flags.dry_run)
+        return to(i, Phase::cooldown, choice.row, "dry run: would change quota or cores"), true;
+    t.current = choice.after;
+    if (choice.lever == Lever::rollback)
+        to(i, Phase::cooldown, choice.row, "undone");
+    else
+        to(i, Phase::validate, choice.row, a.kind == ActionKind::pin ? "pinned" : "quota changed");
+    return true;
+}
+
+GPUSCHED_INLINE bool Stepper::reconfigure(std::size_t i, const Choice& choice) {
+    auto& t = s_.tenants[i];
+    Action a;
+    a.kind = ActionKind::reconfigure;
+    a.lever = choice.lever;
+    a.tenant = a.target = static_cast<std::int32_t>(i);
+    a.before = t.current;
+    a.after = choice.after;
+    a.make_before_break = can_create(
+        device(a.after.gpu), seen_.gpus[static_cast<std::size_t>(a.after.gpu)].layout, a.after.instance);
+    push(a);
+    t.ever_structural = true;
+    t.last_structural = s_.now;
+    const auto slot = static_cast<std::size_t>(t.structural_count) % t.structural_s.size();
+    t.structural_s[slot] = s_.clock_s;
+    t.pause_s[slot] = a.make_before_break ? 0 : o_.pause_s;
+    ++t.structural_count;
+    if (o_.flags.dry_run)
+        return to(i, Phase::cooldown, choice.row, "dry run: would reconfigure", choice.loss), true;
+    t.pending = choice.after;
+    t.in_flight = true;
+    enter(t, choice.after);
+    to(i, Phase::reconfig, choice.row, enum_name(choice.lever), choice.loss);
+    return true;
+}
+
+GPUSCHED_INLINE void Stepper::consider_relax(std::size_t i) {
+    auto& t = s_.tenants[i];
+    double loss = 0;
+    if (!o_.flags.relax || !t.ema.known || t.calm_windows < o_.relax_after || !in_time_ || t.offender >= 0 ||
+        !room())
+        return;
+    if (t.ever_structural && s_.now - t.last_structural < o_.dwell) return;
+    Choice out{.lever = Lever::relax, .row = 19, .open = true, .target = static_cast<std::int32_t>(i)};
+    out.after = t.current;
+    if (t.current.quota_percent < 100) {
+        if (!o_.flags.guard_mps) return;
+        out.after.quota_percent = 100;
+        for (const auto level : o_.quota_levels)
+            if (level > t.current.quota_percent) out.after.quota_percent = level;
+        t.calm_windows = 0;
+        if (!blocked(t, out.after)) act(i, out);
+        return;
+    }
+    if (!o_.flags.mig || !touchable(i)) return;
+    const auto gpu = static_cast<std::size_t>(t.current.gpu);
+    const auto& d = device(t.current.gpu);
+    const auto rest = rest_of(i, gpu);
+    const double used = seen_.tenants[i].memory_used_mib;
+    const int sm = d.profiles[t.current.instance.profile].sm_count;
+    // The next smaller profile: the largest of those with fewer SMs. What is not known to fit in memory does not.
+    for (std::size_t p = d.profiles.size(); p-- > 0;) {
+        const auto& profile = d.profiles[p];
+        if (profile.media || profile.sm_count >= sm || !is_usable(used) || used > profile.memory_mib)
+            continue;
+        const auto at = least_fragmenting(d, rest, static_cast<int>(p));
+        if (!at) continue;
+        const double predicted =
+            t.ema.value * sm / profile.sm_count;  // as if all of the time were spent computing
+        out.after = placed(i, gpu, *at, true);
+        const double score = score_(placement_terms(o_.host, seen_, s_, i, gpu, *at, rest, out.after.cpus));
+        if (!(score < o_.relax_score) || predicted >= o_.relax_limit * tenant(i).tau_ms ||
+            blocked(t, out.after))
+            return;
+        out.make_before_break = can_create(d, seen_.gpus[gpu].layout, *at);
+        if (structural_gate(i, out.after, out.make_before_break, loss)) {
+            out.loss = loss;
+            t.calm_windows = 0;
+            act(i, out);
+        }
+        return;
+    }
+}
+
+}  // namespace gpusched::control::detail

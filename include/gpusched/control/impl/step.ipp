@@ -1,0 +1,384 @@
+#pragma once
+
+#include <gpusched/control/detail/stepper.hpp>
+#include <gpusched/core/checks.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace gpusched::control {
+
+namespace detail {
+
+GPUSCHED_INLINE void Stepper::remark(std::size_t i, const char* reason, std::int32_t row) {
+    const auto& t = s_.tenants[i];
+    out_.events.push_back({static_cast<std::int32_t>(i), row, t.phase, t.phase, cause_of(t), reason, 0});
+}
+
+GPUSCHED_INLINE void Stepper::to(std::size_t i, Phase phase, std::int32_t row, const char* reason,
+                                 double loss) {
+    auto& t = s_.tenants[i];
+    out_.events.push_back({static_cast<std::int32_t>(i), row, t.phase, phase, cause_of(t), reason, loss});
+    t.phase = phase;
+    t.counter = 0;
+    t.suppressed = false;
+}
+
+/// Moves the controller's own clock; false if nothing of this window may be believed.
+GPUSCHED_INLINE bool Stepper::tick() {
+    const double dt = seen_.time_s - s_.last_time_s;
+    const bool newer = !s_.started || (seen_.window > s_.last_window && dt > 0);
+    const bool usable = std::isfinite(seen_.time_s) && newer;
+    const bool late = s_.started && usable && dt > 10 * o_.window_s;
+    // Late windows count as the time they took, so that leases end; others as one.
+    const double windows = late ? std::min(std::floor(dt / o_.window_s), 1e9) : 1;
+    s_.now += static_cast<std::int64_t>(windows);
+    s_.clock_s += windows * o_.window_s;
+    if (std::isfinite(seen_.time_s)) s_.last_time_s = seen_.time_s;
+    s_.last_window = seen_.window;
+    s_.started = true;
+    return usable && !late;
+}
+
+GPUSCHED_INLINE void Stepper::end_episode(TenantState& t) {
+    t.episode = t.throttled = false;
+    t.throttles = 0;
+    t.good_windows = 0;
+    t.entered = {};
+}
+
+GPUSCHED_INLINE void Stepper::read_pressure(std::size_t i, Pressure& p, const Configuration& where) {
+    const auto gpu = static_cast<std::size_t>(where.gpu);
+    p.pcie.update(others_on_root(o_.host, seen_, s_, i, gpu, false));
+    p.io.update(seen_.numa_io_bytes_per_s[static_cast<std::size_t>(o_.host.gpus[gpu].numa)]);
+    const double median = median_irq(seen_);
+    double most = 0;
+    for (std::size_t c = 0; c < o_.host.core_numa.size(); ++c) {
+        const bool used =
+            where.cpus == CpuSet{} ? o_.host.core_numa[c] == o_.host.gpus[gpu].numa : where.cpus.contains(c);
+        if (used && is_usable(seen_.irq_per_s[c])) most = std::max(most, seen_.irq_per_s[c]);
+    }
+    if (median > 0) p.irq.update(most / median);
+    double busy = unknown_signal;
+    for (std::size_t j = 0; j < s_.tenants.size(); ++j) {
+        if (tenant(j).client_of != static_cast<std::int32_t>(i)) continue;
+        // A quota caps what can be seen, not what is wanted: measured against what it allows.
+        const auto& x = seen_.tenants[j];
+        double most_active = 0;
+        bool known = !x.present;
+        for (const double part : {x.sm_active, x.dram_active})
+            if (x.present && is_usable(part)) {
+                most_active = std::max(most_active, part);
+                known = true;
+            }
+        if (!known) continue;
+        const double activity = most_active * 100 / s_.tenants[i].current.quota_percent;
+        busy = is_usable(busy) ? std::max(busy, activity) : activity;
+    }
+    p.compute.update(busy);
+}
+
+GPUSCHED_INLINE void Stepper::read(std::size_t i, bool in_time) {
+    auto& t = s_.tenants[i];
+    const auto& x = seen_.tenants[i];
+    if (!in_time) {
+        if (t.phase == Phase::suspect) to(i, Phase::observe, 0, "time went back or stood still");
+        t.good_windows = t.calm_windows = 0;
+        return;
+    }
+    read_pressure(i, t.pressure, t.current);
+    if (t.phase == Phase::validate) read_pressure(i, t.reference, t.before);
+    if (t.phase == Phase::reconfig) return;  // a pause has no requests; that is no loss of telemetry
+    const bool present = x.present && x.count >= o_.least_samples && is_usable(x.p99_ms);
+    t.fresh.update(present);
+    if (!present) return;
+    t.ema.update(x.p99_ms);
+    t.rate.update(x.completed_per_s);
+    const bool high = t.tail.update(t.ema.value);
+    const bool low = t.ema.value < t.tail.low;
+    t.good_windows = t.ema.value <= t.tail.high ? t.good_windows + 1 : 0;
+    t.calm_windows = t.ema.value < o_.relax_below * tenant(i).tau_ms ? t.calm_windows + 1 : 0;
+    if (high && !t.episode) {
+        end_episode(t);
+        t.episode = true;
+        enter(t, t.current);
+    } else if (t.episode && (low || t.good_windows >= o_.relax_after)) {
+        end_episode(t);
+    }
+    if (low) t.admission_closed = false;
+}
+
+GPUSCHED_INLINE bool Stepper::layout_as_known(const TenantState& t) const {
+    const auto gpu = static_cast<std::size_t>(t.current.gpu);
+    return seen_.gpus[gpu].readable && !seen_.gpus[gpu].lost && seen_.gpus[gpu].layout == s_.layouts[gpu];
+}
+
+GPUSCHED_INLINE void Stepper::expire_lease(std::size_t i) {
+    auto& t = s_.tenants[i];
+    if (t.offender < 0 || s_.now < t.lease_until || out_.wished.size() >= 2) return;
+    Action a;
+    a.kind = ActionKind::release_io;
+    a.lever = Lever::throttle;
+    a.tenant = static_cast<std::int32_t>(i);
+    a.target = t.offender;
+    push(a);
+    t.offender = -1;
+    if (t.phase != Phase::guarded) remark(i, "lease ended");
+}
+
+GPUSCHED_INLINE void Stepper::take_feedback(std::size_t i) {
+    auto& t = s_.tenants[i];
+    const auto& f = seen_.feedback[i];
+    if (!t.in_flight || !f.finished) return;
+    t.in_flight = false;
+    if (f.status == BackendStatus::ok) {
+        t.current = t.pending;
+        t.fresh = {.stale_after = o_.stale_after};
+        t.calm_windows = t.good_windows = 0;
+        if (t.phase != Phase::reconfig) return;
+        if (t.lever == Lever::rollback) return to(i, Phase::cooldown, 17, "restored");
+        to(i, Phase::validate, 14, "changed");
+        t.reference = t.pressure;
+        t.reference.pcie.on = t.pre_flags & 1;
+        t.reference.io.on = t.pre_flags >> 1 & 1;
+        t.reference.compute.on = t.pre_flags >> 2 & 1;
+        t.reference.irq.on = t.pre_flags >> 3 & 1;
+        t.trial.clear();
+        t.offered = t.completed = 0;
+        t.waited = 0;
+        return;
+    }
+    t.frozen |= freezes(f.status) || !f.restored;
+    if (t.phase != Phase::reconfig) return;
+    if (t.frozen) return to(i, Phase::hold, 15, enum_name(f.status));
+    to(i, Phase::cooldown, 15, enum_name(f.status));
+}
+
+GPUSCHED_INLINE void Stepper::hold_if_needed(std::size_t i) {
+    auto& t = s_.tenants[i];
+    if (t.phase == Phase::hold || t.phase == Phase::disabled) return;
+    const auto& gpu = seen_.gpus[static_cast<std::size_t>(t.current.gpu)];
+    const char* reason = nullptr;
+    if (gpu.lost) {
+        reason = "GPU lost";
+        t.frozen = true;
+    } else if (t.phase == Phase::reconfig) {
+        if (t.counter >= o_.reconfigure_timeout) {
+            reason = "no answer to a reconfiguration";
+            t.frozen = true;
+        }
+    } else if (t.fresh.stale()) {
+        reason = "stale telemetry";
+    } else if (!t.in_flight && gpu.readable && !gpu.layout.contains(t.current.instance)) {
+        reason = "own instance missing";
+        t.frozen = true;
+    }
+    if (reason == nullptr) return;
+    t.resume_validation = t.phase == Phase::validate;
+    t.fresh.fresh = 0;
+    to(i, Phase::hold, 20, reason);
+}
+
+GPUSCHED_INLINE void Stepper::resume(std::size_t i) {
+    auto& t = s_.tenants[i];
+    if (t.frozen && seen_.operator_resume && !seen_.gpus[static_cast<std::size_t>(t.current.gpu)].lost) {
+        // The operator vouches for the configuration that is read back.
+        t.frozen = t.in_flight = false;
+        for (std::size_t g = 0; g < s_.layouts.size(); ++g)
+            if (seen_.gpus[g].readable) s_.layouts[g] = seen_.gpus[g].layout;
+        t.fresh.fresh = 0;
+    }
+    const auto& gpu = seen_.gpus[static_cast<std::size_t>(t.current.gpu)];
+    if (t.frozen || t.in_flight || t.fresh.fresh < 10 || !layout_as_known(t) ||
+        !gpu.layout.contains(t.current.instance))
+        return;
+    if (!t.resume_validation) return to(i, Phase::cooldown, 23, "telemetry is back");
+    to(i, Phase::validate, 23, "telemetry is back; validation starts again");
+    t.trial.clear();
+    t.offered = t.completed = 0;
+    t.waited = 0;
+}
+
+GPUSCHED_INLINE void Stepper::disable(std::size_t i) {
+    auto& t = s_.tenants[i];
+    if (t.phase != Phase::disabled) to(i, Phase::disabled, 1, "disabled");
+    if (t.offender < 0 || !o_.release_on_disable) return;
+    t.lease_until = s_.now;
+    expire_lease(i);
+}
+
+GPUSCHED_INLINE void Stepper::validate_window(std::size_t i) {
+    auto& t = s_.tenants[i];
+    ++t.waited;
+    const bool comparable =
+        t.fresh.missing == 0 && (t.reference.bits() == t.pre_flags || t.lever == Lever::relax);
+    if (comparable) {
+        const auto& x = seen_.tenants[i];
+        t.trial.update(x.p99_ms);
+        if (is_usable(x.completed_per_s)) {
+            t.completed += x.completed_per_s;
+            t.offered += is_usable(x.offered_per_s) && x.offered_per_s > 0 ? x.offered_per_s : t.pre_rate;
+        }
+        ++t.counter;
+    }
+    if (t.counter >= o_.validation || t.waited >= 4 * o_.validation) verdict(i);
+}
+
+GPUSCHED_INLINE void Stepper::verdict(std::size_t i) {
+    auto& t = s_.tenants[i];
+    const bool conclusive = t.counter >= o_.validation;
+    const bool throughput = t.offered <= 0 || t.completed >= (1 - o_.loss_budget) * t.offered;
+    const double limit =
+        t.lever == Lever::relax ? o_.relax_limit * tenant(i).tau_ms : o_.worse_factor * t.pre_ms;
+    const bool better = !conclusive || t.trial.value <= limit;
+    if (better && throughput) {
+        if (conclusive) t.good = t.current;
+        return to(i, Phase::cooldown, 16, conclusive ? "kept" : "kept, inconclusive");
+    }
+    const char* reason = throughput ? "worse" : "throughput below budget";
+    if (!o_.flags.rollback) return to(i, Phase::cooldown, 17, "worse; rollback is off: kept, alert");
+    // A guard undoes itself only; a structural change goes back to the last configuration that was validated.
+    const bool guard = t.current.gpu == t.before.gpu && t.current.instance == t.before.instance;
+    Choice back{.lever = Lever::rollback, .row = 17, .open = true, .after = guard ? t.before : t.good};
+    if (t.current == back.after) return to(i, Phase::cooldown, 17, "worse; nothing to go back to");
+    const bool same_instance = t.current.gpu == back.after.gpu && t.current.instance == back.after.instance;
+    if (!same_instance && (!touchable(i) || !can_create(device(back.after.gpu),
+                                                        rest_of(i, static_cast<std::size_t>(back.after.gpu)),
+                                                        back.after.instance)))
+        return to(i, Phase::cooldown, 17, "worse; the way back is taken: kept, alert");
+    if (!room() || in_flight_on(back.after.gpu, i) || in_flight_on(t.current.gpu, i)) {
+        t.waited = 4 * o_.validation;  // the next window decides again
+        return remark(i, "rollback waits its turn", 17);
+    }
+    auto& block = t.blocked[static_cast<std::size_t>(t.next_blocked)];
+    block = {back.after, t.current, s_.now + 4 * o_.dwell};
+    t.next_blocked = (t.next_blocked + 1) % static_cast<std::int32_t>(t.blocked.size());
+    back.target = static_cast<std::int32_t>(i);
+    remark(i, reason, 17);
+    act(i, back);
+}
+
+GPUSCHED_INLINE void Stepper::advance(std::size_t i) {
+    auto& t = s_.tenants[i];
+    const bool present = in_time_ && t.fresh.missing == 0;
+    const bool high = present && t.tail.on && t.ema.known,
+               low = present && t.ema.known && t.ema.value < t.tail.low;
+    bool counted = false;
+    switch (t.phase) {
+    case Phase::observe:
+        if (high) {
+            to(i, Phase::suspect, 2, "tail above the threshold");
+            t.counter = 1;
+            counted = true;
+        } else {
+            consider_relax(i);
+            break;
+        }
+        [[fallthrough]];
+    case Phase::suspect:
+        if (low) return to(i, Phase::observe, 4, "tail below");
+        if (!high) return;
+        if (!counted) t.counter = std::min(t.counter + 1, o_.persistence);
+        if (t.counter < o_.persistence) return;
+        if (any_gate_open(i)) return diagnose(i);
+        if (!t.suppressed) remark(i, "suppressed: all gates are closed", 6);
+        t.suppressed = true;
+        return;
+    case Phase::guarded:
+        if (t.offender >= 0) return;
+        if (low || !t.tail.on) return to(i, Phase::observe, 9, "lease ended, tail below");
+        if (high) return diagnose(i);
+        return;
+    case Phase::reconfig:
+        ++t.counter;
+        return;
+    case Phase::validate:
+        return in_time_ ? validate_window(i) : void();
+    case Phase::cooldown:
+        if (++t.counter >= o_.cool_down) to(i, Phase::observe, 18, "cool-down over");
+        return;
+    case Phase::exhausted:
+        if (low) return to(i, Phase::observe, 21, "tail below");
+        ++t.counter;
+        if (high && (t.pressure.bits() != t.exhausted_flags || t.counter >= o_.guard_dwell)) diagnose(i);
+        return;
+    case Phase::hold:
+        resume(i);
+        return;
+    case Phase::disabled:
+        return;
+    }
+}
+
+GPUSCHED_INLINE void Stepper::run() {
+    out_.clear();
+    in_time_ = tick();
+    const auto n = s_.tenants.size();
+    for (std::size_t i = 0; i < n; ++i)
+        if (tenant(i).is_protected) read(i, in_time_);
+    if (!seen_.enabled) {
+        for (std::size_t i = 0; i < n; ++i)
+            if (tenant(i).is_protected) {
+                take_feedback(i);
+                disable(i);
+            }
+        return;
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+        if (!tenant(i).is_protected) continue;
+        if (s_.tenants[i].phase == Phase::disabled) {
+            to(i, Phase::observe, 24, "enabled");
+            s_.tenants[i].tail.on = false;
+            s_.tenants[i].ema.clear();
+            end_episode(s_.tenants[i]);
+        }
+        take_feedback(i);
+        hold_if_needed(i);
+        expire_lease(i);
+    }
+    // The worst first: it gets the one action of this window.
+    std::array<bool, 64> done{};
+    for (std::size_t k = 0; k < n; ++k) {
+        std::size_t worst = n;
+        double most = -1;
+        for (std::size_t i = 0; i < n; ++i) {
+            if (!tenant(i).is_protected || done[i]) continue;
+            const double ratio = s_.tenants[i].ema.value / tenant(i).tau_ms;
+            if (ratio > most) {
+                most = ratio;
+                worst = i;
+            }
+        }
+        if (worst == n) break;
+        done[worst] = true;
+        advance(worst);
+    }
+    s_.admission_open = std::none_of(s_.tenants.begin(), s_.tenants.end(),
+                                     [](const TenantState& t) { return t.admission_closed; });
+    // A held tenant's GPU is compared with what was last known, so that stays.
+    for (std::size_t g = 0; g < s_.layouts.size(); ++g) {
+        bool keep = !seen_.gpus[g].readable || seen_.gpus[g].lost;
+        for (std::size_t i = 0; i < n; ++i)
+            keep |= tenant(i).is_protected && s_.tenants[i].phase == Phase::hold &&
+                    static_cast<std::size_t>(s_.tenants[i].current.gpu) == g;
+        if (!keep) s_.layouts[g] = seen_.gpus[g].layout;
+    }
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE void step_with(ControllerState& state, const Observation& seen,
+                               const ControllerOptions& options, ScoreRef score, StepResult& result) {
+    const auto& h = options.host;
+    if (seen.tenants.size() != h.tenants.size() || seen.feedback.size() != h.tenants.size() ||
+        seen.roots.size() != h.roots.size() || seen.gpus.size() != h.gpus.size() ||
+        seen.irq_per_s.size() != h.core_numa.size() ||
+        seen.numa_io_bytes_per_s.size() != static_cast<std::size_t>(h.numa_nodes) ||
+        state.tenants.size() != h.tenants.size() || state.layouts.size() != h.gpus.size())
+        throw InvalidInput(
+            "observation: expected vectors as long as the host's tenants, roots, GPUs, cores and NUMA nodes");
+    detail::Stepper(state, seen, options, score, result).run();
+}
+
+}  // namespace gpusched::control

@@ -1,0 +1,104 @@
+// Observation: everything the controller is told about one window.
+#pragma once
+
+#include <gpusched/control/estimators.hpp>
+#include <gpusched/control/mig_layout.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace gpusched::control {
+
+inline constexpr double unknown_signal = std::numeric_limits<double>::quiet_NaN();
+
+/// One tenant in one window. What is not known is NaN.
+struct TenantSignals {
+    bool present = true;  ///< false once the tenant is gone
+    double p50_ms = unknown_signal, p95_ms = unknown_signal;
+    double p99_ms = unknown_signal;  ///< over the last three windows' requests
+    double p999_ms = unknown_signal;
+    double ttft_p99_ms = unknown_signal;
+    std::int64_t count = 0;   ///< requests completed in the window
+    std::int64_t misses = 0;  ///< of these, above the target
+    double offered_per_s = unknown_signal, completed_per_s = unknown_signal;
+    double pcie_bytes_per_s = unknown_signal;
+    Attribution pcie_attribution = Attribution::unknown;
+    double io_bytes_per_s = unknown_signal;
+    Attribution io_attribution = Attribution::unknown;
+    double sm_active = unknown_signal, dram_active = unknown_signal;  ///< 0 to 1
+    double memory_used_mib = unknown_signal;
+};
+
+/// One PCIe root: all traffic, and replays since the last window.
+struct RootSignals {
+    double bytes_per_s = unknown_signal;
+    double replays = unknown_signal;
+};
+
+/// One GPU as read back.
+struct GpuSignals {
+    bool lost = false;
+    bool readable = true;  ///< whether `layout` was read
+    MigLayout layout{};
+};
+
+/// Failures of the interfaces to the hardware.
+enum class BackendStatus : std::uint8_t {
+    ok,
+    in_use,
+    insufficient_resources,
+    no_permission,
+    reset_required,
+    not_supported,
+    not_found,
+    gpu_is_lost,
+    timeout,
+    unknown,
+    invalid_state
+};
+
+/// Whether nothing more may be tried until an operator has looked.
+[[nodiscard]] constexpr bool freezes(BackendStatus s) noexcept {
+    return s == BackendStatus::gpu_is_lost || s == BackendStatus::timeout || s == BackendStatus::unknown ||
+           s == BackendStatus::invalid_state;
+}
+
+/// What became of a tenant's structural change.
+struct Feedback {
+    bool finished = false;
+    BackendStatus status = BackendStatus::ok;
+    bool restored = true;  ///< after a failure: the configuration before it stands again
+};
+
+/// One window. Vectors are indexed as those of `Host`.
+struct Observation {
+    std::int64_t window = 0;  ///< grows by one
+    double time_s = 0;        ///< monotonic, at the window's end
+    double wall_time_s = 0;   ///< for the audit log only
+    bool enabled = true;
+    bool operator_resume = false;  ///< an operator has looked at a frozen device
+    std::vector<TenantSignals> tenants{};
+    std::vector<Feedback> feedback{};  ///< per tenant
+    std::vector<RootSignals> roots{};
+    std::vector<double> numa_io_bytes_per_s{};
+    std::vector<double> irq_per_s{};  ///< per core
+    std::vector<GpuSignals> gpus{};
+};
+
+}  // namespace gpusched::control
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::control::BackendStatus> =
+    gpusched::name_table<gpusched::control::BackendStatus>(
+        {{gpusched::control::BackendStatus::ok, "ok"},
+         {gpusched::control::BackendStatus::in_use, "in_use"},
+         {gpusched::control::BackendStatus::insufficient_resources, "insufficient_resources"},
+         {gpusched::control::BackendStatus::no_permission, "no_permission"},
+         {gpusched::control::BackendStatus::reset_required, "reset_required"},
+         {gpusched::control::BackendStatus::not_supported, "not_supported"},
+         {gpusched::control::BackendStatus::not_found, "not_found"},
+         {gpusched::control::BackendStatus::gpu_is_lost, "gpu_is_lost"},
+         {gpusched::control::BackendStatus::timeout, "timeout"},
+         {gpusched::control::BackendStatus::unknown, "unknown"},
+         {gpusched::control::BackendStatus::invalid_state, "invalid_state"}});

@@ -1,0 +1,191 @@
+// State of the controller: plain data that grows once and then stays.
+#pragma once
+
+#include <gpusched/control/estimators.hpp>
+#include <gpusched/control/observation.hpp>
+#include <gpusched/control/options.hpp>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace gpusched::control {
+
+/// States of a protected tenant; DIAGNOSE of the transition table lasts no window.
+enum class Phase : std::uint8_t {
+    observe,
+    suspect,
+    guarded,
+    reconfig,
+    validate,
+    cooldown,
+    exhausted,
+    hold,
+    disabled
+};
+
+/// What a trouble is put down to; the first that applies.
+enum class Cause : std::uint8_t { pcie, io, compute, irq, unknown };
+
+/// What the controller can do.
+enum class Lever : std::uint8_t { none, throttle, quota, pin, move, enlarge, rollback, relax };
+
+enum class ActionKind : std::uint8_t {
+    throttle_io,  ///< limit the target's block I/O to `value` MB/s until the lease ends
+    release_io,   ///< end the lease: the limit is what it was before
+    set_quota,    ///< quota of the target's MPS client
+    pin,          ///< cores of the tenant
+    reconfigure   ///< from `before` to `after`, all of it
+};
+
+/// One of at most two actions of a step.
+struct Action {
+    ActionKind kind = ActionKind::throttle_io;
+    Lever lever = Lever::none;
+    std::int32_t tenant = -1;  ///< for whose sake
+    std::int32_t target = -1;  ///< whom it hits; the tenant itself for `pin` and `reconfigure`
+    std::int32_t value = 0;    ///< MB/s or percent
+    Configuration before{}, after{};
+    bool make_before_break = false;  ///< the new instance can exist beside the old one
+};
+
+/// Flags of pressure, with their memory.
+struct Pressure {
+    SchmittTrigger pcie{}, io{}, irq{}, compute{};
+    [[nodiscard]] std::uint8_t bits() const noexcept {
+        return static_cast<std::uint8_t>(pcie.on | io.on << 1 | compute.on << 2 | irq.on << 3);
+    }
+};
+
+/// A forbidden change.
+struct Blocked {
+    Configuration from{}, to{};
+    std::int64_t until = -1;
+};
+
+struct TenantState {
+    Phase phase = Phase::observe;
+    std::int32_t counter =
+        0;  ///< c of SUSPECT, n of VALIDATE and COOLDOWN, windows in EXHAUSTED and RECONFIG
+    Ema ema{};
+    SchmittTrigger tail{};
+    Freshness fresh{};
+    Pressure pressure{};   ///< where the tenant is
+    Pressure reference{};  ///< where it was before the change under validation
+
+    Configuration current{}, good{}, before{}, pending{};
+    bool in_flight = false;     ///< `pending` has been asked for and not answered
+    Lever lever = Lever::none;  ///< whose effect is being made or validated
+
+    double pre_ms = 0;  ///< average when the change was decided
+    std::uint8_t pre_flags = 0;
+    double pre_rate = 0;  ///< average completed per second then
+    Ema rate{}, trial{};
+    double offered = 0, completed = 0;  ///< sums over comparable windows
+    std::int32_t waited = 0;
+
+    std::int64_t last_structural = 0, last_guard = 0, last_throttle = 0;
+    bool ever_structural = false, ever_guard = false;
+    std::array<double, 8> structural_s{};  ///< times of the latest structural actions
+    std::array<double, 8> pause_s{};       ///< and their pauses
+    std::int32_t structural_count = 0;
+
+    bool episode = false, throttled = false;
+    std::int32_t good_windows = 0, calm_windows = 0;
+    std::array<std::uint64_t, 16> entered{};  ///< bit 8 * profile + start of each GPU, this episode
+
+    std::int32_t offender = -1;  ///< whose block I/O is limited; -1 without a lease
+    std::int64_t lease_until = 0;
+    std::int32_t throttles = 0;  ///< how many levels were tried this episode
+
+    std::array<Blocked, 8> blocked{};
+    std::int32_t next_blocked = 0;
+
+    bool suppressed = false;         ///< a closed gate has been written down
+    bool resume_validation = false;  ///< HOLD interrupted VALIDATE
+    bool admission_closed = false;   ///< no lever is left for this tenant
+    bool frozen = false;             ///< waits for the operator
+    std::uint8_t exhausted_flags = 0;
+};
+
+/// Everything `step` remembers. Start with `initial_state`.
+struct ControllerState {
+    std::vector<TenantState> tenants{};  ///< as those of the host; entries of unprotected ones are unused
+    std::vector<MigLayout> layouts{};    ///< as last read
+    std::int64_t now = 0;                ///< windows since the start
+    std::int64_t last_window = -1;
+    double last_time_s = 0;
+    double clock_s = 0;  ///< seconds since the start that were not taken back
+    bool started = false;
+    bool admission_open = true;  ///< new tenants may come: no protected tenant is out of levers
+};
+
+/// Why something happened, for the audit log.
+struct AuditEvent {
+    std::int32_t tenant = -1;
+    std::int32_t row = 0;  ///< of the transition table; 0 for remarks
+    Phase from = Phase::observe, to = Phase::observe;
+    Cause cause = Cause::unknown;
+    const char* reason = "";  ///< a literal
+    double loss = 0;          ///< predicted, of the tenant's throughput over the hour
+};
+
+/// A placement that was looked at.
+struct AuditCandidate {
+    std::int32_t tenant = -1;
+    std::int32_t gpu = 0;
+    MigInstance instance{};
+    double score = 0;
+    const char* verdict = "";  ///< a literal
+};
+
+/// What a step decided; reused, so that steps allocate nothing.
+struct StepResult {
+    std::vector<Action> actions{};  ///< at most two; none in a dry run
+    std::vector<Action> wished{};   ///< the same, also in a dry run
+    std::vector<AuditEvent> events{};
+    std::vector<AuditCandidate> candidates{};
+    void clear() noexcept {
+        actions.clear();
+        wished.clear();
+        events.clear();
+        candidates.clear();
+    }
+};
+
+/// The state before the first window: configurations as found, nothing blocked.
+/// @throws InvalidInput when the options are out of range
+[[nodiscard]] ControllerState initial_state(const ControllerOptions& options);
+
+}  // namespace gpusched::control
+
+// clang-format off
+template <> inline constexpr auto gpusched::enum_names<gpusched::control::Phase> =
+    gpusched::name_table<gpusched::control::Phase>({
+        {gpusched::control::Phase::observe, "observe"}, {gpusched::control::Phase::suspect, "suspect"},
+        {gpusched::control::Phase::guarded, "guarded"}, {gpusched::control::Phase::reconfig, "reconfig"},
+        {gpusched::control::Phase::validate, "validate"}, {gpusched::control::Phase::cooldown, "cooldown"},
+        {gpusched::control::Phase::exhausted, "exhausted"}, {gpusched::control::Phase::hold, "hold"},
+        {gpusched::control::Phase::disabled, "disabled"}});
+template <> inline constexpr auto gpusched::enum_names<gpusched::control::Cause> =
+    gpusched::name_table<gpusched::control::Cause>({
+        {gpusched::control::Cause::pcie, "pcie"}, {gpusched::control::Cause::io, "io"},
+        {gpusched::control::Cause::compute, "compute"}, {gpusched::control::Cause::irq, "irq"},
+        {gpusched::control::Cause::unknown, "unknown"}});
+template <> inline constexpr auto gpusched::enum_names<gpusched::control::Lever> =
+    gpusched::name_table<gpusched::control::Lever>({
+        {gpusched::control::Lever::none, "none"}, {gpusched::control::Lever::throttle, "throttle"},
+        {gpusched::control::Lever::quota, "quota"}, {gpusched::control::Lever::pin, "pin"},
+        {gpusched::control::Lever::move, "move"}, {gpusched::control::Lever::enlarge, "enlarge"},
+        {gpusched::control::Lever::rollback, "rollback"}, {gpusched::control::Lever::relax, "relax"}});
+template <> inline constexpr auto gpusched::enum_names<gpusched::control::ActionKind> =
+    gpusched::name_table<gpusched::control::ActionKind>({
+        {gpusched::control::ActionKind::throttle_io, "throttle_io"},
+        {gpusched::control::ActionKind::release_io, "release_io"},
+        {gpusched::control::ActionKind::set_quota, "set_quota"}, {gpusched::control::ActionKind::pin, "pin"},
+        {gpusched::control::ActionKind::reconfigure, "reconfigure"}});
+// clang-format on
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/control/impl/state.ipp>
+#endif

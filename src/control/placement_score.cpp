@@ -1,0 +1,1 @@
+#include <gpusched/control/impl/placement_score.ipp>

@@ -1,0 +1,324 @@
+// The decision core by hand: rows of the transition table, one scenario each.
+#include <gpusched/control/step.hpp>
+#include <gpusched/core/errors.hpp>
+
+#include <support/catch.hpp>
+#include <support/control_host.hpp>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::control;
+using test::control_options;
+using test::control_window;
+using test::ControlHost;
+
+namespace {
+
+struct Run {
+    ControllerOptions o;
+    ControlHost host;
+    ControllerState state;
+    StepResult out{};
+    std::int64_t window = 0;
+    std::vector<Action> actions{};
+    Feedback outcome{.finished = true};
+
+    explicit Run(ControllerOptions options) : o(std::move(options)), host(o), state(initial_state(o)) {}
+    TenantState& t1() { return state.tenants[0]; }
+    /// `n` windows; `change` edits the signals of each.
+    void go(int n, const std::function<void(Observation&)>& change = {}) {
+        for (int k = 0; k < n; ++k, ++window) {
+            auto seen = control_window(o, window);
+            host.fill(seen);
+            if (change) change(seen);
+            step(state, seen, o, out);
+            for (const auto& a : out.actions) {
+                actions.push_back(a);
+                if (a.kind == ActionKind::reconfigure) host.start(a, window, 5, outcome);
+            }
+        }
+    }
+};
+
+void slow(Observation& seen) { seen.tenants[0].p99_ms = 20; }
+void busy_root(Observation& seen) {
+    slow(seen);
+    seen.roots[0].bytes_per_s = 16e9;
+    seen.tenants[1].pcie_bytes_per_s = 12e9;
+    seen.tenants[1].pcie_attribution = Attribution::measured;
+}
+void busy_client(Observation& seen) {
+    slow(seen);
+    seen.tenants[2].sm_active = 0.9;
+}
+
+ControllerOptions only(const char* variant) {
+    auto o = control_options();
+    o.flags = variant_flags(variant);
+    return o;
+}
+
+}  // namespace
+
+TEST_CASE("nothing happens while all is well, nor under static flags") {
+    Run quiet(control_options());
+    quiet.go(500);
+    CHECK(quiet.actions.empty());
+    CHECK(quiet.t1().phase == Phase::observe);
+    Run fixed(only("static"));
+    fixed.go(500, busy_root);
+    CHECK(fixed.actions.empty());
+    CHECK(fixed.t1().phase == Phase::suspect);
+}
+
+TEST_CASE("a PCIe hog is throttled after three windows, for the length of the lease") {
+    Run run(only("guards"));
+    run.go(2, busy_root);
+    CHECK(run.actions.empty());
+    CHECK(run.t1().phase == Phase::suspect);
+    run.go(1, busy_root);
+    REQUIRE(run.actions.size() == 1);
+    CHECK(run.actions[0].kind == ActionKind::throttle_io);
+    CHECK(run.actions[0].target == 1);
+    CHECK(run.actions[0].value == 500);
+    CHECK(run.t1().phase == Phase::guarded);
+    run.go(14);
+    CHECK(run.actions.size() == 1);
+    run.go(1);
+    REQUIRE(run.actions.size() == 2);
+    CHECK(run.actions[1].kind == ActionKind::release_io);
+    CHECK(run.t1().phase == Phase::observe);
+}
+
+TEST_CASE("nobody is throttled for traffic that is not attributed") {
+    Run run(only("guards"));
+    run.go(300, [](Observation& seen) {
+        busy_root(seen);
+        seen.tenants[1].pcie_attribution = Attribution::unknown;
+    });
+    CHECK(run.actions.empty());
+    CHECK(run.t1().phase == Phase::exhausted);
+    CHECK_FALSE(run.state.admission_open);  // the other tenant is content
+    run.go(20);
+    CHECK(run.state.admission_open);
+    CHECK(run.t1().phase == Phase::observe);
+}
+
+TEST_CASE("a busy client's quota falls, and is undone where that made matters worse") {
+    Run kept(only("guards"));
+    kept.go(3, busy_client);
+    REQUIRE(kept.actions.size() == 1);
+    CHECK(kept.actions[0].kind == ActionKind::set_quota);
+    CHECK(kept.actions[0].target == 2);
+    CHECK(kept.actions[0].value == 75);
+    CHECK(kept.t1().good.quota_percent == 100);
+    // With the quota the client shows less activity, but is as busy as it may be: windows stay comparable.
+    kept.go(16, [](Observation& seen) {
+        busy_client(seen);
+        seen.tenants[2].sm_active = 0.68;
+    });
+    CHECK(kept.t1().phase == Phase::cooldown);
+    CHECK(kept.t1().good.quota_percent == 75);
+
+    Run worse(only("guards"));
+    worse.go(3, busy_client);
+    worse.go(16, [](Observation& seen) {
+        busy_client(seen);
+        seen.tenants[0].p99_ms = 30;
+    });
+    REQUIRE(worse.actions.size() == 2);
+    CHECK(worse.actions[1].lever == Lever::rollback);
+    CHECK(worse.actions[1].kind == ActionKind::set_quota);
+    CHECK(worse.actions[1].value == 100);
+    CHECK(worse.t1().current == worse.t1().good);
+}
+
+TEST_CASE("a tenant moves off a busy root, and only what was validated is kept") {
+    Run run(only("placement"));
+    run.go(3, busy_root);
+    REQUIRE(run.actions.size() == 1);
+    CHECK(run.actions[0].kind == ActionKind::reconfigure);
+    CHECK(run.actions[0].lever == Lever::move);
+    CHECK(run.actions[0].after.gpu == 1);
+    CHECK(run.actions[0].make_before_break);
+    CHECK(run.t1().phase == Phase::reconfig);
+    const auto found = run.o.host.tenants[0].start;
+    CHECK(run.t1().good == found);
+    run.go(6, busy_root);
+    CHECK(run.t1().phase == Phase::validate);
+    CHECK(run.t1().current.gpu == 1);
+    CHECK(run.t1().good == found);  // not yet
+    SECTION("kept") {
+        run.go(15, busy_root);
+        CHECK(run.t1().phase == Phase::cooldown);
+        CHECK(run.t1().good.gpu == 1);
+    }
+    SECTION("rolled back to what was found") {
+        run.go(15, [](Observation& seen) {
+            busy_root(seen);
+            seen.tenants[0].p99_ms = 40;
+        });
+        REQUIRE(run.actions.size() == 2);
+        CHECK(run.actions[1].lever == Lever::rollback);
+        CHECK(run.actions[1].after == found);
+        run.go(6, busy_root);
+        CHECK(run.t1().phase == Phase::cooldown);
+        CHECK(run.t1().current == found);
+        // The same change is blocked for four dwells.
+        run.go(900, busy_root);
+        CHECK(run.actions.size() == 2);
+    }
+    SECTION("windows under other pressure do not count, and in the end nothing is concluded") {
+        run.go(57, slow);
+        CHECK(run.t1().phase == Phase::validate);
+        run.go(1, slow);
+        CHECK(run.t1().phase == Phase::cooldown);
+        CHECK(run.t1().current.gpu == 1);
+        CHECK(run.t1().good == found);
+    }
+}
+
+TEST_CASE("instances are enlarged step by step, a dwell apart, and never above the budget of an hour") {
+    Run run(only("mig"));
+    run.go(1800, slow);
+    REQUIRE(run.actions.size() == 3);
+    const auto& device = mig_device("A100-40GB");
+    const char* keys[] = {"3g", "4g", "7g"};
+    for (std::size_t k = 0; k < 3; ++k) {
+        CHECK(device.profiles[run.actions[k].after.instance.profile].key == std::string_view(keys[k]));
+        CHECK(run.actions[k].lever == Lever::enlarge);
+    }
+    CHECK(run.actions[0].make_before_break);
+    CHECK_FALSE(run.actions[2].make_before_break);
+    CHECK(run.t1().phase == Phase::exhausted);
+}
+
+TEST_CASE("an instance with a client that does not move is left alone") {
+    auto o = only("mig");
+    o.host.tenants[2].follows = false;
+    Run run(o);
+    run.go(600, slow);
+    CHECK(run.actions.empty());
+}
+
+TEST_CASE("failures: undone ones cool down, lost devices freeze until the operator comes") {
+    Run undone(only("mig"));
+    undone.outcome = {.finished = true, .status = BackendStatus::insufficient_resources};
+    undone.go(9, slow);
+    CHECK(undone.t1().phase == Phase::cooldown);
+    CHECK(undone.t1().current == undone.o.host.tenants[0].start);
+
+    Run lost(only("mig"));
+    lost.outcome = {.finished = true, .status = BackendStatus::gpu_is_lost, .restored = false};
+    lost.go(400, slow);
+    CHECK(lost.t1().phase == Phase::hold);
+    CHECK(lost.actions.size() == 1);
+    lost.go(1, [](Observation& seen) { seen.operator_resume = true; });
+    lost.go(10);
+    CHECK(lost.t1().phase == Phase::cooldown);
+}
+
+TEST_CASE("stale telemetry holds, and an interrupted validation starts again") {
+    Run run(only("placement"));
+    run.go(9, busy_root);
+    REQUIRE(run.t1().phase == Phase::validate);
+    const auto silent = [](Observation& seen) { seen.tenants[0].count = 3; };
+    run.go(9, silent);
+    CHECK(run.t1().phase == Phase::validate);
+    run.go(1, silent);
+    CHECK(run.t1().phase == Phase::hold);
+    run.go(9, busy_root);
+    CHECK(run.t1().phase == Phase::hold);
+    run.go(1, busy_root);
+    CHECK(run.t1().phase == Phase::validate);
+    CHECK(run.t1().counter == 0);
+}
+
+TEST_CASE("what is not needed is given back: quota first, then a smaller profile") {
+    auto o = control_options();
+    o.host.tenants[0].start.quota_percent = 50;
+    Run run(o);
+    const auto fast = [](Observation& seen) { seen.tenants[0].p99_ms = 5; };
+    run.go(60, fast);
+    REQUIRE(run.actions.size() == 1);
+    CHECK(run.actions[0].kind == ActionKind::set_quota);
+    CHECK(run.actions[0].value == 75);
+    run.go(800, fast);
+    REQUIRE(run.actions.size() >= 3);
+    CHECK(run.actions[1].value == 100);
+    CHECK(run.actions[2].kind == ActionKind::reconfigure);
+    CHECK(run.actions[2].lever == Lever::relax);
+    const auto& device = mig_device("A100-40GB");
+    CHECK(device.profiles[run.actions[2].after.instance.profile].sm_count == 14);
+
+    Run unknown_memory(o);
+    unknown_memory.o.host.tenants[0].start.quota_percent = 100;
+    unknown_memory.state = initial_state(unknown_memory.o);
+    unknown_memory.go(800, [](Observation& seen) {
+        seen.tenants[0].p99_ms = 5;
+        seen.tenants[0].memory_used_mib = unknown_signal;
+    });
+    CHECK(unknown_memory.actions.empty());
+}
+
+TEST_CASE("a dry run decides and does nothing; disabling ends leases") {
+    auto o = control_options();
+    o.flags.dry_run = true;
+    Run dry(o);
+    dry.go(3, busy_root);
+    CHECK(dry.actions.empty());
+    REQUIRE(dry.out.wished.size() == 1);
+    CHECK(dry.t1().current == o.host.tenants[0].start);
+
+    Run run(only("guards"));
+    run.go(3, busy_root);
+    run.go(1, [](Observation& seen) { seen.enabled = false; });
+    REQUIRE(run.actions.size() == 2);
+    CHECK(run.actions[1].kind == ActionKind::release_io);
+    CHECK(run.t1().phase == Phase::disabled);
+    run.go(1);
+    CHECK(run.t1().phase == Phase::observe);
+}
+
+TEST_CASE("time that goes back or stands still ends persistence, and leases end all the same") {
+    Run run(only("guards"));
+    run.go(2, busy_root);
+    run.go(1, [](Observation& seen) {
+        busy_root(seen);
+        seen.time_s = 0;
+    });
+    CHECK(run.t1().phase == Phase::observe);
+    CHECK(run.actions.empty());
+    run.go(1, busy_root);
+    run.go(2, busy_root);
+    CHECK(run.actions.size() == 1);
+    run.window += 50;
+    run.go(1);
+    REQUIRE(run.actions.size() == 2);
+    CHECK(run.actions[1].kind == ActionKind::release_io);
+}
+
+TEST_CASE("options out of range are named, all at once") {
+    auto o = control_options();
+    o.window_s = 0;
+    o.persistence = 0;
+    o.quota_levels = {40};
+    o.host.gpus[0].root = 7;
+    try {
+        validate(o);
+        FAIL("accepted");
+    } catch (const InvalidInput& e) {
+        CHECK(e.problems().size() == 4);
+        CHECK_THAT(e.what(), Catch::Matchers::ContainsSubstring("persistence: 0; expected 1 to 1000"));
+    }
+    CHECK_THROWS_WITH(variant_flags("some"), Catch::Matchers::ContainsSubstring("variant: 'some'"));
+    auto state = initial_state(control_options());
+    Observation empty;
+    StepResult out;
+    CHECK_THROWS_WITH(step(state, empty, control_options(), out),
+                      Catch::Matchers::ContainsSubstring("observation: expected vectors"));
+}
