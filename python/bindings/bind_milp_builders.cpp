@@ -34,7 +34,7 @@ class Fields {
         for (const auto& [key, value] : values_) {
             const auto name = OptionType<std::string>::read(owner_, key);
             if (std::find(known_.begin(), known_.end(), name) == known_.end())
-                throw InvalidInput(owner_ + ": unknown field " + quoted(name));
+                throw InvalidInput(owner_ + ": unknown field " + gpusched::quoted(name));
         }
     }
 

@@ -24,7 +24,7 @@ std::vector<std::pair<std::string, T>> named_numbers(const std::string& field, c
     std::vector<std::pair<std::string, T>> result;
     for (const auto& [key, number] : dict_argument(field, value)) {
         const auto name = OptionType<std::string>::read(field, key);
-        result.emplace_back(name, OptionType<T>::read(field + "[" + quoted(name) + "]", number));
+        result.emplace_back(name, OptionType<T>::read(field + "[" + gpusched::quoted(name) + "]", number));
     }
     return result;
 }
@@ -41,7 +41,7 @@ milp::ServingProblem read_problem(const py::object& configs, const py::object& w
     for (const auto& [name, count] : named_numbers<int>("availability", availability)) {
         const auto at = types.find(name);
         if (at == types.end())
-            throw InvalidInput("prices: no price of GPU type " + quoted(name) +
+            throw InvalidInput("prices: no price of GPU type " + gpusched::quoted(name) +
                                "; expected one for every type");
         p.gpus[at->second].available = count;
     }
@@ -75,13 +75,13 @@ milp::ServingProblem read_problem(const py::object& configs, const py::object& w
         for (const auto& [key, value] : config) {
             const auto name = OptionType<std::string>::read(field, key);
             if (name != "name" && name != "gpus" && name != "throughput" && name != "model")
-                throw InvalidInput(field + ": unknown field " + quoted(name) +
+                throw InvalidInput(field + ": unknown field " + gpusched::quoted(name) +
                                    "; expected name, gpus, throughput or model");
         }
         for (const char* required : {"name", "gpus", "throughput"})
             if (!config.contains(required)) throw InvalidInput(field + ": " + required + " is missing");
         c.name = OptionType<std::string>::read(field + ".name", config["name"]);
-        const auto owner = "configuration " + quoted(c.name);
+        const auto owner = "configuration " + gpusched::quoted(c.name);
         const bool names_model = config.contains("model") && !config["model"].is_none();
         if (names_model) c.model = OptionType<std::string>::read(field + ".model", config["model"]);
         if (!nested) {
@@ -99,8 +99,8 @@ milp::ServingProblem read_problem(const py::object& configs, const py::object& w
         for (const auto& [name, count] : named_numbers<int>(owner + ": gpus", config["gpus"])) {
             const auto at = types.find(name);
             if (at == types.end())
-                throw InvalidInput("prices: no price of GPU type " + quoted(name) + ", which " + owner +
-                                   " uses");
+                throw InvalidInput("prices: no price of GPU type " + gpusched::quoted(name) + ", which " +
+                                   owner + " uses");
             c.gpus[at->second] = count;
         }
         c.throughput.assign(p.workloads.size(), 0.0);
@@ -109,7 +109,8 @@ milp::ServingProblem read_problem(const py::object& configs, const py::object& w
             if (at != known.end())
                 c.throughput[at->second] = rate;
             else if (!(rate >= 0 && std::isfinite(rate)))
-                throw InvalidInput(owner + ": throughput of " + quoted(name) + ": expected a number >= 0");
+                throw InvalidInput(owner + ": throughput of " + gpusched::quoted(name) +
+                                   ": expected a number >= 0");
         }
         p.configurations.push_back(std::move(c));
     }
@@ -160,7 +161,7 @@ milp::ServingAllocation read_allocation(const milp::ServingProblem& p, const py:
     const auto find = [&](const std::string& name) {
         for (std::size_t c = 0; c < p.configurations.size(); ++c)
             if (p.configurations[c].name == name) return c;
-        throw InvalidInput("replicas: there is no configuration " + quoted(name));
+        throw InvalidInput("replicas: there is no configuration " + gpusched::quoted(name));
     };
     for (const auto& [name, count] : named_numbers<int>("replicas", replicas)) a.replicas[find(name)] = count;
     for (const auto& [key, shares] : dict_argument("assignment", assignment)) {
@@ -173,7 +174,7 @@ milp::ServingAllocation read_allocation(const milp::ServingProblem& p, const py:
                     a.share[c][w] = share;
                     found = true;
                 }
-            if (!found) throw InvalidInput("assignment: there is no workload " + quoted(name));
+            if (!found) throw InvalidInput("assignment: there is no workload " + gpusched::quoted(name));
         }
     }
     return a;

@@ -68,7 +68,7 @@ Options<p::Options> decision_options() {
 GpuMask mask_of(const Cluster& cluster, NodeId node, const std::vector<int>& gpus) {
     const auto bad = [&](int gpu) {
         throw InvalidInput("gpus: " + std::to_string(gpu) + "; expected distinct GPUs of node " +
-                           quoted(cluster.name(node)));
+                           gpusched::quoted(cluster.name(node)));
     };
     return gpu_mask(gpus, cluster.gpu_count(node), bad, bad);
 }

@@ -35,7 +35,8 @@ inline std::vector<MigInstance> placements_of(const MigDevice& device,
     for (const auto& key : keys) {
         const auto found = device.find(key);
         if (found < 0)
-            problems.add(bad_value("profiles", quoted(key), "a profile of " + std::string(device.name)));
+            problems.add(
+                bad_value("profiles", gpusched::quoted(key), "a profile of " + std::string(device.name)));
         used.insert(found);
     }
     problems.throw_if_any();

@@ -85,7 +85,7 @@ GPUSCHED_INLINE const MigDevice& mig_device(std::string_view name) {
         if (device.name == name) return device;
     std::string names;
     for (const auto& device : mig_table::devices) names.append(names.empty() ? "" : ", ").append(device.name);
-    throw InvalidInput(bad_value("mig", quoted(name), "one of " + names));
+    throw InvalidInput(bad_value("mig", gpusched::quoted(name), "one of " + names));
 }
 
 }  // namespace gpusched::control

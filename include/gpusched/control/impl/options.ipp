@@ -17,7 +17,8 @@ GPUSCHED_INLINE ControllerFlags variant_flags(std::string_view variant) {
     flags.pin = flags.place || flags.mig;
     if (variant == "static") flags.relax = flags.rollback = flags.admission = false;
     if (variant != "static" && variant != "guards" && variant != "placement" && variant != "mig")
-        throw InvalidInput(bad_value("variant", quoted(variant), "static, guards, placement, mig or full"));
+        throw InvalidInput(
+            bad_value("variant", gpusched::quoted(variant), "static, guards, placement, mig or full"));
     return flags;
 }
 
@@ -63,7 +64,7 @@ inline void host(Problems& problems, const Host& h) {
     }
     for (std::size_t i = 0; i < h.tenants.size(); ++i) {
         const auto& t = h.tenants[i];
-        const std::string owner = "tenant " + quoted(t.name);
+        const std::string owner = "tenant " + gpusched::quoted(t.name);
         below("gpu", t.gpu, -1, h.gpus.size(), owner);
         check_range(problems, "numa", t.numa, -1, h.numa_nodes - 1, owner);
         below("client_of", t.client_of, -1, h.tenants.size(), owner);

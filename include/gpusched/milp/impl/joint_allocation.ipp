@@ -40,7 +40,7 @@ GPUSCHED_INLINE JointModel joint_allocation(const JointProblem& problem) {
     std::set<int> shapes;
     for (std::size_t j = 0; j < problem.jobs.size(); ++j) {
         const auto& job = problem.jobs[j];
-        const auto owner = "job " + quoted(job.name.empty() ? std::to_string(j) : job.name);
+        const auto owner = "job " + gpusched::quoted(job.name.empty() ? std::to_string(j) : job.name);
         check_range(problems, "pods", job.pods, 1, 1'000'000, owner);
         check_range(problems, "gpus", job.gpus, 1, 1'000'000, owner);
         all_gpus += static_cast<double>(job.pods) * job.gpus;
@@ -48,7 +48,7 @@ GPUSCHED_INLINE JointModel joint_allocation(const JointProblem& problem) {
     }
     for (const auto& room : problem.switches)
         for (const int idle : room.idle)
-            check_at_least(problems, "idle", idle, 0, "switch " + quoted(room.name));
+            check_at_least(problems, "idle", idle, 0, "switch " + gpusched::quoted(room.name));
     problems.throw_if_any();
 
     const auto J = static_cast<int>(problem.jobs.size()), S = static_cast<int>(problem.switches.size());
