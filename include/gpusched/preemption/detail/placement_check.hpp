@@ -3,15 +3,19 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/preemption/detail/request.hpp>
-#include <gpusched/preemption/preempt.hpp>
 
-namespace gpusched::preemption::detail {
+namespace gpusched::preemption {
+
+struct Decision;
+
+namespace detail {
 
 /// May the preemptor run on exactly these GPUs once exactly these victims have left?
 [[nodiscard]] bool placement_holds(const Cluster& cluster, const Request& request, const Decision& decision,
                                    GpuMask failed = 0);
 
-}  // namespace gpusched::preemption::detail
+}  // namespace detail
+}  // namespace gpusched::preemption
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/preemption/impl/placement_check.ipp>

@@ -3,6 +3,7 @@
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/preemption/detail/cores.hpp>
 #include <gpusched/preemption/detail/placement_check.hpp>
+#include <gpusched/preemption/preempt.hpp>
 
 #include <algorithm>
 #include <array>
