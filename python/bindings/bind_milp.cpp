@@ -95,38 +95,38 @@ void bind_model_class(py::module_& m) {
             "index", &index_dict,
             "Which column stands for which indices: arrays by name, -1 where there is none.")
         .def("rows_in", &M::rows_in, py::arg("group"),
-             documented("rows_in($self, group)", doc("milp::Model::rows_in")).c_str())
+             documented("rows_in(self, group)", doc("milp::Model::rows_in")).c_str())
         .def(
             "to_mps", [](const M& self) { return milp::to_mps(self); },
-            documented("to_mps($self)", doc("milp::to_mps")).c_str())
+            documented("to_mps(self)", doc("milp::to_mps")).c_str())
         .def(
             "to_lp", [](const M& self) { return milp::to_lp(self); },
-            documented("to_lp($self)", doc("milp::to_lp")).c_str())
+            documented("to_lp(self)", doc("milp::to_lp")).c_str())
         .def(
             "write_mps",
             [](const M& self, const py::object& path) {
                 milp::write_mps(self, py::module_::import("os").attr("fspath")(path).cast<std::string>());
             },
-            py::arg("path"), documented("write_mps($self, path)", doc("milp::to_mps")).c_str())
+            py::arg("path"), documented("write_mps(self, path)", doc("milp::to_mps")).c_str())
         .def(
             "write_lp",
             [](const M& self, const py::object& path) {
                 milp::write_lp(self, py::module_::import("os").attr("fspath")(path).cast<std::string>());
             },
-            py::arg("path"), documented("write_lp($self, path)", doc("milp::to_lp")).c_str())
+            py::arg("path"), documented("write_lp(self, path)", doc("milp::to_lp")).c_str())
         .def(
             "evaluate", [](const M& self, const std::vector<double>& x) { return milp::evaluate(self, x); },
-            py::arg("x"), documented("evaluate($self, x)", doc("milp::evaluate")).c_str())
+            py::arg("x"), documented("evaluate(self, x)", doc("milp::evaluate")).c_str())
         .def(
             "lp_relaxation", [](const M& self) { return std::make_shared<M>(milp::lp_relaxation(self)); },
-            documented("lp_relaxation($self)", doc("milp::lp_relaxation")).c_str())
+            documented("lp_relaxation(self)", doc("milp::lp_relaxation")).c_str())
         .def(
             "elastic",
             [](const M& self, const std::vector<std::string>& groups) {
                 return std::make_shared<milp::ElasticModel>(milp::elastic(self, groups));
             },
             py::arg("groups") = std::vector<std::string>{},
-            documented("elastic($self, groups=[])", doc("milp::elastic")).c_str())
+            documented("elastic(self, groups=[])", doc("milp::elastic")).c_str())
         .def("__copy__", [](const Ptr& self) { return self; })
         .def(
             "__deepcopy__", [](const Ptr& self, const py::dict&) { return self; }, py::arg("memo"))
@@ -146,7 +146,7 @@ void bind_model_class(py::module_& m) {
                 return milp::solve(*self, arguments, solver, context);
             });
         },
-        options.documented("solve($self", doc("milp::solve")).c_str());
+        options.documented("solve(self", doc("milp::solve")).c_str());
     const auto conflict_options = solve_keywords();
     model.def(
         "conflicting_groups",
@@ -157,7 +157,7 @@ void bind_model_class(py::module_& m) {
                 return milp::conflicting_groups(*self, solver, arguments, context);
             });
         },
-        conflict_options.documented("conflicting_groups($self", doc("milp::conflicting_groups")).c_str());
+        conflict_options.documented("conflicting_groups(self", doc("milp::conflicting_groups")).c_str());
     py::class_<milp::ElasticModel, M, std::shared_ptr<milp::ElasticModel>> elastic(
         m, "ElasticModel", doc("milp::ElasticModel").c_str());
     elastic.def(
@@ -166,7 +166,7 @@ void bind_model_class(py::module_& m) {
             return milp::violated_groups(self, x, tolerance);
         },
         py::arg("x"), py::arg("tolerance") = 1e-6,
-        documented("violated_groups($self, x, tolerance=1e-06)", doc("milp::violated_groups")).c_str());
+        documented("violated_groups(self, x, tolerance=1e-06)", doc("milp::violated_groups")).c_str());
 }
 
 }  // namespace
@@ -204,7 +204,7 @@ void bind_milp(py::module_& parent) {
                   attribute("fractionality", &E::fractionality, doc("milp::Evaluation::fractionality")),
                   attribute("fractional", &E::fractional, doc("milp::Evaluation::fractional")));
     evaluation.def("feasible", &E::feasible, py::arg("tolerance") = 1e-6,
-                   documented("feasible($self, tolerance=1e-06)", "True if nothing is off by more.").c_str());
+                   documented("feasible(self, tolerance=1e-06)", "True if nothing is off by more.").c_str());
     using G = milp::GroupViolation;
     py::class_<G> violation(m, "GroupViolation", doc("milp::GroupViolation").c_str());
     define_record(violation, attribute("group", &G::group, "The group's name."),

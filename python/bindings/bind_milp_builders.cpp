@@ -50,13 +50,13 @@ void bind_spot(py::module_& m) {
     model
         .def(
             "decode", [](const M& self, const std::vector<double>& x) { return self.decode(x).pods; },
-            py::arg("x"), documented("decode($self, x)", "Pods as [task][slot][node].").c_str())
+            py::arg("x"), documented("decode(self, x)", "Pods as [task][slot][node].").c_str())
         .def(
             "encode",
             [](const M& self, const std::vector<std::vector<std::vector<int>>>& pods) {
                 return own(self.encode({pods}));
             },
-            py::arg("pods"), documented("encode($self, pods)", doc("milp::SpotModel::encode")).c_str())
+            py::arg("pods"), documented("encode(self, pods)", doc("milp::SpotModel::encode")).c_str())
         .def(
             "schedule_value",
             [](const M& self, const std::vector<std::vector<std::vector<int>>>& pods) {
@@ -70,7 +70,7 @@ void bind_spot(py::module_& m) {
                 result["committed"] = v.committed;
                 return result;
             },
-            py::arg("pods"), documented("schedule_value($self, pods)", doc("milp::spot_value")).c_str());
+            py::arg("pods"), documented("schedule_value(self, pods)", doc("milp::spot_value")).c_str());
     m.def(
         "spot_schedule",
         [](const py::object& tasks, const py::object& nodes, const py::object& horizon,
@@ -136,27 +136,27 @@ void bind_consolidation_model(py::module_& m) {
             [](const M& self, const std::vector<double>& x) {
                 return placement_dict(*self.cluster, self.decode(x));
             },
-            py::arg("x"), documented("decode($self, x)", "{task: node or None}.").c_str())
+            py::arg("x"), documented("decode(self, x)", "{task: node or None}.").c_str())
         .def(
             "encode",
             [](const M& self, const py::dict& placement) {
                 return own(self.encode(read_placement(*self.cluster, placement)));
             },
             py::arg("placement"),
-            documented("encode($self, placement)", doc("milp::ConsolidationModel::encode")).c_str())
+            documented("encode(self, placement)", doc("milp::ConsolidationModel::encode")).c_str())
         .def(
             "occupied",
             [](const M& self, const py::dict& placement) {
                 return self.occupied(read_placement(*self.cluster, placement));
             },
             py::arg("placement"),
-            documented("occupied($self, placement)", "How many nodes it occupies.").c_str())
+            documented("occupied(self, placement)", "How many nodes it occupies.").c_str())
         .def(
             "moves",
             [](const M& self, const py::dict& placement) {
                 return self.moves(read_placement(*self.cluster, placement));
             },
-            py::arg("placement"), documented("moves($self, placement)", "How many tasks it moves.").c_str());
+            py::arg("placement"), documented("moves(self, placement)", "How many tasks it moves.").c_str());
     const auto options =
         Options<milp::ConsolidationOptions>("milp::ConsolidationOptions")
             .field("form", &milp::ConsolidationOptions::form, "'plain' (F1) or 'classes' (F3).")
@@ -195,7 +195,7 @@ void bind_joint(py::module_& m) {
                 return result;
             },
             py::arg("x"),
-            documented("decode($self, x)", "{job: {switch: pods}}; empty = not placed.").c_str());
+            documented("decode(self, x)", "{job: {switch: pods}}; empty = not placed.").c_str());
     m.def(
         "joint_allocation",
         [](const ClusterPtr& cluster, const py::object& jobs, const py::object& level) {

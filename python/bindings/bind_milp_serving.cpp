@@ -199,7 +199,7 @@ void bind_milp_serving(py::module_& m) {
                 return own(self.encode(read_allocation(self.problem, replicas, assignment)));
             },
             py::arg("replicas"), py::arg("assignment"),
-            documented("encode($self, replicas, assignment)", doc("milp::ServingModel::encode")).c_str())
+            documented("encode(self, replicas, assignment)", doc("milp::ServingModel::encode")).c_str())
         .def(
             "decode",
             [](const M& self, const std::vector<double>& x) {
@@ -207,7 +207,7 @@ void bind_milp_serving(py::module_& m) {
                 return py::make_tuple(replica_dict(self.problem, a), assignment_dict(self.problem, a));
             },
             py::arg("x"),
-            documented("decode($self, x)",
+            documented("decode(self, x)",
                        "(replicas, assignment) of a vector.\n\n" + doc("milp::ServingModel::decode"))
                 .c_str());
     m.def(
