@@ -105,7 +105,8 @@ struct TenantState {
     bool resume_validation = false;  ///< HOLD interrupted VALIDATE
     bool admission_closed = false;   ///< no lever is left for this tenant
     bool frozen = false;             ///< waits for the operator
-    std::uint8_t exhausted_flags = 0;
+    std::uint8_t exhausted_flags = 0, last_flags = 0;
+    std::int32_t same_flags = 0;  ///< windows since the flags last changed
 };
 
 /// Everything `step` remembers. Start with `initial_state`.

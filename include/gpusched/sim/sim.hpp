@@ -2,5 +2,6 @@
 #pragma once
 
 #include <gpusched/sim/generator.hpp>
+#include <gpusched/sim/host.hpp>
 #include <gpusched/sim/replay.hpp>
 #include <gpusched/sim/resample.hpp>

@@ -268,7 +268,7 @@ GPUSCHED_INLINE bool Stepper::act(std::size_t i, const Choice& choice) {
     auto& t = s_.tenants[i];
     acted_ = true;
     t.before = t.current;
-    t.pre_ms = t.ema.value;
+    t.pre_ms = std::max(t.ema.value, is_usable(seen_.tenants[i].p99_ms) ? seen_.tenants[i].p99_ms : 0.0);
     t.pre_flags = t.pressure.bits();
     t.pre_rate = t.rate.known ? t.rate.value : 0;
     t.reference = t.pressure;

@@ -88,6 +88,8 @@ GPUSCHED_INLINE void Stepper::read(std::size_t i, bool in_time) {
         return;
     }
     read_pressure(i, t.pressure, t.current);
+    t.same_flags = t.pressure.bits() == t.last_flags ? std::min(t.same_flags + 1, o_.persistence) : 1;
+    t.last_flags = t.pressure.bits();
     if (t.phase == Phase::validate) read_pressure(i, t.reference, t.before);
     if (t.phase == Phase::reconfig) return;  // a pause has no requests; that is no loss of telemetry
     const bool present = x.present && x.count >= o_.least_samples && is_usable(x.p99_ms);
@@ -133,6 +135,8 @@ GPUSCHED_INLINE void Stepper::take_feedback(std::size_t i) {
     if (!t.in_flight || !f.finished) return;
     t.in_flight = false;
     if (f.status == BackendStatus::ok) {
+        // What was remembered between the thresholds belongs to the old place.
+        if (t.pending.gpu != t.current.gpu) t.pressure.pcie.on = t.pressure.io.on = t.pressure.irq.on = false;
         t.current = t.pending;
         t.fresh = {.stale_after = o_.stale_after};
         t.calm_windows = t.good_windows = 0;
@@ -280,7 +284,8 @@ GPUSCHED_INLINE void Stepper::advance(std::size_t i) {
         if (low) return to(i, Phase::observe, 4, "tail below");
         if (!high) return;
         if (!counted) t.counter = std::min(t.counter + 1, o_.persistence);
-        if (t.counter < o_.persistence) return;
+        // An average from before the flags changed would be compared with windows after.
+        if (t.counter < o_.persistence || t.same_flags < o_.persistence) return;
         if (any_gate_open(i)) return diagnose(i);
         if (!t.suppressed) remark(i, "suppressed: all gates are closed", 6);
         t.suppressed = true;

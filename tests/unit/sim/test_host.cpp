@@ -1,0 +1,107 @@
+// The host simulator: conservation, determinism, what each knob does, and the order of the paper's configurations.
+#include <gpusched/core/errors.hpp>
+#include <gpusched/sim/host.hpp>
+
+#include <support/catch.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+using namespace gpusched;
+using control::variant_flags;
+using sim::host_scenario;
+using sim::run_host;
+
+TEST_CASE("requests are conserved, and a seed says everything") {
+    auto scenario = host_scenario("table3");
+    scenario.duration_s = 900;
+    scenario.pause_mode = sim::PauseMode::shed;
+    const auto run = run_host(scenario, variant_flags("full"), 5);
+    const auto again = run_host(scenario, variant_flags("full"), 5);
+    CHECK(run.arrived >= run.completed + run.shed);
+    CHECK(run.arrived - run.completed - run.shed < 200);  // those in flight at the end
+    CHECK(run.shed > 0);
+    CHECK(run.missed <= run.completed);
+    CHECK(run.p50_ms <= run.p95_ms);
+    CHECK(run.p95_ms <= run.p99_ms);
+    CHECK(run.p99_ms <= run.p999_ms);
+    CHECK(run.p99_ms == again.p99_ms);
+    CHECK(run.miss_rate == again.miss_rate);
+    CHECK(run.miss_rate == Catch::Approx(static_cast<double>(run.missed + run.shed) /
+                                         static_cast<double>(run.completed + run.shed)));
+    // Arrivals do not depend on what the controller does.
+    CHECK(run_host(scenario, variant_flags("static"), 5).arrived == run.arrived);
+    CHECK(run_host(scenario, variant_flags("static"), 6).arrived != run.arrived);
+}
+
+TEST_CASE("without neighbours a request takes host, transfer and compute time") {
+    auto scenario = host_scenario("table3");
+    scenario.duration_s = 200;
+    scenario.background_weight = {0, 0};
+    scenario.t2_bytes_per_s = 0;
+    scenario.beta = 0;
+    scenario.noise_sigma = scenario.host_jitter_ms = scenario.io_jitter_ms = 0;
+    scenario.rates_per_s = {0.5, 0.5};
+    scenario.classes = {{1, 22e6, 6}};
+    const auto run = run_host(scenario, variant_flags("static"), 1);
+    // 0.6 + 22 MB at 22 GB/s + 6, as computed on 2g
+    CHECK(run.p50_ms == Catch::Approx(7.6).margin(1e-6));
+    scenario.start_profile = "7g";
+    CHECK(run_host(scenario, variant_flags("static"), 1).p50_ms ==
+          Catch::Approx(1.6 + 6 * (0.82 + 0.18 * 28 / 98)).margin(1e-6));
+    // A background flow of weight .35 that asks for as much takes .35 / 1.35 of the root.
+    scenario.start_profile = "2g";
+    scenario.background_weight = {0.35, 0.35};
+    CHECK(run_host(scenario, variant_flags("static"), 1).p50_ms == Catch::Approx(6.6 + 1.35).margin(1e-6));
+}
+
+TEST_CASE("static is worst and full is best, at few actions and little throughput") {
+    const std::vector<std::uint64_t> seeds{21, 22, 23};
+    const auto scenario = host_scenario("table3");
+    const auto mean = [](const std::vector<sim::HostRun>& runs, double sim::HostRun::*field) {
+        double sum = 0;
+        for (const auto& run : runs) sum += run.*field;
+        return sum / static_cast<double>(runs.size());
+    };
+    const auto worst = sim::simulate_host(scenario, "static", seeds);
+    const auto best = sim::simulate_host(scenario, "full", seeds);
+    for (const auto* variant : {"guards", "placement", "mig"}) {
+        INFO(variant);
+        const auto between = sim::simulate_host(scenario, variant, seeds);
+        for (const auto field : {&sim::HostRun::miss_rate, &sim::HostRun::p99_ms}) {
+            CHECK(mean(between.runs, field) < mean(worst.runs, field));
+            CHECK(mean(between.runs, field) > mean(best.runs, field));
+        }
+    }
+    CHECK(mean(best.runs, &sim::HostRun::miss_rate) < 0.68 * mean(worst.runs, &sim::HostRun::miss_rate));
+    CHECK(mean(best.runs, &sim::HostRun::p99_ms) < 0.85 * mean(worst.runs, &sim::HostRun::p99_ms));
+    for (const double t : best.throughput) CHECK(t > 0.95);
+    for (const auto& run : best.runs) CHECK(run.structural_actions_per_hour < 5);
+    for (const auto& run : worst.runs) CHECK(run.structural_actions + run.throttles + run.quota_changes == 0);
+}
+
+TEST_CASE("scenarios and formulas reject what cannot be") {
+    CHECK_THROWS_WITH(host_scenario("easy"), Catch::Matchers::ContainsSubstring("scenario: 'easy'"));
+    auto scenario = host_scenario("table3");
+    scenario.classes[0].share = 0.5;
+    scenario.servers = 0;
+    try {
+        sim::validate(scenario);
+        FAIL("accepted");
+    } catch (const InvalidInput& e) {
+        CHECK(e.problems().size() == 2);
+    }
+    CHECK(sim::kingman_wait(0.5, 1, 1, 3) == 3);    // M/M/1
+    CHECK(sim::kingman_wait(0.5, 1, 0, 3) == 1.5);  // M/D/1
+    CHECK(std::isinf(sim::kingman_wait(1, 1, 1, 1)));
+    CHECK_THROWS_WITH(sim::kingman_wait(1.5, 1, 1, 1), Catch::Matchers::ContainsSubstring("rho: 1.5"));
+    const double inf = std::numeric_limits<double>::infinity();
+    const std::vector<double> demand{5, 20}, open{inf, inf}, limited{inf, 4};
+    CHECK_FALSE(sim::is_stable(demand, open, 22, 1, 2));
+    CHECK(sim::is_stable(demand, limited, 22, 1, 2));
+    CHECK_FALSE(sim::is_stable(demand, limited, 22, 2, 2));
+    CHECK_THROWS_WITH(sim::is_stable(demand, std::vector<double>{1}, 22, 1, 2),
+                      Catch::Matchers::ContainsSubstring("throttle: 1"));
+}
