@@ -1,6 +1,7 @@
 // Everything in control/.
 #pragma once
 
+#include <gpusched/control/audit.hpp>
 #include <gpusched/control/estimators.hpp>
 #include <gpusched/control/host.hpp>
 #include <gpusched/control/mig_layout.hpp>
@@ -8,5 +9,6 @@
 #include <gpusched/control/observation.hpp>
 #include <gpusched/control/options.hpp>
 #include <gpusched/control/placement_score.hpp>
+#include <gpusched/control/runner.hpp>
 #include <gpusched/control/state.hpp>
 #include <gpusched/control/step.hpp>

@@ -1,0 +1,45 @@
+// Audit log: one JSON line per window, from which every decision can be derived again.
+#pragma once
+
+#include <gpusched/control/step.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gpusched::control {
+
+/// A number that changes with any option, hence with the meaning of a log (FNV-1a over all fields).
+[[nodiscard]] std::uint64_t options_hash(const ControllerOptions& options);
+
+/// Appends one window as a line of JSON, with the newline: the raw observation (numbers in the shortest form that
+/// reads back to the same bits, null for what is not known or not finite), the options' hash, the state of each
+/// protected tenant after the step, actions (wished ones in a dry run), events with their reasons, and the placements
+/// looked at. Allocates nothing once `line` has grown.
+void append_audit_line(std::string& line, const Observation& seen, const ControllerState& state,
+                       const StepResult& result, std::uint64_t hash);
+
+/// The observation of a line. Values that were not finite come back as NaN, which decides alike.
+/// @throws InvalidInput when the line is no such JSON
+[[nodiscard]] Observation parse_audit_observation(std::string_view line);
+
+/// What `replay_audit` found.
+struct AuditReplay {
+    std::int64_t windows = 0;
+    std::int64_t actions = 0;  ///< in the lines that agree
+    std::int64_t first_difference =
+        -1;                           ///< number of the line (from 0) that came out otherwise; -1: none did
+    std::string expected{}, found{};  ///< that line, and what replaying gave
+};
+
+/// Feeds the observations of a log to `step`, from the initial state, and compares line by line, byte by byte.
+/// @param log whole lines; a last line without a newline is a torn write and is left out
+/// @throws InvalidInput when a line cannot be read, naming its number
+[[nodiscard]] AuditReplay replay_audit(std::string_view log, const ControllerOptions& options);
+
+}  // namespace gpusched::control
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/control/impl/audit.ipp>
+#include <gpusched/control/impl/options_hash.ipp>
+#endif

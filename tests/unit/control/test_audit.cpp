@@ -1,0 +1,84 @@
+// Audit lines: they replay to the same bytes, and a line that was changed is found.
+#include <gpusched/control/audit.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/rng.hpp>
+
+#include <support/catch.hpp>
+#include <support/control_host.hpp>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+using namespace gpusched;
+using namespace gpusched::control;
+
+namespace {
+
+std::string record(const ControllerOptions& o, std::uint64_t seed, int windows) {
+    Rng rng(seed);
+    test::ControlHost host(o);
+    auto state = initial_state(o);
+    StepResult out;
+    std::string log;
+    bool busy = false;
+    for (std::int64_t w = 0; w < windows; ++w) {
+        if (rng.chance(0.02)) busy = !busy;
+        auto seen = test::control_window(o, w);
+        seen.wall_time_s = 1.7e9 + rng.uniform();
+        seen.tenants[0].p99_ms = (busy ? 20 : 8) + rng.uniform();
+        seen.tenants[0].p50_ms = std::nextafter(rng.uniform(), 2);
+        seen.tenants[2].sm_active = rng.uniform();
+        seen.roots[0].bytes_per_s = busy ? 17e9 * (0.9 + 0.1 * rng.uniform()) : 1e9 / 3;
+        seen.roots[1].replays = std::numeric_limits<double>::infinity();
+        seen.tenants[1].pcie_bytes_per_s = 1e10 * rng.uniform();
+        seen.tenants[1].pcie_attribution = Attribution::inferred;
+        host.fill(seen);
+        step(state, seen, o, out);
+        append_audit_line(log, seen, state, out, options_hash(o));
+        for (const auto& a : out.actions)
+            if (a.kind == ActionKind::reconfigure)
+                host.start(a, w, 4,
+                           {.finished = true,
+                            .status = rng.chance(0.3) ? BackendStatus::in_use : BackendStatus::ok});
+    }
+    return log;
+}
+
+}  // namespace
+
+TEST_CASE("a log replays to the same bytes") {
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+        auto o = test::control_options();
+        o.dwell = 40;
+        o.cool_down = o.guard_dwell = 10;
+        const auto log = record(o, seed, 1500);
+        const auto replay = replay_audit(log, o);
+        CHECK(replay.first_difference == -1);
+        CHECK(replay.windows == 1500);
+        CHECK(replay.actions > 3);
+        // A torn last line is left out.
+        CHECK(replay_audit(std::string_view(log).substr(0, log.size() - 10), o).windows == 1499);
+    }
+}
+
+TEST_CASE("a changed line, other options and nonsense are found") {
+    const auto o = test::control_options();
+    auto log = record(o, 9, 300);
+    auto other = o;
+    other.persistence = 4;
+    CHECK(options_hash(other) != options_hash(o));
+    CHECK(replay_audit(log, other).first_difference == 0);
+
+    REQUIRE(log.find("throttle_io") != std::string::npos);
+    auto forged = log;
+    forged.replace(forged.find("throttle_io"), 11, "release_io_");
+    const auto replay = replay_audit(forged, o);
+    CHECK(replay.first_difference >= 2);
+    CHECK_THAT(replay.found, Catch::Matchers::ContainsSubstring("throttle_io"));
+
+    CHECK_THROWS_WITH(replay_audit("{}\n", o), Catch::Matchers::ContainsSubstring("line 0: audit line"));
+    CHECK_THROWS_WITH(replay_audit("nonsense\n", o),
+                      Catch::Matchers::ContainsSubstring("line 0: audit line"));
+    CHECK(replay_audit("", o).windows == 0);
+}
