@@ -88,6 +88,7 @@ class Stepper {
     StepResult& out_;
     bool acted_ = false;
     bool in_time_ = true;
+    double median_ = 0;  // interrupts of the median core
 };
 
 }  // namespace gpusched::control::detail

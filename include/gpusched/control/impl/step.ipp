@@ -52,14 +52,13 @@ GPUSCHED_INLINE void Stepper::read_pressure(std::size_t i, Pressure& p, const Co
     const auto gpu = static_cast<std::size_t>(where.gpu);
     p.pcie.update(others_on_root(o_.host, seen_, s_, i, gpu, false));
     p.io.update(seen_.numa_io_bytes_per_s[static_cast<std::size_t>(o_.host.gpus[gpu].numa)]);
-    const double median = median_irq(seen_);
     double most = 0;
     for (std::size_t c = 0; c < o_.host.core_numa.size(); ++c) {
         const bool used =
             where.cpus == CpuSet{} ? o_.host.core_numa[c] == o_.host.gpus[gpu].numa : where.cpus.contains(c);
         if (used && is_usable(seen_.irq_per_s[c])) most = std::max(most, seen_.irq_per_s[c]);
     }
-    if (median > 0) p.irq.update(most / median);
+    if (median_ > 0) p.irq.update(most / median_);
     double busy = unknown_signal;
     for (std::size_t j = 0; j < s_.tenants.size(); ++j) {
         if (tenant(j).client_of != static_cast<std::int32_t>(i)) continue;
@@ -319,6 +318,7 @@ GPUSCHED_INLINE void Stepper::advance(std::size_t i) {
 GPUSCHED_INLINE void Stepper::run() {
     out_.clear();
     in_time_ = tick();
+    median_ = median_irq(seen_);
     const auto n = s_.tenants.size();
     for (std::size_t i = 0; i < n; ++i)
         if (tenant(i).is_protected) read(i, in_time_);

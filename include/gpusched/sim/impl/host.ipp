@@ -23,7 +23,7 @@ GPUSCHED_INLINE HostScenario host_scenario(std::string_view name) {
         s.failure_rate = 0.3;
     else
         throw InvalidInput(
-            bad_value("scenario", quoted(name),
+            bad_value("scenario", gpusched::quoted(name),
                       "table3, noisy_counters, no_counters, quota_at_restart, neighbours or faults"));
     return s;
 }
@@ -33,7 +33,8 @@ GPUSCHED_INLINE void validate(const HostScenario& s) {
     const auto& device = control::mig_device(s.device);
     const int profile = device.find(s.start_profile);
     if (profile < 0)
-        problems.add(bad_value("start_profile", quoted(s.start_profile), "a profile of " + s.device));
+        problems.add(
+            bad_value("start_profile", gpusched::quoted(s.start_profile), "a profile of " + s.device));
     else
         check_range(problems, "start_slice", s.start_slice, 0, device.memory_slices - 1);
     const auto above = [&](std::string_view field, double value, double top) {
