@@ -3,6 +3,8 @@
 
 #include <gpusched/consolidation/concepts.hpp>
 
+#include <limits>
+
 namespace gpusched::consolidation {
 
 /// Fewest pods first, the paper's order: such nodes are the easiest to vacate.
@@ -12,15 +14,27 @@ struct FewestPods {
     }
 };
 
-/// Least GPU demand first, then fewest cores in use: what has to be placed again is what counts, not how many pods
-/// it is cut into.
+/// Least demand first: what has to be placed again is what counts, not how many pods it is cut into. Twelve cores count
+/// as much as a GPU, since a node that gives its cores to others makes their GPUs as useless as one that gives GPUs.
 struct LeastDemand {
+    static constexpr std::int64_t cores_per_gpu = 12;
     std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
-        const auto& n = cluster.inventory().nodes;
-        const auto gpus =
+        const auto gpu_milli =
             std::int64_t{cluster.gpu_count(node)} * whole_gpu_milli - cluster.gpu_free_total_milli(node);
-        return gpus * 1'000'000'000 +
-               std::min<std::int64_t>(n.cpu_milli[index(node)] - cluster.cpu_free_milli(node), 999'999'999);
+        const auto cpu_milli =
+            cluster.inventory().nodes.cpu_milli[index(node)] - cluster.cpu_free_milli(node);
+        return gpu_milli + cpu_milli / cores_per_gpu;
+    }
+};
+
+/// Least demand over the square root of the node's GPUs first, and nodes without GPUs last: where GPUs are what counts,
+/// a large node is worth more demand, and not so much more that no small one is vacated. The key is its square.
+struct LeastDemandForSize {
+    std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
+        const auto gpus = cluster.gpu_count(node);
+        if (gpus == 0) return std::numeric_limits<std::int64_t>::max() / 2;
+        const auto demand = LeastDemand{}(cluster, node);
+        return demand * demand / gpus;
     }
 };
 

@@ -3,6 +3,9 @@
 
 #include <gpusched/consolidation/policies.hpp>
 
+#include <concepts>
+#include <type_traits>
+
 namespace gpusched::consolidation::presets {
 
 /// The paper's: random groups, fewest pods first, destinations in group order, any victims, chains of any depth at once.
@@ -14,12 +17,13 @@ template <NodeWeight W = GpuWeight>
         .weight = weight, .shortest_chains_first = false};
 }
 
-/// Ours: pools per GPU model, least GPU demand first, tightest fit, the fewest victims that are easier to place, moves
-/// nested at most twice.
+/// Ours: pools per GPU model, least demand first (for the node's size, unless nodes count alike), tightest fit, the fewest
+/// victims that are easier to place, moves nested at most twice.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto fast(W weight = {}) {
-    return Policies<ByGpuModel, LeastDemand, TightestFit, CheapestVictims, AtMostOthers, W>{.weight = weight,
-                                                                                            .deepest = 2};
+    using Order = std::conditional_t<std::same_as<W, UnitWeight>, LeastDemand, LeastDemandForSize>;
+    return Policies<ByGpuModel, Order, TightestFit, CheapestVictims, AtMostOthers, W>{.weight = weight,
+                                                                                      .deepest = 2};
 }
 
 /// Ours: the same with deeper rounds after the first, at most six tasks of other nodes moved for one node, and exact where

@@ -71,12 +71,8 @@ GPUSCHED_INLINE MigLayout::MigLayout(std::span<const MigInstance> instances) {
 }
 
 GPUSCHED_INLINE bool operator==(const MigLayout& a, const MigLayout& b) noexcept {
-    if (a.count_ != b.count_) return false;
-    auto x = a.instances_;
-    auto y = b.instances_;
-    std::sort(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(a.count_));
-    std::sort(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(b.count_));
-    return std::equal(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(a.count_), y.begin());
+    const auto x = a.instances(), y = b.instances();
+    return std::is_permutation(x.begin(), x.end(), y.begin(), y.end());
 }
 
 GPUSCHED_INLINE std::uint8_t occupied_slices(const MigDevice& device, const MigLayout& layout) noexcept {
@@ -213,7 +209,7 @@ GPUSCHED_INLINE std::vector<MigLayout> all_layouts(const MigDevice& device,
 GPUSCHED_INLINE std::size_t count_layouts(const MigDevice& device, const LayoutCountOptions& options) {
     const auto placements = mig_detail::placements_of(device, options.profiles);
     std::size_t count = 0;
-    std::set<std::vector<std::uint8_t>> multisets;
+    std::set<std::string> multisets;  // how many instances of each profile
     mig_detail::for_each_layout(device, placements, 0, {}, [&](const MigLayout& layout) {
         if (options.maximal && std::any_of(placements.begin(), placements.end(), [&](MigInstance more) {
                 return can_create(device, layout, more);
@@ -221,10 +217,9 @@ GPUSCHED_INLINE std::size_t count_layouts(const MigDevice& device, const LayoutC
             return;
         ++count;
         if (!options.multisets) return;
-        std::vector<std::uint8_t> kinds;
-        for (const auto& instance : layout.instances()) kinds.push_back(instance.profile);
-        std::sort(kinds.begin(), kinds.end());
-        multisets.insert(std::move(kinds));
+        std::string counts(device.profiles.size(), '\0');
+        for (const auto& instance : layout.instances()) ++counts[instance.profile];
+        multisets.insert(std::move(counts));
     });
     return options.multisets ? multisets.size() : count;
 }
