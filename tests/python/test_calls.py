@@ -66,6 +66,9 @@ def test_progress_is_reported(packed: gs.Cluster) -> None:
     for phase, done, total in seen:
         assert isinstance(phase, str) and 0 <= done and 0 <= total
     assert any(phase for phase, _, _ in seen)
+    seen.clear()
+    gs.consolidate(packed, progress=lambda *report: seen.append(report))  # too short for a second report
+    assert seen and seen[0][0]
 
 
 def test_exceptions_in_progress_stop_the_call(packed: gs.Cluster) -> None:
@@ -82,6 +85,8 @@ def test_exceptions_in_progress_stop_the_call(packed: gs.Cluster) -> None:
         gs.consolidate(packed, polish_time=60, progress=stop)
     assert raised.value is error
     assert time.perf_counter() - start < 10
+    with pytest.raises(Enough):
+        gs.consolidate(packed, progress=stop)
 
 
 def test_progress_bars(packed: gs.Cluster, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,8 @@ class Budget {
     /// `completed` unless the budget was exhausted.
     [[nodiscard]] StopReason reason() const noexcept { return reason_.load(std::memory_order_relaxed); }
 
-    /// Tells where the algorithm is; the hook sees it at the next poll on the calling thread.
+    /// Tells where the algorithm is. The hook sees it on the calling thread: at the first poll after the first report, then
+    /// about every 50 ms.
     void report(const char* phase, std::int64_t done, std::int64_t total) noexcept;
 
     /// Seconds since construction.
@@ -40,6 +41,7 @@ class Budget {
     std::atomic<std::int64_t> done_{0};
     std::atomic<std::int64_t> total_{0};
     std::int64_t last_report_ns_;
+    bool reported_ = false;
     const void* owner_;
 };
 

@@ -78,7 +78,7 @@ TEST_CASE("a stop request ends a budget, and the first reason wins") {
     REQUIRE(late.reason() == StopReason::time_limit);
 }
 
-TEST_CASE("progress is shown on the calling thread, about every 50 ms") {
+TEST_CASE("progress is shown on the calling thread, at once and then about every 50 ms") {
     ManualClock clock;
     std::vector<std::string> seen;
     std::stop_source source;
@@ -90,17 +90,21 @@ TEST_CASE("progress is shown on the calling thread, about every 50 ms") {
         if (p.done == 3) source.request_stop();
     };
     Budget budget(context);
+    REQUIRE_FALSE(budget.exhausted());
+    REQUIRE(seen.empty());  // nothing to show yet
     budget.report("search", 1, 10);
+    REQUIRE_FALSE(budget.exhausted());
+    REQUIRE(seen == std::vector<std::string>{"search 1/10"});
     for (int ms = 0; ms < 100; ++ms) {
         clock.advance(second / 1000);
         REQUIRE_FALSE(budget.exhausted());
     }
-    REQUIRE(seen == std::vector<std::string>{"search 1/10", "search 1/10"});
+    REQUIRE(seen == std::vector<std::string>{"search 1/10", "search 1/10", "search 1/10"});
 
     // Other threads may ask, but do not report.
     clock.advance(second);
     std::thread([&] { REQUIRE_FALSE(budget.exhausted()); }).join();
-    REQUIRE(seen.size() == 2);
+    REQUIRE(seen.size() == 3);
 
     // The hook may ask for a stop, which takes effect at once.
     budget.report("order", 3, 4);

@@ -30,8 +30,9 @@ GPUSCHED_INLINE bool Budget::exhausted() noexcept {
     if (reason_.load(std::memory_order_relaxed) != StopReason::completed) return true;
     const auto now = clock_.now_ns();
     if (context_.progress && owner_ == detail::this_thread_tag() &&
-        now - last_report_ns_ >= detail::progress_interval_ns) {
+        (now - last_report_ns_ >= detail::progress_interval_ns || (!reported_ && *phase_.load() != '\0'))) {
         last_report_ns_ = now;
+        reported_ = true;
         context_.progress({phase_.load(), done_.load(), total_.load()});
     }
     auto none_yet = StopReason::completed;
