@@ -105,14 +105,6 @@ Candidate Search::scan(const NodeProblem& node, const Request& request, Objectiv
         for (; at > 0 && before(ones[at - 1]); --at) ones[at] = ones[at - 1];
         ones[at] = one;
     }
-    std::uint32_t after_alike = 0;  // those that are taken only after the one before them
-    for (std::size_t i = 1; i < size; ++i) {
-        const auto& v = node.victim(ones[i - 1].which);
-        const auto& w = node.victim(ones[i].which);
-        if (ones[i].priority == ones[i - 1].priority && ones[i].kind == ones[i - 1].kind &&
-            (enough || (v.cpu_milli == w.cpu_milli && v.memory_mib == w.memory_mib && v.claims == w.claims)))
-            after_alike |= std::uint32_t{1} << i;
-    }
     const auto spread = [&](std::uint32_t set) {
         VictimSet victims = 0;
         for (; set != 0; set &= set - 1)
