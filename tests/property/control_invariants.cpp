@@ -96,13 +96,25 @@ bool is_guard(Lever lever) {
 
 }  // namespace
 
-void* operator new(std::size_t size) {
+// All forms, so that no memory of one allocator comes to the other, whatever else replaces some of them.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
     if (counting) ++allocations;
-    if (void* p = std::malloc(size)) return p;
+    return std::malloc(size == 0 ? 1 : size);
+}
+void* operator new(std::size_t size) {
+    if (void* p = operator new(size, std::nothrow)) return p;
     throw std::bad_alloc();
 }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+    return operator new(size, std::nothrow);
+}
+void* operator new[](std::size_t size) { return operator new(size); }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { std::free(p); }
 
 TEST_CASE("invariants hold over random signals, failures and layouts") {
     const auto& device = mig_device("A100-40GB");
