@@ -6,7 +6,7 @@
 //   bench_consolidation_quality --summary rows.jsonl
 //
 // Algorithms: first_fit, random_eviction, highest_utilisation, ipc, fast, best (the default set); ipc_without_memory,
-// best_without_cap, best_with_gaps_filled.
+// best_without_cap, best_with_fractions_gathered.
 #include "baselines.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
@@ -117,9 +117,9 @@ con::Result run(const std::string& algorithm, const Cluster& cluster, std::uint6
         policies.remember_failures = false;
         return con::consolidate(cluster, policies, options);
     }
-    if (algorithm == "best_with_gaps_filled") {
+    if (algorithm == "best_with_fractions_gathered") {
         auto policies = con::presets::best();
-        policies.fill_gaps = true;
+        policies.gather_fractions = true;
         return con::consolidate(cluster, policies, options);
     }
     if (algorithm == "best_without_cap") options.max_others = 1'000'000;

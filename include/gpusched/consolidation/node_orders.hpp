@@ -15,15 +15,17 @@ struct FewestPods {
 };
 
 /// Least demand first: what has to be placed again is what counts, not how many pods it is cut into. Twelve cores count
-/// as much as a GPU, since a node that gives its cores to others makes their GPUs as useless as one that gives GPUs.
+/// as much as a GPU, since a node that gives its cores to others makes their GPUs as useless as one that gives GPUs; two
+/// pods count as much as a GPU, since each is a move.
 struct LeastDemand {
-    static constexpr std::int64_t cores_per_gpu = 12;
+    static constexpr std::int64_t cores_per_gpu = 12, pods_per_gpu = 2;
     std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
         const auto gpu_milli =
             std::int64_t{cluster.gpu_count(node)} * whole_gpu_milli - cluster.gpu_free_total_milli(node);
         const auto cpu_milli =
             cluster.inventory().nodes.cpu_milli[index(node)] - cluster.cpu_free_milli(node);
-        return gpu_milli + cpu_milli / cores_per_gpu;
+        return gpu_milli + cpu_milli / cores_per_gpu +
+               cluster.occupants(node) * whole_gpu_milli / pods_per_gpu;
     }
 };
 

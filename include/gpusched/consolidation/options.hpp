@@ -54,7 +54,7 @@ struct Options {
     /// Most move cost in the plan (sum of the tasks' `move_cost`), >= 0.
     std::optional<std::int64_t> max_move_cost{};
     /// Most tasks of other nodes that may move to vacate one node, >= 0. Absent: what the preset says, which is no limit but
-    /// for `best`, which allows six. More of them vacate more GPUs, at a higher price for the last.
+    /// for `best`, which allows five. More of them vacate more GPUs, at a higher price for the last.
     std::optional<std::int64_t> max_others{};
     /// Most members of one job that move in one wave, >= 0, on top of the jobs' own `max_disrupted`.
     std::optional<std::int64_t> max_disrupted{};

@@ -26,15 +26,16 @@ template <NodeWeight W = GpuWeight>
                                                                                       .deepest = 2};
 }
 
-/// Ours: the same with deeper rounds after the first, at most six tasks of other nodes moved for one node, and exact where
-/// the group is tiny.
+/// Ours: the same with deeper rounds after the first, at most five tasks of other nodes moved for one node, nodes filled
+/// where one move does it, and exact where the group is tiny.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto best(W weight = {}) {
     auto policies = fast(weight);
-    policies.acceptance.moves = 6;
+    policies.acceptance.moves = 5;
     policies.deepest = most_depth;
     policies.shallow_round_first = true;
     policies.exact_when_tiny = true;
+    policies.fill_gaps = true;
     return policies;
 }
 

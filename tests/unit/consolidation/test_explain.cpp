@@ -12,7 +12,7 @@ TEST_CASE("explain names the task and the constraint") {
     spec.tasks[0].gpu_models = spec.tasks[2].gpu_models = {"H20"};
     spec.tasks[3].gpu_models = {"other"};
     const auto cluster = Cluster::build(spec);
-    const auto plan = con::consolidate(cluster).plan;
+    const auto plan = con::consolidate(cluster, {.preset = con::Preset::fast}).plan;
     const auto about = [&](const char* name) { return con::explain(cluster, plan, cluster.find_node(name)); };
 
     CHECK(about("a").fate == NodeFate::vacated);

@@ -65,6 +65,27 @@ TEST_CASE("a constraint that names a level below the network leaves switches who
     CHECK(con::value_report(fuller, plan).vacated_domains == 1);
 }
 
+TEST_CASE("a gap is filled where one more move does it") {
+    // y of d goes to a, which is then full; z of b fills e. The three idle GPUs of g would take two tasks.
+    ClusterSpec spec{.nodes = {node("a", 4), node("b", 4), node("d", 4), node("e", 4), node("g", 4)},
+                     .tasks = {task("l", "a", {0, 1, 2}, true), task("m", "b", {0}, true),
+                               task("z", "b", {1}), task("y", "d", {0}), task("n", "e", {0, 1, 2}, true),
+                               task("o", "g", {0}, true)}};
+    const auto cluster = Cluster::build(spec);
+    const auto filled = con::consolidate(cluster, con::presets::best());
+    CHECK(check(spec, cluster, filled.plan).ok);
+    CHECK(filled.stats.moves == 2);
+    CHECK(filled.stats.not_fully_occupied_after == 2);
+    auto policies = con::presets::best();
+    policies.fill_gaps = false;
+    const auto unfilled = con::consolidate(cluster, policies);
+    CHECK(unfilled.stats.moves == 1);
+    CHECK(unfilled.stats.not_fully_occupied_after == 3);
+    // By itself it is not worth a move.
+    std::erase_if(spec.tasks, [](const TaskSpec& t) { return t.name == "y"; });
+    CHECK(con::consolidate(Cluster::build(spec), con::presets::best()).plan.moves.empty());
+}
+
 TEST_CASE("fractions gather on few GPUs and gaps are filled") {
     // Only when f has joined g on b is there a GPU for z on a.
     ClusterSpec spec{.nodes = {node("a", 2), node("b", 2), node("d", 2)},
@@ -73,7 +94,7 @@ TEST_CASE("fractions gather on few GPUs and gaps are filled") {
                                task("z", "d", {0})}};
     const auto cluster = Cluster::build(spec);
     auto tidy = con::presets::best();
-    tidy.fill_gaps = true;
+    tidy.gather_fractions = true;
     const auto result = con::consolidate(cluster, tidy);
     CHECK(check(spec, cluster, result.plan).ok);
     const auto after = apply(cluster, result.plan);

@@ -36,7 +36,7 @@ class ChainSearch {
         }
         std::sort(order.begin(), order.end());
         std::vector<Vacated> found;
-        if (policies_.fill_gaps) pack_fractions(work_, moves_, budget_, found);
+        if (policies_.gather_fractions) gather_fractions(work_, moves_, budget_, found);
         for (const auto& [key, node] : order) {
             if (budget_.exhausted()) break;
             vacate(node, found);

@@ -154,6 +154,7 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W, G>& 
                                                                           policies.shallow_round_first,
                                                                           policies.shortest_chains_first,
                                                                           policies.remember_failures,
+                                                                          policies.gather_fractions,
                                                                           policies.fill_gaps,
                                                                           policies.exact_when_tiny};
             auto again = options;

@@ -1,10 +1,11 @@
-// Tidying: fewer nodes that are nearly full, for some more moves. Opt-in, see Policies::fill_gaps.
+// Tidying: fewer nodes that are nearly full, see Policies::gather_fractions and fill_gaps.
 #pragma once
 
 #include <gpusched/consolidation/detail/workspace.hpp>
 #include <gpusched/core/budget.hpp>
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 namespace gpusched::consolidation::detail {
@@ -12,8 +13,8 @@ namespace gpusched::consolidation::detail {
 /// Gathers fractions on fewer GPUs: least used first, a GPU is cleared if all that it holds fits on other partly used
 /// ones.
 template <class Policies>
-void pack_fractions(Workspace& work, OpenMoves<Policies>& moves, Budget& budget,
-                    std::vector<Vacated>& found) {
+void gather_fractions(Workspace& work, OpenMoves<Policies>& moves, Budget& budget,
+                      std::vector<Vacated>& found) {
     struct PartlyUsed {
         int used, gpu;
         NodeId node;
@@ -54,38 +55,42 @@ void pack_fractions(Workspace& work, OpenMoves<Policies>& moves, Budget& budget,
     }
 }
 
-/// Fills nodes that are nearly full with tasks from others that are not: idle GPUs gather on fewer nodes. Tasks that
-/// have moved already go first, since sending them elsewhere costs nothing.
+/// Fills nodes that are nearly full with tasks of others that are not, or leaves them as they are: idle GPUs gather on
+/// fewer nodes. Tasks that have moved already cost nothing; of others, one may move for one node.
 template <class Policies>
 void fill_gaps(Workspace& work, OpenMoves<Policies>& moves, Budget& budget, std::vector<Vacated>& found) {
     const auto& cluster = work.cluster;
+    const auto& t = cluster.inventory().tasks;
+    const auto idle_on = [&](NodeId node) { return gpu_count(cluster.idle_gpus(node)); };
     std::vector<std::pair<int, NodeId>> gaps;
     for (const auto node : work.index.receivers())
-        if (const int idle = gpu_count(cluster.idle_gpus(node)); work.index.is_open(node) && idle > 0)
-            gaps.emplace_back(idle, node);
+        if (work.index.is_open(node) && idle_on(node) > 0) gaps.emplace_back(idle_on(node), node);
     std::sort(gaps.begin(), gaps.end());
-    const auto fill = [&](NodeId node, bool moved) {
-        for (auto giver = gaps.rbegin(); giver != gaps.rend(); ++giver) {
-            const auto idle = gpu_count(cluster.idle_gpus(node));
-            const auto from = giver->second;
-            if (idle == 0) return;
-            if (from == node || cluster.occupants(from) < 2 || gpu_count(cluster.idle_gpus(from)) < idle)
-                continue;
-            for (const auto task : cluster.tasks_on(from)) {
-                if (!work.scope.movable[index(task)] || (work.snapshot.node_of(task) != from) != moved)
-                    continue;
-                if (cluster.gpu_milli(task) != std::int64_t{idle} * whole_gpu_milli ||
-                    !moves.place(task, node))
-                    continue;
-                found.push_back(moves.take(none<NodeId>, 0));
-                return;
-            }
+    std::array<std::vector<TaskId>, max_gpus_per_node + 1> givable;  // by GPUs, from the emptiest node first
+    for (auto giver = gaps.rbegin(); giver != gaps.rend(); ++giver)
+        for (const auto task : cluster.tasks_on(giver->second))
+            if (work.scope.movable[index(task)] && t.gpu_share_milli[index(task)] == whole_gpu_milli)
+                givable[t.gpu_count[index(task)]].push_back(task);
+    const auto fill = [&](NodeId node, bool only_moved) {
+        int idle = idle_on(node);
+        for (int size = idle; size > 0; size = std::min(size, idle)) {
+            const auto& tasks = givable[static_cast<std::size_t>(size)];
+            const bool placed = std::any_of(tasks.begin(), tasks.end(), [&](TaskId task) {
+                const auto from = cluster.node_of(task);
+                return from != node && idle_on(from) > 0 && cluster.occupants(from) > 1 &&
+                       (!only_moved || work.snapshot.node_of(task) != from) && moves.place(task, node);
+            });
+            placed ? idle -= size : --size;
         }
+        if (idle == 0 && moves.describe(none<NodeId>, 0).moves <= 1)
+            found.push_back(moves.take(none<NodeId>, 0));
+        else
+            moves.undo_to(0);
     };
-    for (const bool moved : {true, false})
+    for (const bool only_moved : {true, false})
         for (const auto& [idle, node] : gaps) {
             if (budget.exhausted()) return;
-            fill(node, moved);
+            if (idle_on(node) > 0) fill(node, only_moved);
         }
 }
 
