@@ -1,55 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kind of invalid snapshot is refused with a message that names the culprit, and all problems come at once.
 #include "support/catch.hpp"
-
-#include <gpusched/model/cluster.hpp>
+#include "valid_cluster.hpp"
 
 #include <functional>
 #include <string>
 #include <vector>
 
-using namespace gpusched;
+using namespace testing_support;
 
 namespace {
-
-ClusterSpec valid() {
-    ClusterSpec spec;
-    for (const char* name : {"n0", "n1"}) {
-        NodeSpec n;
-        n.name = name;
-        n.gpu_model = "A";
-        n.gpu_count = 8;
-        n.cpu_milli = 64'000;
-        n.memory_mib = 1'000;
-        n.network = {"root", std::string("rack of ") + name};
-        spec.nodes.push_back(n);
-    }
-    TaskSpec t;
-    t.name = "t0";
-    t.cpu_milli = 1'000;
-    t.memory_mib = 100;
-    t.gpu_count = 2;
-    t.node = "n0";
-    t.gpus = {0, 1};
-    spec.tasks.push_back(t);
-    t.name = "t1";
-    t.gpu_count = 1;
-    t.gpu_share_milli = 500;
-    t.gpus = {2};
-    t.job = "j";
-    spec.tasks.push_back(t);
-    spec.jobs.push_back({"j", 1, 1});
-    return spec;
-}
-
-std::vector<std::string> problems_of(const ClusterSpec& spec) {
-    try {
-        (void)Cluster::build(spec);
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
-}
 
 struct Fault {
     std::function<void(ClusterSpec&)> make;
