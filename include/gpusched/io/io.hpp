@@ -4,7 +4,9 @@
 #include <gpusched/io/anonymize.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/file.hpp>
+#include <gpusched/io/hardware_reading.hpp>
 #include <gpusched/io/kubernetes_steps.hpp>
+#include <gpusched/io/nvidia_smi_topo.hpp>
 #include <gpusched/io/openb.hpp>
 #include <gpusched/io/plan_csv.hpp>
 #include <gpusched/io/plan_json.hpp>

@@ -7,11 +7,14 @@
 #include <gpusched/topology/hardware_concepts.hpp>
 
 #include <array>
+#include <concepts>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -154,15 +157,23 @@ template <HardwareTopology G>
 HardwareGraph HardwareGraph::from_graph(const G& graph) {
     std::vector<HardwareVertex> vertices;
     std::vector<Link> links;
-    std::vector<std::pair<typename G::Vertex, Vertex>> numbers;
+    // Vertices of foreign graphs need not be hashable or ordered; those that are are found faster.
+    constexpr bool ordered = std::totally_ordered<typename G::Vertex>;
+    std::conditional_t<ordered, std::map<typename G::Vertex, Vertex>,
+                       std::vector<std::pair<typename G::Vertex, Vertex>>>
+        numbers;
     for (const auto& v : graph.vertices()) {
-        numbers.emplace_back(v, vertices.size());
+        numbers.insert(numbers.end(), typename decltype(numbers)::value_type(v, vertices.size()));
         vertices.push_back(graph.vertex(v));
     }
-    // Vertices of foreign graphs need not be hashable or ordered.
     const auto number = [&](const typename G::Vertex& v) {
-        for (const auto& [theirs, ours] : numbers)
-            if (theirs == v) return ours;
+        if constexpr (ordered) {
+            const auto found = numbers.find(v);
+            if (found != numbers.end()) return found->second;
+        } else {
+            for (const auto& [theirs, ours] : numbers)
+                if (theirs == v) return ours;
+        }
         return vertices.size();
     };
     for (const auto& e : graph.edges())

@@ -1,0 +1,1 @@
+#include <gpusched/io/impl/nvidia_smi_topo.ipp>
