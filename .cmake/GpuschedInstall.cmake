@@ -24,7 +24,7 @@ install(
 
 # Only those who link the static library need the libraries behind it.
 get_target_property(_gpusched_type gpusched TYPE)
-foreach(_solver IN ITEMS CLP CBC HIGHS)
+foreach(_solver IN ITEMS CLP CBC HIGHS PUGIXML LIBYAML)
   set(GPUSCHED_NEEDS_${_solver} OFF)
   set(GPUSCHED_HAS_${_solver} OFF)
 endforeach()
@@ -37,6 +37,12 @@ if(Cbc_FOUND)
 endif()
 if(TARGET highs::highs)
   list(APPEND _solvers HIGHS)
+endif()
+if(TARGET pugixml::pugixml)
+  list(APPEND _solvers PUGIXML)
+endif()
+if(LibYaml_FOUND)
+  list(APPEND _solvers LIBYAML)
 endif()
 foreach(_solver IN LISTS _solvers)
   set(GPUSCHED_HAS_${_solver} ON)
@@ -52,7 +58,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/gpuschedConfigVersion.cm
 install(
   FILES "${PROJECT_BINARY_DIR}/gpuschedConfig.cmake" "${PROJECT_BINARY_DIR}/gpuschedConfigVersion.cmake"
         "${PROJECT_SOURCE_DIR}/.cmake/Findgpusched_csv.cmake" "${PROJECT_SOURCE_DIR}/.cmake/FindClp.cmake"
-        "${PROJECT_SOURCE_DIR}/.cmake/FindCbc.cmake"
+        "${PROJECT_SOURCE_DIR}/.cmake/FindCbc.cmake" "${PROJECT_SOURCE_DIR}/.cmake/FindLibYaml.cmake"
   DESTINATION ${_gpusched_config_dir}
   COMPONENT devel)
 
@@ -83,13 +89,23 @@ set(GPUSCHED_PC_HEADER_ONLY_LIBS "")
 set(_libraries_CLP "-lClp -lCoinUtils")
 set(_libraries_CBC "-lCbcSolver -lCbc -lCgl -lOsiClp -lOsi -lClp -lCoinUtils")
 set(_libraries_HIGHS "-lhighs")
+set(_libraries_PUGIXML "-lpugixml")
+set(_libraries_LIBYAML "-lyaml")
 set(_include_CLP "${GPUSCHED_CLP_INCLUDE_DIR}")
 set(_include_CBC "${GPUSCHED_CBC_INCLUDE_DIR}")
+set(_include_LIBYAML "${GPUSCHED_LIBYAML_INCLUDE_DIR}")
 set(_include_HIGHS "")
+set(_include_PUGIXML "")
+if(TARGET pugixml::pugixml)
+  get_target_property(_include_PUGIXML pugixml::pugixml INTERFACE_INCLUDE_DIRECTORIES)
+  if(NOT _include_PUGIXML)
+    set(_include_PUGIXML "")
+  endif()
+endif()
 if(TARGET highs::highs)
   get_target_property(_include_HIGHS highs::highs INTERFACE_INCLUDE_DIRECTORIES)
 endif()
-foreach(_solver IN ITEMS HIGHS CBC CLP)
+foreach(_solver IN ITEMS HIGHS CBC CLP PUGIXML LIBYAML)
   if(GPUSCHED_NEEDS_${_solver})
     string(APPEND GPUSCHED_PC_LIBS " ${_libraries_${_solver}}")
   endif()

@@ -4,8 +4,10 @@
 #include <gpusched/io/anonymize.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/file.hpp>
+#include <gpusched/io/formats.hpp>
 #include <gpusched/io/hardware_reading.hpp>
 #include <gpusched/io/kubernetes_steps.hpp>
+#include <gpusched/io/nccl_topology.hpp>
 #include <gpusched/io/nvidia_smi_topo.hpp>
 #include <gpusched/io/openb.hpp>
 #include <gpusched/io/plan_csv.hpp>

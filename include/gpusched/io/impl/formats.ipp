@@ -1,0 +1,23 @@
+#pragma once
+
+#include <gpusched/io/formats.hpp>
+
+namespace gpusched::io {
+
+GPUSCHED_INLINE bool reads_xml() noexcept {
+#ifdef GPUSCHED_HAS_PUGIXML
+    return true;
+#else
+    return false;
+#endif
+}
+
+GPUSCHED_INLINE bool reads_yaml() noexcept {
+#ifdef GPUSCHED_HAS_LIBYAML
+    return true;
+#else
+    return false;
+#endif
+}
+
+}  // namespace gpusched::io
