@@ -6,6 +6,7 @@
 #include <gpusched/io/file.hpp>
 #include <gpusched/io/formats.hpp>
 #include <gpusched/io/hardware_reading.hpp>
+#include <gpusched/io/hwloc.hpp>
 #include <gpusched/io/kubernetes_steps.hpp>
 #include <gpusched/io/nccl_topology.hpp>
 #include <gpusched/io/nvidia_smi_topo.hpp>

@@ -24,6 +24,7 @@ struct CpuSet {
     bool operator==(const CpuSet&) const = default;
     [[nodiscard]] bool empty() const noexcept { return ranges.empty(); }
     [[nodiscard]] int count() const noexcept;
+    [[nodiscard]] bool meets(const CpuSet& other) const noexcept;
     void add(int first, int last);
 };
 
@@ -40,6 +41,7 @@ inline constexpr int largest_cpu = 65535;
 struct NumaReading {
     CpuSet cpus{};
     std::optional<int> socket{};
+    std::optional<std::vector<int>> cores{};  ///< ids; absent = to be told from the CPUs
 };
 
 /// Collects vertices and edges. Models topology::HardwareTopology.

@@ -15,6 +15,18 @@ GPUSCHED_INLINE int CpuSet::count() const noexcept {
     return total;
 }
 
+GPUSCHED_INLINE bool CpuSet::meets(const CpuSet& other) const noexcept {
+    for (auto a = ranges.begin(), b = other.ranges.begin(); a != ranges.end() && b != other.ranges.end();) {
+        if (a->second < b->first)
+            ++a;
+        else if (b->second < a->first)
+            ++b;
+        else
+            return true;
+    }
+    return false;
+}
+
 GPUSCHED_INLINE void CpuSet::add(int first, int last) {
     ranges.emplace_back(first, last);
     std::sort(ranges.begin(), ranges.end());
@@ -115,7 +127,7 @@ GPUSCHED_INLINE void HardwareParts::add_cores(Vertex socket, Vertex numa, const 
 inline int inferred_threads(const std::map<int, NumaReading>& numa_nodes) {
     std::size_t ranges = 0;
     for (const auto& [id, numa] : numa_nodes) {
-        if (numa.cpus.empty()) continue;
+        if (numa.cpus.empty() || numa.cores) continue;
         const auto& all = numa.cpus.ranges;
         const auto length = [](const std::pair<int, int>& r) { return r.second - r.first; };
         if (all.size() < 2 || (ranges != 0 && all.size() != ranges)) return 1;
@@ -126,7 +138,7 @@ inline int inferred_threads(const std::map<int, NumaReading>& numa_nodes) {
     for (std::size_t r = 1; r < ranges; ++r) {
         int below = -1, above = largest_cpu + 1;
         for (const auto& [id, numa] : numa_nodes) {
-            if (numa.cpus.empty()) continue;
+            if (numa.cpus.empty() || numa.cores) continue;
             below = std::max(below, numa.cpus.ranges[r - 1].second);
             above = std::min(above, numa.cpus.ranges[r].first);
         }
@@ -181,11 +193,11 @@ HardwareParts::add_processors(const std::map<int, NumaReading>& numa_nodes,
         const auto vertex = out[id] = add(Kind::numa_node, id);
         // The first threads of the cores: what remains when the later ranges are taken as their siblings.
         std::vector<int> cores;
-        const int wanted = numa.cpus.count() / threads;
+        const int wanted = numa.cores ? 0 : numa.cpus.count() / threads;
         for (const auto& [first, last] : numa.cpus.ranges)
             for (int cpu = first; cpu <= last && static_cast<int>(cores.size()) < wanted; ++cpu)
                 cores.push_back(cpu);
-        add_cores(sockets.at(socket_of.at(id)), vertex, cores, options.core_group_size);
+        add_cores(sockets.at(socket_of.at(id)), vertex, numa.cores.value_or(cores), options.core_group_size);
     }
     return out;
 }

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes are either a machine, whose masks agree with its graph, or an InvalidInput.
+#include "hardware_checks.hpp"
+
+#include <gpusched/io/hwloc.hpp>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    return fuzzing::machine_or_problems(
+        [&] { return gpusched::io::hwloc_from_xml(fuzzing::text_of(data, size)); });
+}
