@@ -4,6 +4,7 @@
 #include <gpusched/io/anonymize.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/file.hpp>
+#include <gpusched/io/flextopo.hpp>
 #include <gpusched/io/formats.hpp>
 #include <gpusched/io/hardware_reading.hpp>
 #include <gpusched/io/hwloc.hpp>

@@ -37,6 +37,10 @@ class JsonDocument {
     /// `problems`.
     /// @throws InvalidInput with line and column when the text is not JSON, too large or nested too deeply
     static JsonDocument parse(std::string_view text, std::string_view source, Problems& problems);
+    /// The same for YAML text, which may hold several documents; empty ones are left out.
+    /// @throws BackendError when the library was built without libyaml
+    static std::vector<JsonDocument> parse_yaml(std::string_view text, std::string_view source,
+                                                Problems& problems);
 
     [[nodiscard]] const JsonValue& operator[](std::uint32_t at) const noexcept { return values_[at]; }
     [[nodiscard]] std::string_view string(const JsonValue& value) const noexcept {

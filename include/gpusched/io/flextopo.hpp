@@ -1,0 +1,41 @@
+// FlexTopo objects as machines with their allocation state.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/io/hardware_reading.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace gpusched::io {
+
+/// Reads a FlexTopo custom resource (YAML or JSON): sockets, NUMA nodes, core groups, cores and GPUs, and who uses them.
+///
+/// Vertices have an id that ends in their number. What an edge means follows from the vertices at its ends, whichever
+/// way it leads: those of the paper (socket hosts core group, core group contains core, core group or core localized
+/// to NUMA node, GPU nearby NUMA node) and those that the collector writes (socket contains NUMA node, which contains
+/// core groups). Attributes may be text or numbers, and their names are told apart without case and underscores:
+/// status (free; used, allocated; failed, unhealthy), usedBy, uuid, name or model, memoryTotal or memory (MiB).
+///
+/// When no GPU has an edge, GPUs are spread over the NUMA nodes by ascending number, as many to each, and `notes` says
+/// so; `HardwareGraph::reconcile` with another reading corrects it. Of `options`, the bandwidths are used.
+/// @param text    UTF-8, at most `largest_document` bytes; one FlexTopo object
+/// @param source  what messages call the text
+/// @throws InvalidInput with every problem, each with source and JSON pointer: no FlexTopo object or several, such as
+///         the definition of the resource; ids without a number, unknown types, edges between vertices that have none;
+///         cores in no group, groups near no NUMA node; and for options out of range
+/// @throws BackendError for YAML when the library was built without libyaml
+[[nodiscard]] HardwareReading flextopo_from_text(std::string_view text,
+                                                 const HardwareReadOptions& options = {},
+                                                 std::string_view source = "<text>");
+
+/// The same from a file.
+/// @throws BackendError also when the file cannot be read
+/// @throws InvalidInput as `flextopo_from_text` does
+[[nodiscard]] HardwareReading read_flextopo(const std::string& path, const HardwareReadOptions& options = {});
+
+}  // namespace gpusched::io
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/io/impl/flextopo.ipp>
+#endif

@@ -1,0 +1,1 @@
+#include <gpusched/io/impl/yaml_document.ipp>
