@@ -10,8 +10,10 @@
 #include <gpusched/io/hwloc.hpp>
 #include <gpusched/io/kubernetes_steps.hpp>
 #include <gpusched/io/nccl_topology.hpp>
+#include <gpusched/io/network_reading.hpp>
 #include <gpusched/io/nvidia_smi_topo.hpp>
 #include <gpusched/io/openb.hpp>
 #include <gpusched/io/plan_csv.hpp>
 #include <gpusched/io/plan_json.hpp>
 #include <gpusched/io/pod_migration_jobs.hpp>
+#include <gpusched/io/slurm_topology.hpp>

@@ -299,30 +299,32 @@ class HwlocReader {
         int next_root = 0, next_switch = 0;
         bool nowhere = false;
         for (const auto& gpu : gpus_) {
-            std::optional<HardwareParts::Vertex> numa;
+            HardwareParts::Vertex numa = 0;
             int near = 0;
             for (const auto& [id, reading] : numa_nodes)
                 if (reading.cpus.meets(gpu.near)) {
                     numa = numa_vertex.at(id);
                     ++near;
                 }
-            if (near != 1) numa.reset();
-            nowhere = nowhere || !numa;
+            const bool placed = near == 1;
+            nowhere = nowhere || !placed;
             double so_far = std::numeric_limits<double>::infinity();
-            std::optional<HardwareParts::Vertex> above;
+            HardwareParts::Vertex above = 0;
+            bool hangs = false;
             for (const auto& [node, host] : gpu.above) {
-                if (!host && !above) continue;  // a bridge that hangs nowhere
+                if (!host && !hangs) continue;  // a bridge that hangs nowhere
                 const double gb_s = host ? so_far : speed(node);
                 if (auto found = vertex_of.find(node); found != vertex_of.end()) {
                     above = found->second;
                 } else {
                     const auto made = host ? parts.add(Kind::pcie_root, next_root++)
                                            : parts.add(Kind::pcie_switch, next_switch++);
-                    if (host && numa) parts.join(*numa, made, Relation::pcie);
-                    if (!host) parts.join(*above, made, Relation::pcie, gb_s);
+                    if (host && placed) parts.join(numa, made, Relation::pcie);
+                    if (!host) parts.join(above, made, Relation::pcie, gb_s);
                     vertex_of[node] = made;
                     above = made;
                 }
+                hangs = true;
                 so_far = std::min(so_far, gb_s);
             }
             const auto vertex = vertex_of_gpu_[gpu.id] = parts.add(Kind::gpu, gpu.id);
@@ -330,9 +332,9 @@ class HwlocReader {
             parts.at(vertex).uuid = gpu.uuid;
             parts.at(vertex).memory_mib = gpu.memory_mib;
             const double own = gpu.own_gb_s > 0 ? gpu.own_gb_s : std::numeric_limits<double>::infinity();
-            if (above) parts.join(*above, vertex, Relation::pcie, own);
-            if (numa)
-                parts.join(vertex, *numa, Relation::nearby,
+            if (hangs) parts.join(above, vertex, Relation::pcie, own);
+            if (placed)
+                parts.join(vertex, numa, Relation::nearby,
                            std::max(std::min(so_far, own), gpu.cpu_link_gb_s));
         }
         if (nowhere) notes_.push_back("NUMA nodes: some GPUs are next to several and count as near none");

@@ -1,0 +1,1 @@
+#include <gpusched/io/impl/host_list.ipp>

@@ -1,0 +1,1 @@
+#include <gpusched/io/impl/network_reading.ipp>

@@ -1,0 +1,1 @@
+#include <gpusched/io/impl/slurm_topology.ipp>

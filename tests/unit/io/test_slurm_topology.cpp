@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <support/catch.hpp>
+#include <support/real_data.hpp>
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/io/formats.hpp>
+#include <gpusched/io/slurm_topology.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <map>
+#include <string>
+
+using namespace gpusched;
+using io::NetworkReading;
+
+namespace {
+
+const std::string tree = "# a comment\n"
+                         "SwitchName=top Switches=leaf[1-2] LinkSpeed=100\r\n"
+                         "switchname=leaf1 \\\n  NODES=n[08-10],x  # the rest of the line\n"
+                         "SwitchName=leaf2 Nodes=r[1-2]c[0,2]\n\n"
+                         "SwitchName=alone Nodes=y\n";
+
+std::vector<std::string> problems_of(const std::string& text) {
+    try {
+        (void)io::slurm_topology_from_conf(text, "t");
+    } catch (const InvalidInput& error) {
+        return error.problems();
+    }
+    return {};
+}
+
+/// The snapshot with these nodes and nothing in them; the model's own checks apply.
+Cluster cluster_of(const NetworkReading& reading) {
+    ClusterSpec spec;
+    for (const auto& node : reading.nodes) spec.nodes.push_back({.name = node.name});
+    CHECK(io::set_network(spec, reading) == reading.nodes.size());
+    return Cluster::build(spec);
+}
+
+}  // namespace
+
+TEST_CASE("a topology.conf of switches becomes a network", "[io]") {
+    const auto reading = io::slurm_topology_from_conf(tree);
+    CHECK(reading.nodes == std::vector<NetworkReading::Node>{{"n08", {"top", "leaf1"}},
+                                                             {"n09", {"top", "leaf1"}},
+                                                             {"n10", {"top", "leaf1"}},
+                                                             {"x", {"top", "leaf1"}},
+                                                             {"r1c0", {"top", "leaf2"}},
+                                                             {"r1c2", {"top", "leaf2"}},
+                                                             {"r2c0", {"top", "leaf2"}},
+                                                             {"r2c2", {"top", "leaf2"}},
+                                                             {"y", {"alone"}}});
+    const auto network = io::network_tree(reading);
+    const auto at = [&](std::size_t n) { return network.vertex(make_id<NodeId>(n)); };
+    CHECK(network.levels() == 2);
+    CHECK(network.distance(at(0), at(3)) == 2);
+    CHECK(network.distance(at(0), at(4)) == 4);
+    CHECK(network.distance(at(0), at(8)) == std::nullopt);
+    CHECK(cluster_of(reading).node_count() == 9);
+}
+
+TEST_CASE("a topology.conf of blocks becomes a network", "[io]") {
+    const auto reading = io::slurm_topology_from_conf("BlockName=a Nodes=n[1-2]\nBlockName=b Nodes=n[3-4]\n"
+                                                      "BlockName=c Nodes=n5\nBlockSizes=2,4,8,16\n");
+    CHECK(reading.nodes[0].network == std::vector<std::string>{"a..c/8", "a..b/4", "a"});
+    CHECK(reading.nodes[2].network == std::vector<std::string>{"a..c/8", "a..b/4", "b"});
+    CHECK(reading.nodes[4].network == std::vector<std::string>{"a..c/8", "c..c/4", "c"});
+    CHECK(cluster_of(reading).node_count() == 5);
+}
+
+TEST_CASE("what is no topology.conf is refused", "[io]") {
+    const auto refused = [](const std::string& text, const std::string& part) {
+        const auto problems = problems_of(text);
+        INFO(text);
+        REQUIRE(!problems.empty());
+        CHECK_THAT(problems.front(), Catch::Matchers::ContainsSubstring(part));
+    };
+    refused("", "t: expected switches or blocks, found none");
+    refused("\nName=gpu File=/dev/a\n", "t:2: expected SwitchName=, ");
+    refused("SwitchName=a Switches=b\n", "t:1: switch 'b' has no line");
+    refused("SwitchName=a SwitchName=b\n", "'SwitchName' occurs twice");
+    refused("SwitchName=a BlockName=b\n", "either a SwitchName or a BlockName");
+    refused("Nodes=a\n", "either a SwitchName or a BlockName");
+    refused("SwitchName= Nodes=a\n", "expected a name");
+    refused("SwitchName=a Nodes=n\nSwitchName=a Nodes=m\n", "t:2: 'a' occurs twice");
+    refused("SwitchName=a Nodes=n\nSwitchName=b Nodes=n\n", "t:2: node 'n' is below 'a' already");
+    refused("SwitchName=a Switches=c\nSwitchName=b Switches=c\nSwitchName=c Nodes=n\n",
+            "switch 'c' is below 'a' already");
+    refused("SwitchName=a Switches=b\nSwitchName=b Switches=a Nodes=n\n", "is a switch above itself?");
+    refused("SwitchName=a Nodes=n\nBlockName=b Nodes=m\n", "found both");
+    refused("BlockName=b Nodes=m\nBlockSizes=2,3\n", "ascending multiples of the first one, found '3'");
+    for (const auto* list : {"n[1-", "n]", "n[2-1]", "n[a]", "n,,m", "n[]", "n[0-99999999]", ","})
+        refused(std::string("SwitchName=a Nodes=") + list + "\n", "Nodes: expected names such as");
+    refused("SwitchName=a Nodes=n[0-999]m[0-999]o[0-999]\n", "at most 1000000");
+}
+
+TEST_CASE("real files of Slurm", "[io]") {
+    if (!std::filesystem::exists(testing_support::real_data("slurm"))) {
+        WARN("the files are not here (" << testing_support::real_data("slurm").string()
+                                        << "): set GPUSCHED_DATA");
+        return;
+    }
+    struct Truth {
+        std::size_t nodes = 0;
+        int levels = 0;
+        std::size_t leaves = 0, roots = 0;  // domains of the deepest and of the first level
+    };
+    const std::map<std::string, Truth> truth{
+        {"slurm/testcase1/topology.conf", {10000, 4, 500, 1}},
+        {"slurm/testcase3/topology.conf", {400, 3, 20, 1}},
+        {"slurm/testcase6/topology.conf", {40, 2, 4, 3}},
+        {"slurm/check/topology.conf", {32, 4, 8, 1}},
+        {"topograph/slurm-tree.topology.conf", {96, 3, 12, 1}},
+        {"topograph/slurm-block.topology.conf", {96, 3, 12, 3}},
+    };
+    for (const auto& [name, expected] : truth) {
+        INFO(name);
+        const auto reading = io::read_slurm_topology(testing_support::real_data(name).string());
+        const auto network = io::network_tree(reading);
+        CHECK(network.node_count() == expected.nodes);
+        CHECK(network.levels() == expected.levels);
+        CHECK(network.domains(network.levels() - 1).size() == expected.leaves);
+        CHECK(network.domains(0).size() == expected.roots);
+        CHECK(cluster_of(reading).node_count() == expected.nodes);
+    }
+    for (const auto* name : {"test7.17.1", "test7.17.3", "test7.17.6"})
+        CHECK_THROWS_WITH(
+            io::read_slurm_topology((testing_support::real_data("slurm") / name / "gres.conf").string()),
+            Catch::Matchers::ContainsSubstring("expected SwitchName="));
+    if (!io::reads_yaml()) return;
+    const auto yaml = testing_support::real_data("slurm/topology.yaml").string();
+    CHECK(io::network_tree(io::read_slurm_topology(yaml)).domains(1).size() == 2);  // topo1, the default
+    const auto blocks = io::read_slurm_topology(yaml, {.topology = "topo2"});
+    CHECK(blocks.nodes.front().network == std::vector<std::string>{"b1..b4/16", "b1"});
+    CHECK(io::read_slurm_topology(yaml, {.topology = "topo4"}).notes.size() == 1);
+    CHECK(io::read_slurm_topology(yaml, {.topology = "topo5"}).nodes.size() == 32);
+    CHECK_THROWS_WITH(io::read_slurm_topology(yaml, {.topology = "topo3"}),
+                      Catch::Matchers::ContainsSubstring("is flat"));
+    CHECK_THROWS_WITH(io::read_slurm_topology(yaml, {.topology = "nowhere"}),
+                      Catch::Matchers::ContainsSubstring("expected the name of one of topo1, topo2, topo3"));
+    for (const auto& file : testing_support::real_files("topograph/models", ".yaml"))
+        CHECK_THROWS_WITH(io::read_slurm_topology(file.string()),
+                          Catch::Matchers::ContainsSubstring("expected a list of topologies"));
+}
