@@ -6,9 +6,11 @@
 #include <gpusched/io/file.hpp>
 #include <gpusched/io/flextopo.hpp>
 #include <gpusched/io/formats.hpp>
+#include <gpusched/io/hardware_files.hpp>
 #include <gpusched/io/hardware_reading.hpp>
 #include <gpusched/io/hwloc.hpp>
 #include <gpusched/io/kubernetes_steps.hpp>
+#include <gpusched/io/kubernetes_topology.hpp>
 #include <gpusched/io/nccl_topology.hpp>
 #include <gpusched/io/network_reading.hpp>
 #include <gpusched/io/nvidia_smi_topo.hpp>

@@ -3,5 +3,7 @@
 
 #include <gpusched/topology/concepts.hpp>
 #include <gpusched/topology/dot.hpp>
+#include <gpusched/topology/hardware_dot.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 #include <gpusched/topology/network_tree.hpp>
+#include <gpusched/topology/racks.hpp>

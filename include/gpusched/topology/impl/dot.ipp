@@ -1,23 +1,12 @@
 #pragma once
 
+#include <gpusched/topology/detail/dot_text.hpp>
 #include <gpusched/topology/dot.hpp>
 
 #include <string_view>
 
 namespace gpusched::topology {
 namespace detail {
-
-inline std::string dot_quoted(std::string_view text) {
-    std::string out = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') out += '\\';
-        if (c == '\n')
-            out += "\\n";
-        else
-            out += c;
-    }
-    return out + '"';
-}
 
 inline std::string dot_vertex(NetworkTree::Vertex v) {
     return "v" + std::to_string(static_cast<std::uint32_t>(v));

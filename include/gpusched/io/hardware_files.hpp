@@ -1,0 +1,46 @@
+// Machines from any of the formats that are read.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/enum_names.hpp>
+#include <gpusched/io/hardware_reading.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gpusched {
+namespace io {
+
+/// The formats of machines.
+enum class HardwareFormat : std::uint8_t { nvidia_smi, nccl, hwloc, flextopo };
+
+/// Which format a text seems to have: told from its first words, without reading it. None when it is none of them.
+[[nodiscard]] std::optional<HardwareFormat> hardware_format(std::string_view text);
+
+/// Reads a machine in any of the formats.
+/// @throws InvalidInput when it is in none of them, and as the reader of its format does
+/// @throws BackendError as the reader of its format does
+[[nodiscard]] HardwareReading hardware_from_text(std::string_view text,
+                                                 const HardwareReadOptions& options = {},
+                                                 std::string_view source = "<text>");
+
+/// The same from a file.
+/// @throws BackendError also when the file cannot be read
+[[nodiscard]] HardwareReading read_hardware(const std::string& path, const HardwareReadOptions& options = {});
+
+}  // namespace io
+
+template <>
+inline constexpr auto enum_names<io::HardwareFormat> =
+    name_table<io::HardwareFormat>({{io::HardwareFormat::nvidia_smi, "nvidia_smi"},
+                                    {io::HardwareFormat::nccl, "nccl"},
+                                    {io::HardwareFormat::hwloc, "hwloc"},
+                                    {io::HardwareFormat::flextopo, "flextopo"}});
+
+}  // namespace gpusched
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/io/impl/hardware_files.ipp>
+#endif

@@ -1,0 +1,1 @@
+#include <gpusched/io/impl/hardware_files.ipp>

@@ -1,0 +1,1 @@
+#include <gpusched/io/impl/kubernetes_topology.ipp>

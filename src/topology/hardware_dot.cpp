@@ -1,0 +1,1 @@
+#include <gpusched/topology/impl/hardware_dot.ipp>

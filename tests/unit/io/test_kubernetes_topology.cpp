@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <support/catch.hpp>
+#include <support/real_data.hpp>
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/io/file.hpp>
+#include <gpusched/io/formats.hpp>
+#include <gpusched/io/kubernetes_topology.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <string>
+
+using namespace gpusched;
+
+namespace {
+
+const std::string object =
+    R"({"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Topology", "metadata": {"name": "t"},
+  "spec": {"levels": [{"nodeLabel": "block"}, {"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]}})";
+
+std::string node(const std::string& name, const std::string& labels) {
+    return R"({"kind": "Node", "metadata": {"name": ")" + name + R"(", "labels": {)" + labels + "}}}";
+}
+
+std::string list(const std::string& items) { return R"({"kind": "List", "items": [)" + items + "]}"; }
+
+template <class Call>
+std::vector<std::string> problems_of(Call&& call) {
+    try {
+        call();
+    } catch (const InvalidInput& error) {
+        return error.problems();
+    }
+    return {};
+}
+
+}  // namespace
+
+TEST_CASE("a Topology and labels of nodes become a network", "[io]") {
+    const auto levels = io::topology_levels_from_text(object);
+    CHECK(levels == io::TopologyLevels{"t", {"block", "rack", "kubernetes.io/hostname"}});
+    const auto nodes = io::labelled_nodes_from_text(
+        list(node("n0", R"("block": "a", "rack": "r1", "other": "x")") + "," +
+             node("n1", R"("block": "a", "rack": "r2")") + "," + node("n2", R"("block": "b", "rack": "r1")") +
+             "," + node("n3", R"("block": "b", "rack": "b")") + "," + node("n4", R"("block": "b")") + "," +
+             node("n5", R"("rack": "r1")") + R"(,{"kind": "Pod"})"));
+    const auto reading = io::network_from_labels(levels, nodes);
+    CHECK(reading.levels == std::vector<std::string>{"block", "rack"});
+    using Node = io::NetworkReading::Node;
+    CHECK(reading.nodes == std::vector<Node>{{"n0", {"a", "a/r1"}},
+                                             {"n1", {"a", "r2"}},
+                                             {"n2", {"b", "b/r1"}},
+                                             {"n3", {"b", "b/b"}},
+                                             {"n4", {"b"}},
+                                             {"n5", {}}});
+    CHECK(reading.notes.size() == 2);
+    const auto tree = io::network_tree(reading);
+    CHECK(tree.levels() == 2);
+    CHECK(tree.distance(tree.vertex(make_id<NodeId>(0)), tree.vertex(make_id<NodeId>(2))) == std::nullopt);
+    CHECK(tree.distance(tree.vertex(make_id<NodeId>(2)), tree.vertex(make_id<NodeId>(3))) == 4);
+
+    ClusterSpec spec;
+    for (const auto& n : nodes)
+        spec.nodes.push_back({.name = n.name, .labels = {n.labels.begin(), n.labels.end()}});
+    const auto same = io::network_from_labels(levels, spec);
+    CHECK(same.nodes == reading.nodes);
+    CHECK(io::set_network(spec, same) == 6);
+    CHECK(Cluster::build(spec).to_spec().nodes[0].network == std::vector<std::string>{"a", "a/r1"});
+}
+
+TEST_CASE("what is no Topology, or no node, is refused", "[io]") {
+    const auto refused = [](const std::string& text, const std::string& part, const std::string& name = {}) {
+        const auto problems =
+            problems_of([&] { (void)io::topology_levels_from_text(text, {.topology = name}, "t"); });
+        INFO(text);
+        REQUIRE(!problems.empty());
+        CHECK_THAT(problems.front(), Catch::Matchers::ContainsSubstring(part));
+    };
+    const auto with = [](const std::string& levels) {
+        return R"({"apiVersion": "kai.scheduler/v1alpha1", "kind": "Topology", "spec": {"levels": )" +
+               levels + "}}";
+    };
+    refused("{}", "t: expected one object of kind Topology (kueue.x-k8s.io or kai.scheduler), found none");
+    refused(object, "and name 'u', found 't'", "u");
+    refused(list(object + "," + object), "found 't', 't'");
+    refused(R"({"apiVersion": "other/v1", "kind": "Topology"})", "found none");
+    refused(with("[]"), "t: expected spec.levels, an array of 1 to 16 levels");
+    refused(with("7"), "expected spec.levels");
+    refused(with("[{}]"), "/spec/levels/0: expected an object with nodeLabel");
+    refused(with(R"([{"nodeLabel": "a"}, {"nodeLabel": "a"}])"), "'a' occurs twice");
+    refused(with(R"([{"nodeLabel": "kubernetes.io/hostname"}, {"nodeLabel": "a"}])"),
+            "expected no level below");
+    const auto no_nodes = [](const std::string& text, const std::string& part) {
+        const auto problems = problems_of([&] { (void)io::labelled_nodes_from_text(text, "t"); });
+        REQUIRE(!problems.empty());
+        CHECK_THAT(problems.front(), Catch::Matchers::ContainsSubstring(part));
+    };
+    no_nodes("{}", "expected objects of kind Node");
+    no_nodes(R"({"kind": "Node"})", "expected metadata.name");
+    no_nodes(list(node("a", "") + "," + node("a", "")), "t: /items/1: node 'a' occurs twice");
+    no_nodes(node("a", R"("b": [])"), "/metadata/labels/b: expected text without a slash");
+    no_nodes(R"({"kind": "Node", "metadata": {"name": "a", "labels": 3}})", "labels: expected an object");
+}
+
+TEST_CASE("real Topology objects", "[io]") {
+    if (!std::filesystem::exists(testing_support::real_data("kueue")) || !io::reads_yaml()) {
+        WARN("the objects are not here (" << testing_support::real_data("kueue").string()
+                                          << "), or no YAML is read: set GPUSCHED_DATA");
+        return;
+    }
+    const auto read = [](const std::string& name) {
+        const auto path = testing_support::real_data(name).string();
+        return io::topology_levels_from_text(io::read_file(path), {}, path);
+    };
+    const std::vector<std::string> three{"cloud.provider.com/topology-block",
+                                         "cloud.provider.com/topology-rack", "kubernetes.io/hostname"};
+    CHECK(read("kueue/sample-gpu-queues.yaml") == io::TopologyLevels{"default", three});
+    CHECK(read("kueue/sample-queues.yaml") == io::TopologyLevels{"default", three});
+    CHECK(read("kueue/multikueue-tas-worker-setup.yaml") ==
+          io::TopologyLevels{"default", {"kubernetes.io/hostname"}});
+    CHECK(read("kai-scheduler/topology-cr.yaml") == io::TopologyLevels{"cluster-topology", three});
+    for (const auto* name :
+         {"kueue/perf-large-scale-generator.yaml", "kai-scheduler/base_kwok_managed_nodepool.yaml",
+          "kai-scheduler/fairshare-example-config.yaml", "kai-scheduler/two-queue-simulation-config.yaml"})
+        CHECK_THROWS_WITH(read(name),
+                          Catch::Matchers::ContainsSubstring("expected one object of kind Topology"));
+}
