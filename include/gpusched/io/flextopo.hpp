@@ -19,20 +19,18 @@ namespace gpusched::io {
 ///
 /// When no GPU has an edge, GPUs are spread over the NUMA nodes by ascending number, as many to each, and `notes` says
 /// so; `HardwareGraph::reconcile` with another reading corrects it. Of `options`, the bandwidths are used.
-/// @param text    UTF-8, at most `largest_document` bytes; one FlexTopo object
-/// @param source  what messages call the text
 /// @throws InvalidInput with every problem, each with source and JSON pointer: no FlexTopo object or several, such as
 ///         the definition of the resource; ids without a number, unknown types, edges between vertices that have none;
 ///         cores in no group, groups near no NUMA node; and for options out of range
-/// @throws BackendError for YAML when the library was built without libyaml
+/// @throws BackendError when the file cannot be read, and for YAML when the library was built without libyaml
+[[nodiscard]] HardwareReading read_flextopo(const std::string& path, const HardwareReadOptions& options = {});
+
+/// The same from text.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  what messages call the text
 [[nodiscard]] HardwareReading flextopo_from_text(std::string_view text,
                                                  const HardwareReadOptions& options = {},
                                                  std::string_view source = "<text>");
-
-/// The same from a file.
-/// @throws BackendError also when the file cannot be read
-/// @throws InvalidInput as `flextopo_from_text` does
-[[nodiscard]] HardwareReading read_flextopo(const std::string& path, const HardwareReadOptions& options = {});
 
 }  // namespace gpusched::io
 

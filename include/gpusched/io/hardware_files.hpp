@@ -21,14 +21,15 @@ enum class HardwareFormat : std::uint8_t { nvidia_smi, nccl, hwloc, flextopo };
 
 /// Reads a machine in any of the formats.
 /// @throws InvalidInput when it is in none of them, and as the reader of its format does
-/// @throws BackendError as the reader of its format does
+/// @throws BackendError when the file cannot be read, and as the reader of its format does
+[[nodiscard]] HardwareReading read_hardware(const std::string& path, const HardwareReadOptions& options = {});
+
+/// The same from text.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  what messages call the text
 [[nodiscard]] HardwareReading hardware_from_text(std::string_view text,
                                                  const HardwareReadOptions& options = {},
                                                  std::string_view source = "<text>");
-
-/// The same from a file.
-/// @throws BackendError also when the file cannot be read
-[[nodiscard]] HardwareReading read_hardware(const std::string& path, const HardwareReadOptions& options = {});
 
 }  // namespace io
 

@@ -17,19 +17,17 @@ namespace gpusched::io {
 /// last two of AMD or NVIDIA) and those for which hwloc found a device of CUDA, NVML, RSMI, Level Zero or OpenCL; they
 /// have the index of NVML, else of RSMI, CUDA, Level Zero or OpenCL, else by ascending bus id. A GPU is near a NUMA
 /// node when the CPUs next to it are of one alone. The matrices NVLinkBandwidth and XGMIBandwidth give the links.
-/// @param text    UTF-8, at most `largest_document` bytes
-/// @param source  what messages call the text
 /// @throws InvalidInput with every problem, each with source and line: a text that is not XML or of another kind,
 ///         attributes that are missing or out of range, CPUs of two NUMA nodes, more than 16 GPUs; and for options
 ///         out of range
-/// @throws BackendError when the library was built without pugixml
+/// @throws BackendError when the file cannot be read, and when the library was built without pugixml
+[[nodiscard]] HardwareReading read_hwloc(const std::string& path, const HardwareReadOptions& options = {});
+
+/// The same from text.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  what messages call the text
 [[nodiscard]] HardwareReading hwloc_from_xml(std::string_view text, const HardwareReadOptions& options = {},
                                              std::string_view source = "<text>");
-
-/// The same from a file.
-/// @throws BackendError also when the file cannot be read
-/// @throws InvalidInput as `hwloc_from_xml` does
-[[nodiscard]] HardwareReading read_hwloc(const std::string& path, const HardwareReadOptions& options = {});
 
 }  // namespace gpusched::io
 

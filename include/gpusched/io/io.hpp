@@ -13,6 +13,7 @@
 #include <gpusched/io/kubernetes_topology.hpp>
 #include <gpusched/io/nccl_topology.hpp>
 #include <gpusched/io/network_reading.hpp>
+#include <gpusched/io/node_resource_topology.hpp>
 #include <gpusched/io/nvidia_smi_topo.hpp>
 #include <gpusched/io/openb.hpp>
 #include <gpusched/io/plan_csv.hpp>

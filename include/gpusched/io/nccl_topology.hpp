@@ -16,21 +16,19 @@ namespace gpusched::io {
 /// Everything below one outermost `pci` shares a PCIe root. Without any `gpu` element, devices of the PCI classes
 /// 0302, 0380 and 1200 are the GPUs, numbered by ascending bus id as the driver does. Sockets are not in the file:
 /// `numa_nodes_per_socket` NUMA nodes, by ascending id, make one. Network cards are left out.
-/// @param text    UTF-8, at most `largest_document` bytes
-/// @param source  what messages call the text
 /// @throws InvalidInput with every problem, each with source and line: a text that is not XML, a file of graphs
 ///         (NCCL_GRAPH_FILE), attributes that are missing or out of range, NUMA nodes or GPUs that occur twice, no
 ///         hint which devices are GPUs; and for options out of range
-/// @throws BackendError when the library was built without pugixml
+/// @throws BackendError when the file cannot be read, and when the library was built without pugixml
+[[nodiscard]] HardwareReading read_nccl_topology(const std::string& path,
+                                                 const HardwareReadOptions& options = {});
+
+/// The same from text.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  what messages call the text
 [[nodiscard]] HardwareReading nccl_topology_from_xml(std::string_view text,
                                                      const HardwareReadOptions& options = {},
                                                      std::string_view source = "<text>");
-
-/// The same from a file.
-/// @throws BackendError also when the file cannot be read
-/// @throws InvalidInput as `nccl_topology_from_xml` does
-[[nodiscard]] HardwareReading read_nccl_topology(const std::string& path,
-                                                 const HardwareReadOptions& options = {});
 
 }  // namespace gpusched::io
 

@@ -19,20 +19,19 @@ namespace gpusched::io {
 /// NUMA nodes are those of the column "NUMA Affinity"; where it is missing or N/A, GPUs with the same CPUs share one.
 /// Sockets are not in the matrix: `numa_nodes_per_socket` NUMA nodes, by ascending id, make one. CPUs are those near
 /// GPUs; other NUMA nodes and their cores are not known.
-/// @param text    at most `largest_document` bytes
-/// @param source  what messages call the text
 /// @throws InvalidInput with every problem, each with source and line: no matrix at all, a matrix of
 ///         `nvidia-smi topo -p2p`, unknown entries, rows that are missing or too short, entries that contradict each
 ///         other, more than 16 GPUs; and for options out of range
+/// @throws BackendError when the file cannot be read
+[[nodiscard]] HardwareReading read_nvidia_smi_topo(const std::string& path,
+                                                   const HardwareReadOptions& options = {});
+
+/// The same from text.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  what messages call the text
 [[nodiscard]] HardwareReading nvidia_smi_topo_from_text(std::string_view text,
                                                         const HardwareReadOptions& options = {},
                                                         std::string_view source = "<text>");
-
-/// The same from a file.
-/// @throws BackendError when the file cannot be read
-/// @throws InvalidInput as `nvidia_smi_topo_from_text` does
-[[nodiscard]] HardwareReading read_nvidia_smi_topo(const std::string& path,
-                                                   const HardwareReadOptions& options = {});
 
 }  // namespace gpusched::io
 

@@ -37,9 +37,12 @@ struct SlurmTopologyOptions {
                                                       const SlurmTopologyOptions& options = {},
                                                       std::string_view source = "<text>");
 
-/// Reads a file: YAML when its name ends in .yaml, .yml or .json, else topology.conf.
-/// @throws BackendError also when the file cannot be read
-/// @throws InvalidInput as the two above
+/// Reads the network of Slurm's topology.conf, or of topology.yaml when the file's name ends in .yaml, .yml or .json.
+///
+/// Switches without one above are roots; there may be several. Each block is a domain; the block sizes after the first,
+/// in nodes, join neighbouring blocks to domains above. Rings and tori become domains without the order inside.
+/// @throws BackendError when the file cannot be read, and for YAML when the library was built without libyaml
+/// @throws InvalidInput with every problem, each with source and line or JSON pointer
 [[nodiscard]] NetworkReading read_slurm_topology(const std::string& path,
                                                  const SlurmTopologyOptions& options = {});
 

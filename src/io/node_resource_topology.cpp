@@ -1,0 +1,1 @@
+#include <gpusched/io/impl/node_resource_topology.ipp>
