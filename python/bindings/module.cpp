@@ -15,5 +15,7 @@ PYBIND11_MODULE(_core, m) {
     gp::bind_preemption(m);
     gp::bind_sim(m);
     gp::bind_io(m);
+    gp::bind_hardware(m);
+    gp::bind_readings(m);
     gp::bind_milp(m);
 }

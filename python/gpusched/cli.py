@@ -212,13 +212,18 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--default-namespace", metavar="NAME")
     p.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
 
-    p = command("topology", commands.show_topology, "show the network above the nodes")
+    p = command("topology", commands.show_topology, "show the network above the nodes, or a machine")
     p.add_argument("what", choices=("show",))
-    p.add_argument("cluster", metavar="CLUSTER.json")
+    p.add_argument(
+        "file",
+        metavar="FILE",
+        help="a cluster; a machine as nvidia-smi topo -m, NCCL, hwloc or FlexTopo describe it; Slurm's topology.conf",
+    )
     p.add_argument("--dot", action="store_true", help="as a drawing for Graphviz")
     p.add_argument(
         "--no-nodes", dest="nodes", action="store_const", const=False, help="with --dot: the domains alone"
     )
+    flag(p, "--cores", "with --dot of a machine: every core")
     p.add_argument("-o", "--output", metavar="FILE.dot", help="with --dot; default: standard output")
 
     p = command("anonymize", commands.anonymize, "write a snapshot without the names that tell whose it is")

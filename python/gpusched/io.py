@@ -1,17 +1,43 @@
 """Readers and writers of outside formats."""
 
 from ._core.io import (
+    HardwareReading,
+    NetworkReading,
     anonymize,
+    network_tree,
     plan_to_csv,
     plan_to_kubernetes_steps,
     plan_to_pod_migration_jobs,
+    read_flextopo,
+    read_hardware,
+    read_hwloc,
+    read_kubernetes_topology,
+    read_nccl_topology,
+    read_nvidia_smi_topo,
     read_openb,
+    read_slurm_topology,
+    reads_xml,
+    reads_yaml,
+    set_network,
 )
 
 __all__ = [
+    "HardwareReading",
+    "NetworkReading",
     "anonymize",
+    "network_tree",
     "plan_to_csv",
     "plan_to_kubernetes_steps",
     "plan_to_pod_migration_jobs",
+    "read_flextopo",
+    "read_hardware",
+    "read_hwloc",
+    "read_kubernetes_topology",
+    "read_nccl_topology",
+    "read_nvidia_smi_topo",
     "read_openb",
+    "read_slurm_topology",
+    "reads_xml",
+    "reads_yaml",
+    "set_network",
 ]

@@ -22,7 +22,15 @@ io.read_openb io.anonymize
 fragmentation.report fragmentation.switch_slots fragmentation.fgd
 fragmentation.Report.to_pandas fragmentation.Report.plot
 consolidation.consolidate consolidation.bound consolidation.explain consolidation.value_report
-topology.NetworkTree topology.to_dot sim.resample model.hardware_preset
+topology.NetworkTree topology.to_dot topology.HardwareGraph topology.hardware_to_dot
+topology.RackPreset topology.rack_preset topology.add_racks
+topology.HardwareGraph.preset topology.HardwareGraph.distance topology.HardwareGraph.bottleneck_bandwidth
+topology.HardwareGraph.best_gpus topology.HardwareGraph.socket_of topology.HardwareGraph.numa_node_of
+topology.HardwareGraph.pcie_root_of
+io.read_hardware io.read_nvidia_smi_topo io.read_nccl_topology io.read_hwloc io.read_flextopo io.HardwareReading
+io.read_slurm_topology io.read_kubernetes_topology io.NetworkReading io.network_tree io.set_network
+io.reads_xml io.reads_yaml
+sim.resample model.hardware_preset
 fragmentation.entropy fragmentation.job_entropy
 verify.plan verify.Report.ok verify.Report.violations verify.Report.vacated_nodes
 """.split()
@@ -125,7 +133,7 @@ def test_public_names_are_complete(module: str) -> None:
 
 
 def test_classes_live_where_users_find_them() -> None:
-    for module in ("sim", "fragmentation", "consolidation", "verify", "model", "preemption", "topology"):
+    for module in ("sim", "io", "fragmentation", "consolidation", "verify", "model", "preemption", "topology"):
         for name in look_up(module).__all__:
             thing = look_up(f"{module}.{name}")
             if inspect.isclass(thing) and not thing.__module__.startswith("gpusched._"):

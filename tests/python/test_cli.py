@@ -116,6 +116,28 @@ def test_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["topology", "show", str(cluster), "-o", str(dot)]) == 2
 
 
+def test_topology_of_other_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    conf = tmp_path / "topology.conf"
+    conf.write_text("SwitchName=top Switches=a,b\nSwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n2\n")
+    assert cli.main(["topology", "show", str(conf)]) == 0
+    assert "3 nodes, 0 of unknown position" in capsys.readouterr().out
+    assert cli.main(["topology", "show", str(conf), "--dot", "--cores"]) == 2
+    machine = tmp_path / "topo.txt"
+    machine.write_text(
+        "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV4\t0-3\t0\nGPU1\tNV4\t X \t4-7\t1\n"
+    )
+    capsys.readouterr()
+    assert cli.main(["topology", "show", str(machine)]) == 0
+    out = capsys.readouterr().out
+    assert "2 GPUs, 2 NUMA nodes, 2 sockets, 8 cores" in out and "100" in out and "note: sockets" in out
+    assert cli.main(["topology", "show", str(machine), "--dot", "--cores"]) == 0
+    assert capsys.readouterr().out.startswith("graph hardware {")
+    assert cli.main(["topology", "show", str(machine), "--no-nodes"]) == 2
+    machine.write_text("nothing of the kind")
+    assert cli.main(["topology", "show", str(machine)]) == 2
+    assert "expected a machine" in capsys.readouterr().err
+
+
 def test_reports(cluster_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["report", cluster_file, "--shapes", "1x8,8G128C,1x0.5", "--by", "gpu_model"]) == 0
     out = capsys.readouterr().out

@@ -1,9 +1,11 @@
-"""The network tree."""
+"""The network tree, machines, and the readers of both."""
 
 from __future__ import annotations
 
 import copy
+import math
 import pickle
+from pathlib import Path
 
 import gpusched as gs
 import pytest
@@ -69,3 +71,137 @@ def test_drawings_and_copies(tree: gs.topology.NetworkTree) -> None:
 def test_vertices_keep_their_tree(tree: gs.topology.NetworkTree) -> None:
     vertex = gs.topology.NetworkTree(gs.sim.generate_cluster(nodes=50)).root
     assert len(vertex.nodes) == 50
+
+
+MATRIX = (
+    "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity\n"
+    "GPU0\t X \tPIX\tSYS\tNV2\t0-3\t0\n"
+    "GPU1\tPIX\t X \tSYS\tSYS\t0-3\t0\n"
+    "GPU2\tSYS\tSYS\t X \tPHB\t4-7\t1\n"
+    "GPU3\tNV2\tSYS\tPHB\t X \t4-7\t1\n"
+)
+
+
+def test_a_preset_answers_questions() -> None:
+    graph = gs.topology.HardwareGraph.preset("h100x8")
+    assert graph is not None and gs.topology.HardwareGraph.preset("abacus") is None
+    assert graph.healthy_gpus == graph.free_gpus == list(range(8))
+    assert graph.numa_nodes == graph.sockets == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert graph.pcie_roots[0] == [0, 1]
+    assert (graph.distance(0, 7), graph.bandwidth(0, 7), graph.bottleneck_bandwidth([0, 3, 7])) == (1, 450, 450)
+    assert math.isinf(graph.bandwidth(2, 2)) and math.isinf(graph.bottleneck_bandwidth([]))
+    assert (graph.numa_node_of([4, 7]), graph.socket_of([3, 4]), graph.pcie_root_of([6, 7])) == (1, None, 3)
+    assert (graph.locality([0, 1]), graph.locality([0, 4])) == ("numa", "cross")
+    assert graph.hardware() == gs.model.hardware_preset("h100x8")
+    assert graph.best_gpus(2) == [0, 1] and graph.best_gpus(2, [3, 5, 6]) == [5, 6]
+    assert graph.best_gpus(0) == [] and graph.best_gpus(3, [0, 1]) is None
+
+
+def test_a_machine_changes_and_is_copied() -> None:
+    graph = gs.topology.HardwareGraph.preset("a100x8")
+    assert graph is not None
+    fresh = copy.copy(graph)
+    graph.allocate([0, 1], "a")
+    graph.set_failed(7)
+    assert graph.free_gpus == [2, 3, 4, 5, 6] and graph.best_gpus(4) == [2, 3, 4, 5]
+    for other in (copy.copy(graph), copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
+        assert other == graph and other.free_gpus == graph.free_gpus
+    assert graph != fresh
+    assert graph.reconcile(fresh) == [("gpu_recovered", 7)]
+    assert graph.release("a") == [0, 1] and graph == fresh
+    with pytest.raises(gs.InvalidInput, match="free, healthy GPUs"):
+        graph.allocate([9], "b")
+    with pytest.raises(gs.InvalidInput, match="gpus: 16; expected 0 to 15"):
+        graph.locality([16])
+    dot = gs.topology.hardware_to_dot(graph)
+    assert dot.startswith("graph hardware") and "core 3" not in dot
+    assert "core 3" in gs.topology.hardware_to_dot(graph, cores=True)
+
+
+def test_a_machine_of_ones_own() -> None:
+    vertices = [{"kind": "gpu", "id": 0}, {"kind": "gpu", "id": 1, "status": "failed"}]
+    graph = gs.topology.HardwareGraph(vertices, [(0, 1, "nvlink", 25.0)])
+    assert graph.healthy_gpus == [0] and graph.bandwidth(0, 1) == 25
+    for bad, match in (
+        ([{"kind": "gpu", "id": 0, "colour": "red"}], r"vertices\[0\].colour"),
+        ([{"kind": "abacus", "id": 0}], r"vertices\[0\].kind"),
+        ([{"kind": "gpu", "id": 16}], "gpu id: 16"),
+        ([7], r"vertices\[0\]: 7"),
+    ):
+        with pytest.raises(gs.InvalidInput, match=match):
+            gs.topology.HardwareGraph(bad, [])  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match=r"edges\[0\]"):
+        gs.topology.HardwareGraph(vertices, [(0, 1)])  # type: ignore[list-item]
+    with pytest.raises(gs.InvalidInput, match="not among the vertices"):
+        gs.topology.HardwareGraph(vertices, [(0, 5, "nvlink")])
+
+
+def test_reading_a_machine(tmp_path: Path) -> None:
+    file = tmp_path / "topo.txt"
+    file.write_text(MATRIX)
+    reading = gs.io.read_nvidia_smi_topo(file, numa_nodes_per_socket=2)
+    assert reading.graph.hardware() == {
+        "numa_nodes": [{"socket": 0, "cores": 4, "gpus": [0, 1]}, {"socket": 0, "cores": 4, "gpus": [2, 3]}]
+    }
+    assert reading.graph.bandwidth(0, 3) == 50 and len(reading.notes) == 2
+    assert gs.io.read_hardware(file, nvlink_gb_s_per_link=100).graph.bandwidth(0, 3) == 200
+    again = pickle.loads(pickle.dumps(reading))
+    assert again.graph == reading.graph == copy.deepcopy(reading).graph and again.notes == reading.notes
+    with pytest.raises(gs.InvalidInput, match="core_group_size: 0"):
+        gs.io.read_hardware(file, core_group_size=0)
+    with pytest.raises(gs.BackendError, match="nowhere"):
+        gs.io.read_hwloc(tmp_path / "nowhere")
+    file.write_text("not a machine")
+    with pytest.raises(gs.InvalidInput, match="expected a machine"):
+        gs.io.read_hardware(file)
+    flextopo = tmp_path / "f.json"
+    flextopo.write_text('{"kind": "FlexTopo", "spec": {"nodes": [{"id": "gpu-0", "type": "GPU"}]}}')
+    assert gs.io.read_flextopo(flextopo).graph.healthy_gpus == [0]
+    xml = tmp_path / "t.xml"
+    xml.write_text('<system><cpu numaid="0"><pci busid="a"><gpu dev="2"/></pci></cpu></system>')
+    if gs.io.reads_xml():
+        assert gs.io.read_nccl_topology(xml).graph.healthy_gpus == [2]
+    else:
+        with pytest.raises(gs.BackendError, match="libpugixml-dev"):
+            gs.io.read_nccl_topology(xml)
+
+
+def test_reading_a_network(tmp_path: Path) -> None:
+    conf = tmp_path / "topology.conf"
+    conf.write_text("SwitchName=top Switches=a,b\nSwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n2\n")
+    reading = gs.io.read_slurm_topology(conf)
+    assert reading.nodes == [("n0", ["top", "a"]), ("n1", ["top", "a"]), ("n2", ["top", "b"])]
+    tree = gs.io.network_tree(reading)
+    assert tree.levels == 2 and tree.distance(tree.vertex("n0"), tree.vertex("n2")) == 4
+    assert pickle.loads(pickle.dumps(reading)).nodes == reading.nodes
+    cluster = gs.Cluster.from_json(document([make_node("n2"), make_node("n9", network=["x"])], []))
+    placed = gs.io.set_network(cluster, reading)
+    assert [list(node.network) for node in placed.nodes] == [["top", "b"], ["x"]]
+    with pytest.raises(gs.InvalidInput, match=":1: switch 'c' has no line"):
+        conf.write_text("SwitchName=top Switches=c\n")
+        gs.io.read_slurm_topology(conf)
+
+    objects = tmp_path / "objects.json"
+    objects.write_text(
+        '{"kind": "List", "items": [{"apiVersion": "kai.scheduler/v1alpha1", "kind": "Topology", '
+        '"metadata": {"name": "t"}, "spec": {"levels": [{"nodeLabel": "rack"}]}}, '
+        '{"kind": "Node", "metadata": {"name": "n0", "labels": {"rack": "r0"}}}]}'
+    )
+    reading = gs.io.read_kubernetes_topology(objects, objects, topology="t")
+    assert reading.nodes == [("n0", ["r0"])] and reading.levels == ["rack"]
+    with pytest.raises(gs.InvalidInput, match="name 'u'"):
+        gs.io.read_kubernetes_topology(objects, objects, topology="u")
+
+
+def test_racks() -> None:
+    preset = gs.topology.rack_preset("gb200-nvl72")
+    assert preset is not None and (preset.nodes_per_rack, preset.gpus_per_node) == (18, 4)
+    assert gs.topology.rack_preset("abacus") is None and copy.copy(preset) == preset
+    nodes = [make_node(f"n{i}", gpu_count=4, network=["s"]) for i in range(36)]
+    cluster = gs.Cluster.from_json(document(nodes, []))
+    racks = gs.topology.add_racks(cluster, preset, [f"n{i}" for i in range(36)], prefix="x-")
+    tree = gs.topology.NetworkTree(racks)
+    assert [len(rack.nodes) for rack in tree.domains(1)] == [18, 18] and tree.domains(1)[0].name == "x-r0"
+    assert gs.topology.NetworkTree(cluster).levels == 1
+    with pytest.raises(gs.InvalidInput, match="multiple of 18"):
+        gs.topology.add_racks(cluster, preset, ["n0"])

@@ -1,0 +1,159 @@
+// Within gpusched.io: the readers of machines and networks.
+#include "cluster_views.hpp"
+#include "options.hpp"
+#include "plan.hpp"
+
+#include <gpusched/io/flextopo.hpp>
+#include <gpusched/io/formats.hpp>
+#include <gpusched/io/hardware_files.hpp>
+#include <gpusched/io/hwloc.hpp>
+#include <gpusched/io/kubernetes_topology.hpp>
+#include <gpusched/io/nccl_topology.hpp>
+#include <gpusched/io/nvidia_smi_topo.hpp>
+#include <gpusched/io/slurm_topology.hpp>
+
+namespace gpusched::python {
+
+namespace {
+
+using topology::HardwareGraph;
+using Graph = std::shared_ptr<HardwareGraph>;
+
+template <class Options, class Read>
+void bind_reader(py::module_& m, const char* name, const Options& options, Read read) {
+    m.def(
+        name,
+        [name, options, read](const py::object& path, const py::kwargs& keywords) {
+            const auto given = options.read(name, keywords);
+            const auto file = path_text(path);
+            return unlocked([&] { return read(file, given); });
+        },
+        py::arg("path"),
+        options.documented(std::string(name) + "(path", doc(std::string("io::") + name)).c_str());
+}
+
+void bind_results(py::module_& m) {
+    py::class_<io::HardwareReading>(m, "HardwareReading", doc("io::HardwareReading").c_str())
+        .def_property_readonly(
+            "graph", [](const io::HardwareReading& r) { return std::make_shared<HardwareGraph>(r.graph); },
+            "The machine: a new copy each time, since it can be changed.")
+        .def_readonly("notes", &io::HardwareReading::notes, doc("io::HardwareReading::notes").c_str())
+        .def("__copy__", [](const io::HardwareReading& r) { return r; })
+        .def(
+            "__deepcopy__", [](const io::HardwareReading& r, const py::dict&) { return r; }, py::arg("memo"))
+        .def("__repr__",
+             [](const io::HardwareReading& r) {
+                 return "<gpusched.io.HardwareReading: " +
+                        std::to_string(gpu_count(r.graph.masks().healthy)) + " GPUs, " +
+                        std::to_string(r.notes.size()) + " notes>";
+             })
+        .def(py::pickle(
+            [](const io::HardwareReading& r) {
+                return py::make_tuple(std::make_shared<HardwareGraph>(r.graph), r.notes);
+            },
+            [](const py::tuple& s) {
+                return io::HardwareReading{*s[0].cast<Graph>(), s[1].cast<std::vector<std::string>>()};
+            }));
+    using N = io::NetworkReading;
+    py::class_<N>(m, "NetworkReading", doc("io::NetworkReading").c_str())
+        .def_property_readonly(
+            "nodes",
+            [](const N& r) {
+                py::list out;
+                for (const auto& node : r.nodes) out.append(py::make_tuple(node.name, node.network));
+                return out;
+            },
+            "A list of (name, [domains from the root down]); no domains: position unknown.")
+        .def_readonly("levels", &N::levels, doc("io::NetworkReading::levels").c_str())
+        .def_readonly("notes", &N::notes, doc("io::NetworkReading::notes").c_str())
+        .def("__copy__", [](const N& r) { return r; })
+        .def(
+            "__deepcopy__", [](const N& r, const py::dict&) { return r; }, py::arg("memo"))
+        .def("__repr__",
+             [](const N& r) {
+                 return "<gpusched.io.NetworkReading: " + std::to_string(r.nodes.size()) + " nodes>";
+             })
+        .def(py::pickle(
+            [](const N& r) {
+                py::list nodes;
+                for (const auto& node : r.nodes) nodes.append(py::make_tuple(node.name, node.network));
+                return py::make_tuple(nodes, r.levels, r.notes);
+            },
+            [](const py::tuple& s) {
+                N r;
+                for (const auto node : s[0].cast<py::list>()) {
+                    const auto pair = node.cast<py::tuple>();
+                    r.nodes.push_back(
+                        {pair[0].cast<std::string>(), pair[1].cast<std::vector<std::string>>()});
+                }
+                r.levels = s[1].cast<std::vector<std::string>>();
+                r.notes = s[2].cast<std::vector<std::string>>();
+                return r;
+            }));
+}
+
+}  // namespace
+
+void bind_readings(py::module_& parent) {
+    py::module_ topology = parent.attr("topology"), m = parent.attr("io");
+    bind_results(m);
+    using H = io::HardwareReadOptions;
+    const auto hardware = Options<H>("io::HardwareReadOptions")
+                              .field("core_group_size", &H::core_group_size)
+                              .field("threads_per_core", &H::threads_per_core)
+                              .field("numa_nodes_per_socket", &H::numa_nodes_per_socket)
+                              .field("pcie_gb_s", &H::pcie_gb_s)
+                              .field("interconnect_gb_s", &H::interconnect_gb_s)
+                              .field("nvlink_gb_s_per_link", &H::nvlink_gb_s_per_link);
+    bind_reader(m, "read_hardware", hardware, io::read_hardware);
+    bind_reader(m, "read_nvidia_smi_topo", hardware, io::read_nvidia_smi_topo);
+    bind_reader(m, "read_nccl_topology", hardware, io::read_nccl_topology);
+    bind_reader(m, "read_hwloc", hardware, io::read_hwloc);
+    bind_reader(m, "read_flextopo", hardware, io::read_flextopo);
+    using S = io::SlurmTopologyOptions;
+    bind_reader(m, "read_slurm_topology",
+                Options<S>("io::SlurmTopologyOptions").field("topology", &S::topology),
+                io::read_slurm_topology);
+    using K = io::KubernetesTopologyOptions;
+    const auto kubernetes = Options<K>("io::KubernetesTopologyOptions").field("topology", &K::topology);
+    m.def(
+        "read_kubernetes_topology",
+        [kubernetes](const py::object& topology_path, const py::object& nodes_path,
+                     const py::kwargs& keywords) {
+            const auto given = kubernetes.read("read_kubernetes_topology", keywords);
+            const auto levels = path_text(topology_path), nodes = path_text(nodes_path);
+            return unlocked([&] { return io::read_kubernetes_topology(levels, nodes, given); });
+        },
+        py::arg("topology_path"), py::arg("nodes_path"),
+        kubernetes
+            .documented("read_kubernetes_topology(topology_path, nodes_path",
+                        doc("io::read_kubernetes_topology"))
+            .c_str());
+    m.def(
+        "network_tree",
+        [topology](const io::NetworkReading& reading) {
+            ClusterSpec spec;
+            for (const auto& node : reading.nodes) {
+                spec.nodes.emplace_back().name = node.name;
+                spec.nodes.back().network = node.network;
+            }
+            return topology.attr("NetworkTree")(std::make_shared<Cluster>(Cluster::build(spec)));
+        },
+        py::arg("reading"), documented("network_tree(reading)", doc("io::network_tree")).c_str());
+    m.def(
+        "set_network",
+        [](const ClusterPtr& cluster, const io::NetworkReading& reading) {
+            auto spec = cluster->to_spec();
+            io::set_network(spec, reading);
+            return std::make_shared<Cluster>(Cluster::build(spec));
+        },
+        py::arg("cluster"), py::arg("reading"),
+        documented(
+            "set_network(cluster, reading)",
+            "A snapshot in which every node that the reading names has its domains; the others keep theirs.")
+            .c_str());
+    m.def("reads_xml", io::reads_xml, documented("reads_xml()", doc("io::reads_xml")).c_str());
+    m.def("reads_yaml", io::reads_yaml, documented("reads_yaml()", doc("io::reads_yaml")).c_str());
+}
+
+}  // namespace gpusched::python
