@@ -143,6 +143,8 @@ TEST_CASE("what is no FlexTopo object is refused", "[io]") {
     refused("a: [1\n", "t:2:1: not a YAML document");
     refused("? [a]\n: b\n", "expected a name as key");
     refused("", "found nothing");
+    CHECK_THROWS_WITH(io::flextopo_from_text(std::string_view()),
+                      Catch::Matchers::ContainsSubstring("found nothing"));
     refused("kind: FlexTopo\nkind: FlexTopo\n", "appears more than once");
     refused(std::string(100, '[') + "x", "nested deeper");
     refused("- " + std::string(100, '['), "nested deeper");

@@ -59,6 +59,7 @@ class YamlReader {
   public:
     YamlReader(std::string_view text, std::string source) : source_(std::move(source)) {
         if (yaml_parser_initialize(&parser_) == 0) throw BackendError(source_ + ": libyaml has no memory");
+        if (text.empty()) text = "";  // libyaml wants a pointer even to nothing
         yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()),
                                      text.size());
     }
