@@ -1,0 +1,98 @@
+// Gang: the pods of an allocation in classes, what is asked of their network, and the steps that all policies share.
+#pragma once
+
+#include <gpusched/allocation/allocate.hpp>
+#include <gpusched/config.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace gpusched::allocation::detail {
+
+/// Pods of one group that ask for the same.
+struct PodClass {
+    TaskId sample = none<TaskId>;
+    std::uint32_t group = 0;
+    std::vector<std::uint32_t> pods{};  // positions in the gang
+    bool by_trial = false;
+};
+
+/// Deeper is more; nodes are deepest.
+inline int depth_of(Level level) noexcept { return level == node_level ? INT32_MAX : level; }
+
+/// The order of constraints in `explain`, and what is counted up to each.
+struct RoomStage {
+    Obstacle binding = Obstacle::none;
+    std::int64_t room = 0;
+};
+
+/// What a class finds: pods per node, and per domain of the level at which the gang is spread.
+struct Rooms {
+    std::vector<std::int32_t> node{};
+    std::vector<std::int64_t> domain{};
+};
+
+class Gang {
+  public:
+    /// @throws InvalidInput as `allocate` says
+    Gang(Cluster& cluster, std::span<const TaskId> pods, const AllocateOptions& options);
+
+    [[nodiscard]] Allocation place() const;
+
+    Cluster& cluster;
+    const Inventory& inv;
+    std::span<const TaskId> pods;
+    const AllocateOptions& options;
+    std::vector<PodClass> classes{};
+    Level level = node_level;       // where the entropy is measured
+    std::optional<Level> region{};  // the deepest level that must be one domain
+    bool region_is_affinity = false;
+    std::vector<Level> preferred{};  // levels that break ties, in order
+    Level fine = node_level;         // where rooms are counted: the deeper of `level` and `region`
+    std::size_t group_count = 0;
+
+    [[nodiscard]] std::size_t domains() const { return inv.domain_count(fine); }
+    [[nodiscard]] std::size_t domain(NodeId node) const { return index(inv.domain(fine, node)); }
+    /// Free thousandths of a GPU on schedulable nodes, with what is lent where a pod may borrow.
+    [[nodiscard]] std::vector<std::int64_t> gpus_per_domain() const;
+    /// Thousandths of a GPU of one pod.
+    [[nodiscard]] std::int64_t weight(const PodClass& pods_alike) const;
+
+    /// For its pods from the `next`-th on.
+    [[nodiscard]] Rooms rooms(const PodClass& pods_alike, std::size_t next = 0) const;
+    /// Puts the pod there if it fits.
+    bool try_put(std::size_t pod, NodeId node) const;
+    /// Places `count` of the class's pods from its `next`-th on into nodes of one domain, as many as fit.
+    std::int64_t fill(const PodClass& pods_alike, std::size_t next, std::int64_t count,
+                      std::span<const NodeId> nodes, std::span<const std::int32_t> room) const;
+    /// Groups of the domains by a level above them.
+    [[nodiscard]] std::vector<std::uint32_t> groups_at(Level above) const;
+    /// From the present placement.
+    void describe(Allocation& result) const;
+    /// Why the pods of a class from its `next`-th on find no room in the cluster as it is.
+    void explain(const PodClass& pods_alike, std::size_t next, Allocation& result) const;
+
+  private:
+    void make_classes();
+    void read_levels();
+    void place_alike(Allocation& result) const;
+    [[nodiscard]] std::vector<std::vector<std::uint32_t>> preferred_groups(AllocatePolicy policy) const;
+    [[nodiscard]] std::optional<std::vector<std::int64_t>>
+    spread(std::span<const std::int64_t> room, std::int64_t count, AllocatePolicy policy) const;
+    bool put_counts(const std::vector<std::int64_t>& counts, std::span<const std::int32_t> node_room,
+                    std::vector<std::int64_t>& room) const;
+};
+
+/// Places a gang of several classes. See impl/allocate_groups.ipp.
+void place_groups(const Gang& gang, Allocation& result);
+
+}  // namespace gpusched::allocation::detail
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/allocation/impl/gang.ipp>
+#include <gpusched/allocation/impl/gang_groups.ipp>
+#include <gpusched/allocation/impl/gang_spread.ipp>
+#endif

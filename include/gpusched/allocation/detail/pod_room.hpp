@@ -1,0 +1,57 @@
+// How many copies of a pod fit, by arithmetic.
+#pragma once
+
+#include <gpusched/model/feasibility.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace gpusched::allocation::detail {
+
+/// How many pods like `task` the node could take one after the other, at most `most`; group constraints apart.
+inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, std::int64_t most) {
+    const auto& inv = cluster.inventory();
+    const auto& t = inv.tasks;
+    const auto i = index(task);
+    if (!inv.nodes.schedulable[index(node)] ||
+        !inv.eligible(t.requirement[i], inv.nodes.node_class[index(node)]))
+        return 0;
+    const auto at_most = [&](std::int64_t free, std::int64_t each) {
+        if (each > 0) most = std::min(most, std::max<std::int64_t>(0, free) / each);
+    };
+    const auto lent = cluster.lent_to(task);
+    const int gpus = t.gpu_count[i];
+    if (gpus > 0 && !cluster.is_fraction(task)) {
+        const auto candidates = candidate_gpus(cluster, task, node);
+        const auto local = guaranteed_localities(cluster, task, node);
+        std::int64_t room = 0;
+        if (local.masks.empty()) room = local.unknown ? 0 : gpu_count(candidates) / gpus;
+        for (const auto mask : local.masks) room += gpu_count(static_cast<GpuMask>(mask & candidates)) / gpus;
+        most = std::min(most, room);
+    } else if (gpus > 0) {
+        const auto memory = inv.nodes.gpu_memory_mib[index(node)] < 0 ? 0 : t.gpu_memory_mib[i];
+        std::int64_t room = 0;
+        for_each_gpu(candidate_gpus(cluster, task, node), [&](int g) {
+            std::int64_t here = cluster.gpu_free_milli(node, g, lent) / t.gpu_share_milli[i];
+            if (memory > 0) here = std::min(here, cluster.gpu_memory_free_mib(node, g) / memory);
+            room += here;
+        });
+        most = std::min(most, room);
+    }
+    if (most == 0) return 0;
+    at_most(cluster.cpu_free_milli(node, lent), t.cpu_milli[i]);
+    at_most(cluster.memory_free_mib(node), t.memory_mib[i]);
+    return std::max<std::int64_t>(most, 0);
+}
+
+/// Group constraints other than the gang's own network level: copies must be tried.
+inline bool needs_trial(const Cluster& cluster, TaskId task) {
+    const auto& inv = cluster.inventory();
+    const auto groups = inv.affinity_memberships(task);
+    return !inv.anti_affinity_memberships(task).empty() ||
+           std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
+               return !inv.affinity_sets[m.set].is_network || cluster.affinity_domains(m.set) > 0;
+           });
+}
+
+}  // namespace gpusched::allocation::detail

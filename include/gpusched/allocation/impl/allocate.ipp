@@ -1,0 +1,39 @@
+#pragma once
+
+#include <gpusched/allocation/allocate.hpp>
+#include <gpusched/allocation/detail/gang.hpp>
+#include <gpusched/core/checks.hpp>
+
+#include <string>
+
+namespace gpusched::allocation {
+
+GPUSCHED_INLINE Allocation place_gang(Cluster& cluster, std::span<const TaskId> pods,
+                                      const AllocateOptions& options) {
+    return detail::Gang(cluster, pods, options).place();
+}
+
+GPUSCHED_INLINE Allocation allocate(const Cluster& cluster, std::span<const TaskId> pods,
+                                    const AllocateOptions& options) {
+    Cluster copy(cluster);
+    copy.forget_history();
+    return place_gang(copy, pods, options);
+}
+
+GPUSCHED_INLINE std::vector<TaskId> pending_pods(const Cluster& cluster, std::string_view job) {
+    const auto id = cluster.inventory().job_names.find(job);
+    if (!id) throw InvalidInput(bad_value("job", gpusched::quoted(job), "a job of the cluster"));
+    std::vector<TaskId> pods;
+    for (const auto task : cluster.tasks())
+        if (cluster.inventory().tasks.job[index(task)] == make_id<JobId>(*id) && !cluster.is_placed(task))
+            pods.push_back(task);
+    return pods;
+}
+
+GPUSCHED_INLINE Plan to_plan(const Allocation& allocation) {
+    Plan plan;
+    plan.placements = allocation.pods;
+    return plan;
+}
+
+}  // namespace gpusched::allocation

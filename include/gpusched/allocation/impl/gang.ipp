@@ -1,0 +1,283 @@
+#pragma once
+
+#include <gpusched/allocation/detail/gang.hpp>
+#include <gpusched/allocation/detail/pod_room.hpp>
+#include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/allocation/switch_counts.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/fragmentation/detail/node_groups.hpp>
+#include <gpusched/fragmentation/entropy.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace gpusched::allocation::detail {
+
+GPUSCHED_INLINE Gang::Gang(Cluster& c, std::span<const TaskId> all, const AllocateOptions& o)
+    : cluster(c), inv(c.inventory()), pods(all), options(o) {
+    if (pods.empty()) throw InvalidInput("pods: none; expected at least one");
+    Problems problems;
+    std::set<TaskId> distinct;
+    for (const auto pod : pods) {
+        if (index(pod) >= cluster.task_count()) {
+            problems.add(bad_value("pods", "#" + number_text(index(pod)),
+                                   "tasks of the cluster's " + number_text(cluster.task_count())));
+            continue;
+        }
+        const auto named = gpusched::quoted(cluster.name(pod));
+        if (!distinct.insert(pod).second) problems.add("pods: " + named + " is listed twice");
+        if (cluster.is_placed(pod))
+            problems.add(bad_value("pods", named,
+                                   "pending tasks; this one runs on node " +
+                                       gpusched::quoted(cluster.name(cluster.node_of(pod)))));
+    }
+    if (!options.groups.empty() && options.groups.size() != pods.size())
+        problems.add(
+            bad_value("groups", number_text(options.groups.size()) + " entries", number_text(pods.size())));
+    for (const auto g : options.groups)
+        if (!check_range(problems, "groups", g, 0, static_cast<std::uint32_t>(pods.size()) - 1)) break;
+    problems.throw_if_any();
+    make_classes();
+    const auto& traffic = options.traffic;
+    if (!traffic.empty() && traffic.size() != group_count)
+        problems.add(bad_value("traffic", number_text(traffic.size()) + " rows",
+                               "one per group: " + number_text(group_count)));
+    for (std::size_t g = 0; g < traffic.size() && problems.empty(); ++g) {
+        if (traffic[g].size() != group_count) {
+            problems.add(bad_value("traffic", number_text(traffic[g].size()) + " columns",
+                                   "one per group: " + number_text(group_count)));
+            break;
+        }
+        for (std::size_t h = 0; h < group_count; ++h)
+            if (!(traffic[g][h] >= 0) || std::isinf(traffic[g][h]))
+                problems.add(
+                    bad_value("traffic", number_text(traffic[g][h]), "finite numbers of at least 0"));
+            else if (h < g && traffic[g][h] != traffic[h][g])
+                problems.add(bad_value("traffic", number_text(traffic[g][h]),
+                                       number_text(traffic[h][g]) + ", as in the other direction"));
+    }
+    problems.throw_if_any();
+    read_levels();
+}
+
+GPUSCHED_INLINE void Gang::make_classes() {
+    const auto& t = inv.tasks;
+    using Key = std::tuple<std::uint32_t, int, int, std::int64_t, std::int64_t, std::int64_t, std::uint32_t,
+                           std::uint32_t, PriorityClass>;
+    std::map<Key, std::size_t> known;
+    for (std::size_t p = 0; p < pods.size(); ++p) {
+        const auto i = index(pods[p]);
+        const Key key{options.groups.empty() ? 0 : options.groups[p],
+                      t.gpu_count[i],
+                      t.gpu_share_milli[i],
+                      t.cpu_milli[i],
+                      t.memory_mib[i],
+                      t.gpu_memory_mib[i],
+                      t.requirement[i],
+                      t.affinities[i],
+                      t.priority_class[i]};
+        const auto [at, fresh] = known.try_emplace(key, classes.size());
+        if (fresh)
+            classes.push_back(
+                {pods[p],
+                 options.groups.empty() ? static_cast<std::uint32_t>(classes.size()) : options.groups[p],
+                 {},
+                 needs_trial(cluster, pods[p])});
+        classes[at->second].pods.push_back(static_cast<std::uint32_t>(p));
+    }
+    for (const auto& c : classes) group_count = std::max<std::size_t>(group_count, c.group + 1);
+}
+
+GPUSCHED_INLINE void Gang::read_levels() {
+    const auto wish_of = [&](const PodClass& c) {
+        return inv.task_affinities[inv.tasks.affinities[index(c.sample)]].network_affinity;
+    };
+    std::optional<NetworkAffinity> own;
+    for (const auto& c : classes)
+        if (const auto wish = wish_of(c); wish && !own) own = wish;
+    level = !options.level && own ? own->level : fragmentation::detail::checked_level(inv, options.level);
+    const auto require = [&](Level l, bool affinity) {
+        if (region && depth_of(*region) >= depth_of(l)) return;
+        region = l;
+        region_is_affinity = affinity;
+    };
+    for (const auto& c : classes) {
+        if (const auto wish = wish_of(c); wish && wish->mode == NetworkMode::required)
+            require(wish->level, false);
+        // A group that all pods share makes them share its domain.
+        for (const auto& m : inv.affinity_memberships(c.sample)) {
+            const auto& set = inv.affinity_sets[m.set];
+            const bool shared = std::all_of(classes.begin(), classes.end(), [&](const PodClass& other) {
+                const auto groups = inv.affinity_memberships(other.sample);
+                return std::any_of(groups.begin(), groups.end(),
+                                   [&](const Membership& o) { return o.set == m.set; });
+            });
+            if (shared && !set.is_network) require(set.level, true);
+        }
+    }
+    if (options.mode == NetworkMode::required) require(level, false);
+    for (const auto& wish : options.further) {
+        fragmentation::detail::checked_level(inv, wish.level);
+        if (wish.mode == NetworkMode::required) {
+            require(wish.level, false);
+        } else {
+            if (depth_of(wish.level) >= depth_of(level))
+                throw InvalidInput(bad_value("further", "preferred level " + number_text(wish.level),
+                                             "levels above " + number_text(level)));
+            preferred.push_back(wish.level);
+        }
+    }
+    fine = region && depth_of(*region) > depth_of(level) ? *region : level;
+}
+
+GPUSCHED_INLINE std::int64_t Gang::weight(const PodClass& c) const { return cluster.gpu_milli(c.sample); }
+
+GPUSCHED_INLINE std::vector<std::uint32_t> Gang::groups_at(Level above) const {
+    std::vector<std::uint32_t> groups(domains(), 0);
+    for (const auto node : cluster.nodes())
+        groups[domain(node)] = static_cast<std::uint32_t>(index(inv.domain(above, node)));
+    return groups;
+}
+
+GPUSCHED_INLINE std::vector<std::int64_t> Gang::gpus_per_domain() const {
+    std::vector<std::int64_t> milli(domains(), 0);
+    const bool borrow = std::any_of(classes.begin(), classes.end(),
+                                    [&](const PodClass& c) { return cluster.may_borrow(c.sample); });
+    for (const auto node : cluster.nodes())
+        if (inv.nodes.schedulable[index(node)])
+            milli[domain(node)] += cluster.gpu_free_total_milli(node, borrow ? Lent::yes : Lent::no);
+    return milli;
+}
+
+GPUSCHED_INLINE Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
+    Rooms room;
+    const auto most = static_cast<std::int64_t>(c.pods.size() - next);
+    room.node.resize(cluster.node_count());
+    room.domain.assign(domains(), 0);
+    if (!c.by_trial) {
+        for (const auto node : cluster.nodes()) {
+            const auto here = pod_room(cluster, c.sample, node, most);
+            room.node[index(node)] = static_cast<std::int32_t>(here);
+            if (here > 0) room.domain[domain(node)] += here;
+        }
+        return room;
+    }
+    // Filled up domain by domain, in the order in which `fill` goes about it.
+    std::vector<std::vector<NodeId>> nodes(domains());
+    for (const auto node : cluster.nodes())
+        if (pod_room(cluster, c.sample, node, 1) > 0) nodes[domain(node)].push_back(node);
+    const auto start = cluster.checkpoint();
+    for (std::size_t d = 0; d < nodes.size(); ++d) {
+        for (const auto node : nodes[d]) {
+            auto& here = room.node[index(node)];
+            while (room.domain[d] < most) {
+                if (!try_put(c.pods[next + static_cast<std::size_t>(room.domain[d])], node)) break;
+                ++here;
+                ++room.domain[d];
+            }
+        }
+        cluster.rollback(start);
+    }
+    return room;
+}
+
+GPUSCHED_INLINE bool Gang::try_put(std::size_t pod, NodeId node) const {
+    const auto task = pods[pod];
+    if (find_obstacle(cluster, task, node) != Obstacle::none) return false;
+    cluster.assign(task, node,
+                   inv.tasks.gpu_count[index(task)] > 0 ? ByWish{}(cluster, task, node) : GpuMask{0});
+    return true;
+}
+
+GPUSCHED_INLINE std::int64_t Gang::fill(const PodClass& c, std::size_t next, std::int64_t count,
+                                        std::span<const NodeId> nodes,
+                                        std::span<const std::int32_t> room) const {
+    auto left = count;
+    const auto put = [&](NodeId node, std::int64_t n) {
+        for (; n > 0 && left > 0; --n, --left)
+            if (!try_put(c.pods[next + static_cast<std::size_t>(count - left)], node)) return false;
+        return true;
+    };
+    if (c.by_trial) {  // as counted: one node after the other
+        for (const auto node : nodes) put(node, left);
+        return count - left;
+    }
+    // The nodes that hold most first; of equal ones that with the fewest idle GPUs.
+    struct Candidate {
+        std::int32_t room = 0;
+        int idle = 0;
+        NodeId node = none<NodeId>;
+    };
+    std::vector<Candidate> by_room;
+    for (const auto node : nodes)
+        if (room[index(node)] > 0)
+            by_room.push_back({room[index(node)], gpusched::gpu_count(cluster.idle_gpus(node)), node});
+    std::sort(by_room.begin(), by_room.end(), [](const Candidate& a, const Candidate& b) {
+        return std::tuple(-a.room, a.idle, a.node) < std::tuple(-b.room, b.idle, b.node);
+    });
+    for (std::size_t i = 0; i < by_room.size() && left > 0;) {
+        if (by_room[i].room <= left) {
+            put(by_room[i].node, by_room[i].room);
+            ++i;
+            continue;
+        }
+        auto last = std::upper_bound(by_room.begin() + static_cast<std::ptrdiff_t>(i), by_room.end(), left,
+                                     [](std::int64_t n, const Candidate& x) { return n > x.room; });
+        const auto tight = std::prev(last)->room;  // the first node of the tightest that hold the rest
+        const auto at = std::find_if(by_room.begin() + static_cast<std::ptrdiff_t>(i), last,
+                                     [&](const Candidate& x) { return x.room == tight; });
+        put(at->node, left);
+        break;
+    }
+    return count - left;
+}
+
+GPUSCHED_INLINE void Gang::describe(Allocation& result) const {
+    result.placed = true;
+    result.pods.clear();
+    std::map<DomainId, DomainShare> shares;
+    bool any_gpu = false;
+    for (const auto pod : pods) {
+        const auto node = cluster.node_of(pod);
+        result.pods.push_back({pod, node, cluster.gpus_of(pod)});
+        const auto d = inv.domain(level, node);
+        auto& share = shares[d];
+        share.domain = d;
+        ++share.pods;
+        share.gpu_milli += cluster.gpu_milli(pod);
+        any_gpu = any_gpu || cluster.gpu_milli(pod) > 0;
+    }
+    std::vector<std::int64_t> parts;
+    result.per_domain.clear();
+    for (const auto& [d, share] : shares) {
+        result.per_domain.push_back(share);
+        parts.push_back(any_gpu ? share.gpu_milli : share.pods);
+    }
+    result.entropy = fragmentation::entropy(parts);
+    result.cross_traffic = 0;
+    if (options.traffic.empty()) return;
+    std::vector<std::map<DomainId, double>> part(group_count);  // of each group
+    std::vector<double> size(group_count, 0);
+    for (const auto& c : classes) {
+        size[c.group] += static_cast<double>(c.pods.size());
+        for (const auto p : c.pods) part[c.group][inv.domain(level, cluster.node_of(pods[p]))] += 1;
+    }
+    for (std::size_t g = 0; g < group_count; ++g)
+        for (std::size_t h = 0; h <= g; ++h) {
+            if (options.traffic[g][h] == 0 || size[g] == 0 || size[h] == 0) continue;
+            double crossing = 0;  // pairs of pods in different domains
+            for (const auto& [d, n] : part[g]) {
+                const auto same = part[h].find(d);
+                crossing += n * (size[h] - (same == part[h].end() ? 0 : same->second));
+            }
+            // Pairs within a group: of different pods.
+            const double pairs = g == h ? size[g] * (size[g] - 1) : size[g] * size[h];
+            if (pairs > 0) result.cross_traffic += options.traffic[g][h] * crossing / pairs;
+        }
+}
+
+}  // namespace gpusched::allocation::detail

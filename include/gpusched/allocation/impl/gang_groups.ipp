@@ -1,0 +1,293 @@
+#pragma once
+
+#include <gpusched/allocation/detail/gang.hpp>
+#include <gpusched/allocation/detail/pod_room.hpp>
+#include <gpusched/allocation/switch_counts.hpp>
+#include <gpusched/core/order.hpp>
+#include <gpusched/fragmentation/entropy.hpp>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace gpusched::allocation::detail {
+
+/// A search for gangs of several shapes: builds a placement domain by domain, then moves and exchanges parts of classes
+/// between domains while that helps. Everything happens in the cluster itself and is rolled back where it does not help.
+class GroupSearch {
+  public:
+    explicit GroupSearch(const Gang& gang)
+        : gang_(gang), cluster_(gang.cluster), by_size_(order_by(gang.classes.size(), [&](std::size_t c) {
+              const auto i = index(gang.classes[c].sample);
+              return std::tuple(-gang.weight(gang.classes[c]), -gang.inv.tasks.cpu_milli[i]);
+          })) {
+        nodes_.resize(gang.domains());
+        for (const auto node : cluster_.nodes())
+            if (gang.inv.nodes.schedulable[index(node)]) nodes_[gang.domain(node)].push_back(node);
+        for (const auto& c : gang.classes) rooms_.push_back(gang.rooms(c));
+        gpus_ = gang.gpus_per_domain();
+    }
+
+    void run(Allocation& result) {
+        const auto start = cluster_.checkpoint();
+        std::optional<std::pair<Cost, std::vector<Placement>>> best;
+        for (const auto& domains : regions()) {
+            for (const bool by_gpus : {true, false}) {
+                cluster_.rollback(start);
+                if (!build(domains, by_gpus)) continue;
+                improve(domains);
+                const auto now = cost();
+                if (best && !(now < best->first)) continue;
+                best.emplace(now, placements());
+                if (now == Cost{}) break;
+            }
+            if (best && best->first == Cost{}) break;
+        }
+        cluster_.rollback(start);
+        if (!best) return fail(result);
+        for (const auto& p : best->second) cluster_.assign(p.task, p.node, p.gpus);
+        gang_.describe(result);
+        result.proven =
+            gang_.options.traffic.empty() ? result.entropy <= bound() + 1e-9 : result.cross_traffic <= 1e-12;
+    }
+
+  private:
+    using Cost = std::pair<double, double>;  // crossing traffic, entropy
+    using Domains = std::vector<std::uint32_t>;
+
+    [[nodiscard]] Cost cost() const {
+        Allocation now;
+        gang_.describe(now);
+        const auto rounded = [](double x) { return x < 1e-9 ? 0.0 : x; };
+        return {rounded(now.cross_traffic), rounded(now.entropy)};
+    }
+    [[nodiscard]] std::vector<Placement> placements() const {
+        std::vector<Placement> all;
+        for (const auto pod : gang_.pods) all.push_back({pod, cluster_.node_of(pod), cluster_.gpus_of(pod)});
+        return all;
+    }
+
+    /// The domains that may be used together: all, or those of each region that might hold the gang, the tightest first.
+    [[nodiscard]] std::vector<Domains> regions() const {
+        Domains all;
+        for (std::uint32_t d = 0; d < nodes_.size(); ++d)
+            if (std::any_of(rooms_.begin(), rooms_.end(), [&](const Rooms& r) { return r.domain[d] > 0; }))
+                all.push_back(d);
+        if (!gang_.region) return {all};
+        const auto groups = gang_.groups_at(*gang_.region);
+        std::map<std::uint32_t, Domains> members;
+        for (const auto d : all) members[groups[d]].push_back(d);
+        std::vector<std::pair<std::int64_t, Domains>> ranked;
+        for (auto& [group, domains] : members) {
+            std::int64_t free = 0;
+            for (const auto d : domains) free += gpus_[d];
+            bool enough = true;
+            for (std::size_t c = 0; c < rooms_.size() && enough; ++c) {
+                std::int64_t room = 0;
+                for (const auto d : domains) room += rooms_[c].domain[d];
+                enough = room >= static_cast<std::int64_t>(gang_.classes[c].pods.size());
+            }
+            if (enough) ranked.emplace_back(free, std::move(domains));
+        }
+        std::sort(ranked.begin(), ranked.end());
+        std::vector<Domains> out;
+        for (auto& [free, domains] : ranked) out.push_back(std::move(domains));
+        return out;
+    }
+
+    /// Places up to `want` of each class's pods (positions in the gang) in one domain; what is placed leaves `want`.
+    std::int64_t fill(std::uint32_t domain, std::vector<std::vector<std::uint32_t>>& want) {
+        std::int64_t placed = 0;
+        for (const auto c : by_size_) {
+            auto& left = want[c];
+            if (left.empty()) continue;
+            PodClass part{gang_.classes[c].sample, gang_.classes[c].group, left, gang_.classes[c].by_trial};
+            std::vector<std::int32_t>& room = node_room_;
+            room.resize(cluster_.node_count());
+            if (!part.by_trial)
+                for (const auto node : nodes_[domain])
+                    room[index(node)] = static_cast<std::int32_t>(
+                        pod_room(cluster_, part.sample, node, static_cast<std::int64_t>(left.size())));
+            const auto put =
+                gang_.fill(part, 0, static_cast<std::int64_t>(left.size()), nodes_[domain], room);
+            left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(put));
+            placed += put;
+        }
+        return placed;
+    }
+
+    bool build(const Domains& domains, bool by_gpus) {
+        std::vector<std::vector<std::uint32_t>> want;
+        std::size_t left = 0;
+        for (const auto& c : gang_.classes) {
+            want.push_back(c.pods);
+            left += c.pods.size();
+        }
+        std::vector<std::uint8_t> used(nodes_.size(), 0);
+        while (true) {
+            // Domains that might hold all the rest, the tightest first; else the one that might take most of it.
+            std::vector<std::pair<std::int64_t, std::uint32_t>> for_all;
+            std::optional<std::pair<std::int64_t, std::uint32_t>> most;
+            for (const auto d : domains) {
+                if (used[d]) continue;
+                bool all = true;
+                std::int64_t sum = 0;
+                for (std::size_t c = 0; c < want.size(); ++c) {
+                    const auto n = static_cast<std::int64_t>(want[c].size());
+                    const auto here = std::min(n, rooms_[c].domain[d]);
+                    all = all && here == n;
+                    sum += here * (by_gpus ? std::max<std::int64_t>(gang_.weight(gang_.classes[c]), 1) : 1);
+                }
+                if (sum == 0) continue;
+                if (by_gpus) sum = std::min(sum, std::max<std::int64_t>(gpus_[d], 1));
+                if (all) for_all.emplace_back(gpus_[d], d);
+                if (!most || sum > most->first) most.emplace(sum, d);
+            }
+            if (!most) return false;
+            std::sort(for_all.begin(), for_all.end());
+            for (const auto& [free, d] : for_all) {
+                const auto before = cluster_.checkpoint();
+                auto rest = want;
+                if (static_cast<std::size_t>(fill(d, rest)) == left) return true;
+                cluster_.rollback(before);
+            }
+            used[most->second] = 1;
+            left -= static_cast<std::size_t>(fill(most->second, want));
+        }
+    }
+
+    [[nodiscard]] std::vector<std::uint32_t> here(std::size_t c, std::uint32_t domain) const {
+        std::vector<std::uint32_t> found;
+        for (const auto p : gang_.classes[c].pods)
+            if (gang_.domain(cluster_.node_of(gang_.pods[p])) == domain) found.push_back(p);
+        return found;
+    }
+    void take_off(const std::vector<std::uint32_t>& positions) {
+        for (const auto p : positions) cluster_.remove(gang_.pods[p]);
+    }
+    [[nodiscard]] bool put_all(std::uint32_t domain, std::size_t c,
+                               const std::vector<std::uint32_t>& positions) {
+        std::vector<std::vector<std::uint32_t>> want(gang_.classes.size());
+        want[c] = positions;
+        return fill(domain, want) == static_cast<std::int64_t>(positions.size());
+    }
+
+    /// Moves of one pod or all of a class between two domains, alone or against pods of another class.
+    void improve(const Domains& domains) {
+        auto now = cost();
+        int trials = 400;
+        for (bool better = true; better && now != Cost{};) {
+            better = false;
+            Domains used;
+            for (const auto d : domains)
+                if (std::any_of(gang_.pods.begin(), gang_.pods.end(),
+                                [&](TaskId t) { return gang_.domain(cluster_.node_of(t)) == d; }))
+                    used.push_back(d);
+            for (const auto a : used)
+                for (const auto b : used) {
+                    if (a == b) continue;
+                    for (std::size_t c = 0; c < gang_.classes.size(); ++c)
+                        for (const bool all : {true, false}) {
+                            auto mine = here(c, a);
+                            if (mine.empty()) break;
+                            if (!all) mine.resize(1);
+                            for (std::size_t other = 0; other <= gang_.classes.size(); ++other) {
+                                if (other == c) continue;
+                                if (--trials < 0) return;
+                                if (try_exchange(a, b, c, mine, other, now)) {
+                                    better = true;
+                                    mine = here(c, a);
+                                    if (mine.empty()) break;
+                                    if (!all) mine.resize(1);
+                                }
+                            }
+                        }
+                }
+        }
+    }
+    bool try_exchange(std::uint32_t a, std::uint32_t b, std::size_t c, const std::vector<std::uint32_t>& mine,
+                      std::size_t other, Cost& now) {
+        const auto before = cluster_.checkpoint();
+        std::vector<std::uint32_t> theirs;
+        if (other < gang_.classes.size()) {
+            theirs = here(other, b);
+            if (theirs.empty()) return false;
+            // As many as weigh what comes in.
+            const auto in = std::max<std::int64_t>(gang_.weight(gang_.classes[c]), 1) *
+                            static_cast<std::int64_t>(mine.size());
+            const auto each = std::max<std::int64_t>(gang_.weight(gang_.classes[other]), 1);
+            theirs.resize(
+                std::min<std::size_t>(theirs.size(), static_cast<std::size_t>((in + each - 1) / each)));
+        }
+        take_off(mine);
+        take_off(theirs);
+        if (put_all(b, c, mine) && (theirs.empty() || put_all(a, other, theirs))) {
+            if (const auto then = cost(); then < now) {
+                now = then;
+                return true;
+            }
+        }
+        cluster_.rollback(before);
+        return false;
+    }
+
+    /// No spread of the gang has less entropy than its GPUs would have alone, whatever their pods.
+    [[nodiscard]] double bound() const {
+        std::vector<std::int64_t> capacity(nodes_.size(), 0);
+        std::int64_t all = 0;
+        for (std::size_t c = 0; c < rooms_.size(); ++c) {
+            const auto each = gang_.weight(gang_.classes[c]);
+            all += each * static_cast<std::int64_t>(gang_.classes[c].pods.size());
+            for (std::size_t d = 0; d < capacity.size(); ++d) capacity[d] += each * rooms_[c].domain[d];
+        }
+        for (std::size_t d = 0; d < capacity.size(); ++d) capacity[d] = std::min(capacity[d], gpus_[d]);
+        const auto counts = all > 0 ? least_entropy(capacity, all) : std::nullopt;
+        return counts ? fragmentation::entropy(*counts) : 0;
+    }
+
+    /// A class that finds no room alone, or the first that does not beside the larger ones.
+    void fail(Allocation& result) {
+        const auto start = cluster_.checkpoint();
+        for (const bool alone : {true, false}) {
+            for (const auto c : by_size_) {
+                const auto& pods = gang_.classes[c];
+                std::vector<std::vector<std::uint32_t>> want(gang_.classes.size());
+                want[c] = pods.pods;
+                for (std::uint32_t d = 0; d < nodes_.size(); ++d) fill(d, want);
+                if (!want[c].empty()) {
+                    if (alone) {
+                        cluster_.rollback(start);
+                        gang_.explain(pods, 0, result);
+                        result.proven = !pods.by_trial;
+                    } else {
+                        gang_.explain(pods, pods.pods.size() - want[c].size(), result);
+                        result.reason += ", beside those of the other groups";
+                    }
+                    cluster_.rollback(start);
+                    return;
+                }
+                if (alone) cluster_.rollback(start);
+            }
+        }
+        cluster_.rollback(start);
+        result.obstacle = Obstacle::network;
+        result.reason = "network: no domain of level " + std::to_string(gang_.region.value_or(gang_.level)) +
+                        " was found that holds all groups, which must share one; the whole cluster does";
+        result.proven = gang_.region && regions().empty() &&
+                        std::none_of(gang_.classes.begin(), gang_.classes.end(),
+                                     [](const PodClass& c) { return c.by_trial; });
+    }
+
+    const Gang& gang_;
+    Cluster& cluster_;
+    std::vector<std::size_t> by_size_;        // classes, the largest pods first
+    std::vector<std::vector<NodeId>> nodes_;  // [domain]
+    std::vector<Rooms> rooms_;                // [class], alone
+    std::vector<std::int64_t> gpus_;          // [domain]: free, in thousandths
+    std::vector<std::int32_t> node_room_;
+};
+
+GPUSCHED_INLINE void place_groups(const Gang& gang, Allocation& result) { GroupSearch(gang).run(result); }
+
+}  // namespace gpusched::allocation::detail

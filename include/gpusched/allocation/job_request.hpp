@@ -1,0 +1,44 @@
+// JobRequest: a job that is not in the snapshot yet, as groups of equal pods.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/spec.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gpusched::allocation {
+
+/// Pods that ask for the same.
+struct PodRequest {
+    std::int64_t count = 1;  ///< 1 .. 1,000,000
+    TaskSpec pod{};          ///< name, job, node and gpus are not looked at
+    bool operator==(const PodRequest&) const = default;
+};
+
+struct JobRequest {
+    std::string name{};
+    std::vector<PodRequest> pods{};
+    bool operator==(const JobRequest&) const = default;
+};
+
+/// A snapshot with the job's pods, pending.
+struct ClusterWithJob {
+    Cluster cluster{};
+    std::vector<TaskId> pods{};           ///< group by group
+    std::vector<std::uint32_t> groups{};  ///< the entry of JobRequest::pods that each comes from
+};
+
+/// The snapshot with one more job of pending pods: `<job>-0`, `<job>-1` and so on.
+/// @throws InvalidInput for a job without name or pods, a name that the cluster has already, and pods that
+///         `Cluster::build` refuses
+/// Costs as much as building the snapshot again.
+[[nodiscard]] ClusterWithJob with_job(const Cluster& cluster, const JobRequest& job);
+
+}  // namespace gpusched::allocation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/allocation/impl/job_request.ipp>
+#endif

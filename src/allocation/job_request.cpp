@@ -1,0 +1,1 @@
+#include <gpusched/allocation/impl/job_request.ipp>

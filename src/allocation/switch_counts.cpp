@@ -1,0 +1,1 @@
+#include <gpusched/allocation/impl/switch_counts.ipp>

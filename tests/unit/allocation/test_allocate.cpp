@@ -1,0 +1,235 @@
+#include "support/catch.hpp"
+
+#include <gpusched/allocation/allocate.hpp>
+#include <gpusched/allocation/job_request.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/model/apply.hpp>
+#include <gpusched/verify/plan.hpp>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::allocation;
+
+namespace {
+
+NodeSpec node(const std::string& name, std::vector<std::string> network, std::int64_t gpus = 8) {
+    NodeSpec n{.name = name, .gpu_model = "A", .gpu_count = gpus, .cpu_milli = 64'000, .memory_mib = 65'536};
+    n.network = std::move(network);
+    return n;
+}
+
+PodRequest pods(std::int64_t count, std::int64_t gpus, std::int64_t cpu = 0) {
+    PodRequest request{.count = count};
+    request.pod.gpu_count = gpus;
+    request.pod.cpu_milli = cpu;
+    return request;
+}
+
+/// Aggregation switches g0 and g1; access switches a (2 nodes), b (1), c (3) with an uneven tree; one node nobody knows.
+ClusterSpec uneven() {
+    ClusterSpec spec;
+    spec.nodes = {node("a0", {"g0", "a"}), node("a1", {"g0", "a"}), node("b0", {"g0", "b"}),
+                  node("c0", {"g1", "c"}), node("c1", {"g1", "c"}), node("c2", {"g1", "c"}),
+                  node("lost", {})};
+    return spec;
+}
+
+std::string text(const ClusterWithJob& with, const Allocation& found) {
+    std::string out;
+    for (const auto& share : found.per_domain)
+        out += with.cluster.inventory().domain_name(found.level, share.domain) + " " +
+               std::to_string(share.gpu_milli / 1000) + " ";
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("a gang goes under as few switches as it can") {
+    const auto with = with_job(Cluster::build(uneven()), {"job", {pods(4, 8)}});
+    const auto found = allocate(with.cluster, with.pods);
+    REQUIRE(found.placed);
+    CHECK(found.level == 1);
+    CHECK(found.proven);
+    CHECK(text(with, found) == "b 8 c 24 ");  // the last pod on the tightest switch, of which the first
+    CHECK(found.entropy == Catch::Approx(-0.75 * std::log(0.75) - 0.25 * std::log(0.25)));
+    CHECK(found.pods.size() == 4);
+    CHECK(verify::plan(with.cluster.to_spec(), to_spec(to_plan(found), with.cluster)).ok);
+
+    SECTION("the node of unknown position is a domain of its own") {
+        const auto big = with_job(Cluster::build(uneven()), {"job", {pods(7, 8)}});
+        CHECK(text(big, allocate(big.cluster, big.pods)) == "a 16 b 8 c 24 lost 8 ");
+        CHECK(text(big, allocate(big.cluster, big.pods, {.level = 0})) == "g0 24 g1 24 lost 8 ");
+    }
+    SECTION("Algorithm 2 takes the first switch first") {
+        const auto literal = allocate(with.cluster, with.pods, {.policy = AllocatePolicy::entropy});
+        CHECK(text(with, literal) == "a 16 b 8 c 8 ");
+        CHECK_FALSE(literal.proven);
+    }
+    SECTION("capacity is counted pod by pod") {
+        auto spec = uneven();
+        spec.nodes[3].failed_gpus = {0};
+        spec.nodes[4].cpu_milli = 7'999;
+        const auto less = with_job(Cluster::build(spec), {"job", {pods(2, 8, 8'000)}});
+        CHECK(text(less, allocate(less.cluster, less.pods)) == "a 16 ");
+        const auto sevens = with_job(Cluster::build(spec), {"job", {pods(3, 7)}});
+        CHECK(text(sevens, allocate(sevens.cluster, sevens.pods)) == "c 21 ");
+    }
+}
+
+TEST_CASE("levels: required and preferred") {
+    const auto cluster = Cluster::build(uneven());
+    const auto with = with_job(cluster, {"job", {pods(3, 8)}});
+    CHECK(text(with, allocate(with.cluster, with.pods, {.mode = NetworkMode::required})) == "c 24 ");
+    auto four = with_job(cluster, {"job", {pods(4, 8)}});
+    const auto refused = allocate(four.cluster, four.pods, {.mode = NetworkMode::required});
+    CHECK_FALSE(refused.placed);
+    CHECK(refused.proven);
+    CHECK(refused.obstacle == Obstacle::network);
+    CHECK(refused.reason ==
+          "network: all pods must be in one domain of level 1; 'c' comes closest and holds 3 of the 4 "
+          "pods like 'job-0', all domains 7");
+    CHECK(refused.pods.empty());
+    // Within one aggregation switch, though least entropy alone would mix them.
+    auto two = uneven();
+    two.nodes[5].schedulable = false;  // c: 2 nodes
+    four = with_job(Cluster::build(two), {"job", {pods(3, 8)}});
+    CHECK(text(four, allocate(four.cluster, four.pods, {.further = {{0, NetworkMode::required}}})) ==
+          "a 16 b 8 ");
+    // Ties: `lost` is as tight as b, and c as large as a.
+    two.nodes[2].network = {"g1", "b"};
+    four = with_job(Cluster::build(two), {"job", {pods(3, 8)}});
+    CHECK(text(four, allocate(four.cluster, four.pods)) == "a 16 b 8 ");
+    CHECK(text(four, allocate(four.cluster, four.pods, {.further = {{0, NetworkMode::preferred}}})) ==
+          "b 8 c 16 ");
+    CHECK_THROWS_MESSAGE(
+        allocate(four.cluster, four.pods, {.level = 0, .further = {{1, NetworkMode::preferred}}}),
+        InvalidInput, "further: preferred level 1; expected levels above 0");
+}
+
+TEST_CASE("what the pods say themselves binds") {
+    auto request = pods(4, 8);
+    request.pod.network_affinity = NetworkAffinity{1, NetworkMode::required};
+    auto with = with_job(Cluster::build(uneven()), {"job", {request}});
+    CHECK(allocate(with.cluster, with.pods).obstacle == Obstacle::network);
+    CHECK(allocate(with.cluster, with.pods, {.mode = NetworkMode::preferred}).obstacle == Obstacle::network);
+    request.count = 3;
+    with = with_job(Cluster::build(uneven()), {"job", {request}});
+    CHECK(allocate(with.cluster, with.pods).entropy == 0);
+    request.count = 4;
+    request.pod.network_affinity = NetworkAffinity{0, NetworkMode::preferred};
+    with = with_job(Cluster::build(uneven()), {"job", {request}});
+    CHECK(allocate(with.cluster, with.pods).level == 0);
+    request.pod.network_affinity.reset();
+    request.pod.affinity = {{"near", 1}};
+    with = with_job(Cluster::build(uneven()), {"job", {request}});
+    CHECK(allocate(with.cluster, with.pods).obstacle == Obstacle::affinity);
+}
+
+TEST_CASE("the binding constraint is named with figures") {
+    const auto refused = [](const ClusterSpec& spec, PodRequest request) {
+        const auto with = with_job(Cluster::build(spec), {"job", {std::move(request)}});
+        const auto found = allocate(with.cluster, with.pods);
+        CHECK_FALSE(found.placed);
+        CHECK(found.proven);
+        return found.reason;
+    };
+    const std::string of = " of the 8 pods like 'job-0'";
+    CHECK(refused(uneven(), pods(8, 8)) == "gpu: the nodes hold 7" + of);
+    CHECK(refused(uneven(), pods(8, 1, 65'000)) ==
+          "cpu: the nodes hold 0" + of + "; without this constraint at least 56");
+    auto request = pods(8, 4);
+    request.pod.gpu_models = {"B"};
+    auto spec = uneven();
+    spec.nodes.push_back(node("b8", {"g1", "c"}));
+    spec.nodes.back().gpu_model = "B";
+    CHECK(refused(spec, request).starts_with("gpu_model: the nodes hold 2" + of));
+    for (auto& n : spec.nodes) n.schedulable = n.name == "a0";
+    CHECK(refused(spec, pods(8, 4)).starts_with("cordoned: the nodes hold 2" + of));
+    request = pods(8, 1);
+    request.pod.anti_affinity = {{"apart", node_level, 1}};
+    CHECK(refused(uneven(), request) ==
+          "anti_affinity: with the constraints of its groups, the nodes hold 7" + of);
+    request = pods(8, 4);
+    request.pod.hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
+    CHECK(refused(uneven(), request).starts_with("hardware: the nodes hold 0" + of));
+}
+
+TEST_CASE("placing in the cluster itself, all or nothing") {
+    auto with = with_job(Cluster::build(uneven()), {"job", {pods(9, 4)}});
+    auto cluster = with.cluster;
+    const auto before = cluster.checkpoint();
+    const auto found = place_gang(cluster, with.pods);
+    REQUIRE(found.placed);
+    for (const auto& p : found.pods) {
+        CHECK(cluster.node_of(p.task) == p.node);
+        CHECK(cluster.gpus_of(p.task) == p.gpus);
+    }
+    CHECK(cluster.same_placement(apply(with.cluster, to_plan(found))));
+    CHECK_THROWS_MESSAGE(place_gang(cluster, with.pods), InvalidInput, "expected pending tasks");
+    cluster.rollback(before);
+    CHECK(cluster.same_placement(with.cluster));
+    CHECK_FALSE(place_gang(cluster, with.pods, {.mode = NetworkMode::required, .further = {}}).placed);
+    CHECK(cluster.checkpoint() == before);
+    CHECK(pending_pods(cluster, "job") == with.pods);
+    CHECK_THROWS_MESSAGE(pending_pods(cluster, "none"), InvalidInput, "job: 'none'");
+}
+
+TEST_CASE("groups that talk to each other share switches") {
+    // Prefill on model B, decode on model A; each switch has both, each group fits under one switch of its own.
+    ClusterSpec spec;
+    for (const char* s : {"s0", "s1"}) {
+        for (int i = 0; i < 2; ++i) spec.nodes.push_back(node(std::string(s) + "a" + std::to_string(i), {s}));
+        spec.nodes.push_back(node(std::string(s) + "b", {s}));
+        spec.nodes.back().gpu_model = "B";
+    }
+    auto prefill = pods(2, 4), decode = pods(3, 8);
+    prefill.pod.gpu_models = {"B"};
+    decode.pod.gpu_models = {"A"};
+    auto with = with_job(Cluster::build(spec), {"pd", {prefill, decode}});
+    const auto near = allocate(with.cluster, with.pods, {.groups = with.groups, .traffic = {{0, 6}, {6, 0}}});
+    REQUIRE(near.placed);
+    CHECK(near.cross_traffic == Catch::Approx(2));  // decode needs both switches: one third of it is away
+    CHECK(verify::plan(with.cluster.to_spec(), to_spec(to_plan(near), with.cluster)).ok);
+    decode.count = 2;
+    with = with_job(Cluster::build(spec), {"pd", {prefill, decode}});
+    const auto together =
+        allocate(with.cluster, with.pods, {.mode = NetworkMode::required, .groups = with.groups});
+    REQUIRE(together.placed);
+    CHECK(together.entropy == 0);
+    CHECK(together.proven);
+    prefill.count = 5;
+    with = with_job(Cluster::build(spec), {"pd", {prefill, decode}});
+    const auto refused = allocate(with.cluster, with.pods);
+    CHECK_FALSE(refused.placed);
+    CHECK(refused.proven);
+    CHECK(refused.reason.starts_with("gpu_model: the nodes hold 4 of the 5 pods like 'pd-0'"));
+}
+
+TEST_CASE("bad arguments of allocate") {
+    const auto with = with_job(Cluster::build(uneven()), {"job", {pods(2, 8)}});
+    const auto& c = with.cluster;
+    using Pods = std::vector<TaskId>;
+    CHECK_THROWS_MESSAGE(allocate(c, Pods{}), InvalidInput, "pods: none");
+    CHECK_THROWS_MESSAGE(allocate(c, Pods{TaskId{9}}), InvalidInput, "pods: #9");
+    CHECK_THROWS_MESSAGE(allocate(c, Pods{TaskId{0}, TaskId{0}}), InvalidInput, "'job-0' is listed twice");
+    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.level = 2}), InvalidInput,
+                         "level: 2; expected -1 (node) to 1");
+    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.further = {{7, NetworkMode::required}}}), InvalidInput,
+                         "level: 7");
+    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.groups = {0}}), InvalidInput,
+                         "groups: 1 entries; expected 2");
+    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.groups = {0, 2}}), InvalidInput,
+                         "groups: 2; expected 0 to 1");
+    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.traffic = {{1, 2}, {2, 1}}}), InvalidInput,
+                         "traffic: 2 rows");
+    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.traffic = {{-1}}}), InvalidInput, "traffic: -1");
+    CHECK_THROWS_MESSAGE(allocate(c, with.pods, {.groups = {0, 1}, .traffic = {{0, 2}, {1, 0}}}),
+                         InvalidInput, "as in the other direction");
+    CHECK_THROWS_MESSAGE(with_job(c, {"job", {pods(1, 1)}}), InvalidInput, "job: name: 'job'");
+    CHECK_THROWS_MESSAGE(with_job(c, {"other", {}}), InvalidInput, "pods: none");
+    CHECK_THROWS_MESSAGE(with_job(c, {"other", {pods(0, 1)}}), InvalidInput, "count: 0");
+    CHECK_THROWS_MESSAGE(with_job(c, {"other", {pods(1, 99)}}), InvalidInput, "gpu_count: 99");
+}
