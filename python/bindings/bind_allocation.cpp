@@ -1,6 +1,7 @@
 // gpusched.allocation: placing one task.
 #include "arrays.hpp"
 #include "cluster_views.hpp"
+#include "gangs.hpp"
 #include "options.hpp"
 #include "task_argument.hpp"
 #include "workload.hpp"
@@ -214,6 +215,7 @@ void bind_allocation(py::module_& parent) {
                 "\n\nNodes are given by position in `cluster.nodes`, as an array that selects from its "
                 "columns. `task` is what `place` takes, or a task that runs.")
             .c_str());
+    bind_gangs(m);
 }
 
 }  // namespace gpusched::python

@@ -6,7 +6,7 @@ return plans, with statistics and what was proved about them; `verify` checks pl
 
 from . import allocation, consolidation, fragmentation, io, milp, model, preemption, sim, topology, verify
 from ._core import __version__
-from .allocation import place
+from .allocation import allocate, allocate_many, place
 from .consolidation import consolidate
 from .errors import BackendError, InvalidInput
 from .model import Cluster, Move, Node, Placement, Plan, Task, apply
@@ -22,6 +22,8 @@ __all__ = [
     "Plan",
     "Task",
     "__version__",
+    "allocate",
+    "allocate_many",
     "allocation",
     "apply",
     "consolidate",

@@ -1,13 +1,28 @@
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from .fragmentation import _Workload
-from .model import Cluster, Node, Task
+from .model import Cluster, Node, Plan, Task
 
-__all__ = ["feasible_nodes", "filter_names", "gpu_picker_names", "place", "placement_names", "ranker_names"]
+__all__ = [
+    "Allocation",
+    "JointAllocation",
+    "allocate",
+    "allocate_many",
+    "feasible_nodes",
+    "filter_names",
+    "gpu_picker_names",
+    "place",
+    "placement_names",
+    "ranker_names",
+    "to_plan",
+    "with_job",
+]
+
+_Job = Mapping[str, Any] | str
 
 def ranker_names() -> list[str]: ...
 def filter_names() -> list[str]: ...
@@ -28,3 +43,69 @@ def place(
     seed: int = 0,
     workload: _Workload | None = None,
 ) -> tuple[str, list[int]] | None: ...
+
+class Allocation:
+    @property
+    def job(self) -> str: ...
+    @property
+    def placed(self) -> bool: ...
+    @property
+    def pods(self) -> list[tuple[str, str, list[int]]]: ...
+    @property
+    def level(self) -> int | str: ...
+    @property
+    def per_domain(self) -> dict[str, int | float]: ...
+    @property
+    def entropy(self) -> float: ...
+    @property
+    def cross_traffic(self) -> float: ...
+    @property
+    def proven(self) -> bool: ...
+    @property
+    def obstacle(self) -> str | None: ...
+    @property
+    def reason(self) -> str | None: ...
+    def __copy__(self) -> Allocation: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> Allocation: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+class JointAllocation:
+    @property
+    def jobs(self) -> list[Allocation]: ...
+    @property
+    def placed(self) -> int: ...
+    @property
+    def entropy(self) -> float: ...
+    @property
+    def cross_traffic(self) -> float: ...
+    @property
+    def proven(self) -> bool: ...
+    @property
+    def trials(self) -> int: ...
+    @property
+    def stop_reason(self) -> str: ...
+    def __copy__(self) -> JointAllocation: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> JointAllocation: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+def allocate(
+    cluster: Cluster,
+    job: _Job,
+    *,
+    policy: Literal["entropy", "exact"] = "exact",
+    level: int | Literal["node"] | None = None,
+    mode: Literal["required", "preferred"] | None = None,
+) -> Allocation: ...
+def allocate_many(
+    cluster: Cluster,
+    jobs: Iterable[_Job],
+    *,
+    policy: Literal["size_sorted", "joint"] = "joint",
+    time_limit: float | None = None,
+    seed: int = 0,
+    iterations: int = 4000,
+    node_visits: int = 60000000,
+    progress: bool | Callable[[str, int, int], object] | None = None,
+) -> JointAllocation: ...
+def with_job(cluster: Cluster, *jobs: _Job) -> Cluster: ...
+def to_plan(allocation: Allocation) -> Plan: ...

@@ -15,7 +15,9 @@ import pytest
 NAMES = """
 Cluster.from_json Cluster.to_json Cluster.copy Cluster.nodes Cluster.tasks Cluster.to_pandas
 Plan.from_json Plan.to_json Plan.moves Plan.waves Plan.vacated_nodes Plan.stats Plan.bound Plan.stop_reason
-InvalidInput BackendError apply consolidate place
+InvalidInput BackendError apply consolidate place allocate allocate_many
+allocation.Allocation.placed allocation.Allocation.pods allocation.Allocation.per_domain
+allocation.Allocation.entropy allocation.Allocation.reason allocation.with_job allocation.to_plan
 sim.generate_cluster sim.replay sim.Trace
 sim.ReplayResult.cluster sim.ReplayResult.unplaced sim.ReplayResult.timeline
 io.read_openb io.anonymize
@@ -61,6 +63,8 @@ SIGNATURES: dict[str, dict[str, Any]] = {
         "progress": None,
     },
     "preempt": {"policy": "imp", "qos": None, "alpha": 0.5, "now": None},
+    "allocate": {"policy": "exact", "level": None, "mode": None},
+    "allocate_many": {"policy": "joint", "time_limit": None},
     "place": {"rankers": ["packing", "homogeneous", "eviction_history"]},
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/allocation/allocate.hpp>
+#include <gpusched/allocation/allocate_many.hpp>
 #include <gpusched/allocation/any.hpp>
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/expected_fill.hpp>

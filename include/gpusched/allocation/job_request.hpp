@@ -6,6 +6,7 @@
 #include <gpusched/model/spec.hpp>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,21 @@ struct JobRequest {
     bool operator==(const JobRequest&) const = default;
 };
 
-/// A snapshot with the job's pods, pending.
-struct ClusterWithJob {
-    Cluster cluster{};
+/// A job's pods in a snapshot.
+struct JobPods {
     std::vector<TaskId> pods{};           ///< group by group
     std::vector<std::uint32_t> groups{};  ///< the entry of JobRequest::pods that each comes from
+};
+
+/// A snapshot with the job's pods, pending.
+struct ClusterWithJob : JobPods {
+    Cluster cluster{};
+};
+
+/// A snapshot with the pods of several jobs, pending; `jobs` in the order given.
+struct ClusterWithJobs {
+    Cluster cluster{};
+    std::vector<JobPods> jobs{};
 };
 
 /// The snapshot with one more job of pending pods: `<job>-0`, `<job>-1` and so on.
@@ -36,6 +47,10 @@ struct ClusterWithJob {
 ///         `Cluster::build` refuses
 /// Costs as much as building the snapshot again.
 [[nodiscard]] ClusterWithJob with_job(const Cluster& cluster, const JobRequest& job);
+
+/// The same for several jobs at once.
+/// @throws InvalidInput also for two jobs of one name
+[[nodiscard]] ClusterWithJobs with_jobs(const Cluster& cluster, std::span<const JobRequest> jobs);
 
 }  // namespace gpusched::allocation
 

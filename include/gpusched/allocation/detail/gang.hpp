@@ -53,6 +53,8 @@ class Gang {
     std::vector<Level> preferred{};  // levels that break ties, in order
     Level fine = node_level;         // where rooms are counted: the deeper of `level` and `region`
     std::size_t group_count = 0;
+    std::vector<std::uint8_t> closed{};  // by domain: takes no pods; empty = all do
+    bool explains = true;                // says why when it places nothing
 
     [[nodiscard]] std::size_t domains() const { return inv.domain_count(fine); }
     [[nodiscard]] std::size_t domain(NodeId node) const { return index(inv.domain(fine, node)); }

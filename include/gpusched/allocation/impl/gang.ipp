@@ -160,6 +160,7 @@ GPUSCHED_INLINE Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
     room.domain.assign(domains(), 0);
     if (!c.by_trial) {
         for (const auto node : cluster.nodes()) {
+            if (!closed.empty() && closed[domain(node)]) continue;
             const auto here = pod_room(cluster, c.sample, node, most);
             room.node[index(node)] = static_cast<std::int32_t>(here);
             if (here > 0) room.domain[domain(node)] += here;
@@ -169,7 +170,8 @@ GPUSCHED_INLINE Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
     // Filled up domain by domain, in the order in which `fill` goes about it.
     std::vector<std::vector<NodeId>> nodes(domains());
     for (const auto node : cluster.nodes())
-        if (pod_room(cluster, c.sample, node, 1) > 0) nodes[domain(node)].push_back(node);
+        if ((closed.empty() || !closed[domain(node)]) && pod_room(cluster, c.sample, node, 1) > 0)
+            nodes[domain(node)].push_back(node);
     const auto start = cluster.checkpoint();
     for (std::size_t d = 0; d < nodes.size(); ++d) {
         for (const auto node : nodes[d]) {

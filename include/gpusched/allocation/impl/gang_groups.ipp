@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -24,7 +25,9 @@ class GroupSearch {
           })) {
         nodes_.resize(gang.domains());
         for (const auto node : cluster_.nodes())
-            if (gang.inv.nodes.schedulable[index(node)]) nodes_[gang.domain(node)].push_back(node);
+            if (gang.inv.nodes.schedulable[index(node)] &&
+                (gang.closed.empty() || !gang.closed[gang.domain(node)]))
+                nodes_[gang.domain(node)].push_back(node);
         for (const auto& c : gang.classes) rooms_.push_back(gang.rooms(c));
         gpus_ = gang.gpus_per_domain();
     }
@@ -248,6 +251,7 @@ class GroupSearch {
 
     /// A class that finds no room alone, or the first that does not beside the larger ones.
     void fail(Allocation& result) {
+        if (!gang_.explains) return;
         const auto start = cluster_.checkpoint();
         for (const bool alone : {true, false}) {
             for (const auto c : by_size_) {

@@ -140,6 +140,7 @@ GPUSCHED_INLINE void Gang::place_alike(Allocation& result) const {
 }
 
 GPUSCHED_INLINE void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) const {
+    if (!explains) return;
     const auto task = c.sample;
     const auto& t = inv.tasks;
     const auto i = index(task);

@@ -3,35 +3,48 @@
 #include <gpusched/allocation/job_request.hpp>
 #include <gpusched/core/checks.hpp>
 
+#include <set>
 #include <utility>
 
 namespace gpusched::allocation {
 
-GPUSCHED_INLINE ClusterWithJob with_job(const Cluster& cluster, const JobRequest& job) {
-    const auto owner = "job " + gpusched::quoted(job.name);
+GPUSCHED_INLINE ClusterWithJobs with_jobs(const Cluster& cluster, std::span<const JobRequest> jobs) {
     Problems problems;
-    if (job.name.empty()) problems.add(bad_value("name", gpusched::quoted(job.name), "a name", "job"));
-    if (cluster.inventory().job_names.find(job.name))
-        problems.add(
-            bad_value("name", gpusched::quoted(job.name), "one that no job of the cluster has", "job"));
-    if (job.pods.empty()) problems.add(bad_value("pods", "none", "at least one", owner));
-    for (const auto& group : job.pods) check_range(problems, "count", group.count, 1, 1'000'000, owner);
+    std::set<std::string> names;
+    for (const auto& job : jobs) {
+        const auto named = gpusched::quoted(job.name);
+        if (job.name.empty()) problems.add(bad_value("name", named, "a name", "job"));
+        if (cluster.inventory().job_names.find(job.name))
+            problems.add(bad_value("name", named, "one that no job of the cluster has", "job"));
+        if (!names.insert(job.name).second) problems.add(bad_value("name", named, "different names", "job"));
+        if (job.pods.empty()) problems.add(bad_value("pods", "none", "at least one", "job " + named));
+        for (const auto& group : job.pods)
+            check_range(problems, "count", group.count, 1, 1'000'000, "job " + named);
+    }
     problems.throw_if_any();
     auto spec = cluster.to_spec();
-    ClusterWithJob result;
-    for (std::size_t g = 0; g < job.pods.size(); ++g)
-        for (std::int64_t i = 0; i < job.pods[g].count; ++i) {
-            auto pod = job.pods[g].pod;
-            pod.name = job.name + "-" + std::to_string(result.pods.size());
-            pod.job = job.name;
-            pod.node.reset();
-            pod.gpus.clear();
-            result.pods.push_back(make_id<TaskId>(spec.tasks.size()));
-            result.groups.push_back(static_cast<std::uint32_t>(g));
-            spec.tasks.push_back(std::move(pod));
-        }
+    ClusterWithJobs result;
+    for (const auto& job : jobs) {
+        auto& made = result.jobs.emplace_back();
+        for (std::size_t g = 0; g < job.pods.size(); ++g)
+            for (std::int64_t i = 0; i < job.pods[g].count; ++i) {
+                auto pod = job.pods[g].pod;
+                pod.name = job.name + "-" + std::to_string(made.pods.size());
+                pod.job = job.name;
+                pod.node.reset();
+                pod.gpus.clear();
+                made.pods.push_back(make_id<TaskId>(spec.tasks.size()));
+                made.groups.push_back(static_cast<std::uint32_t>(g));
+                spec.tasks.push_back(std::move(pod));
+            }
+    }
     result.cluster = Cluster::build(spec);
     return result;
+}
+
+GPUSCHED_INLINE ClusterWithJob with_job(const Cluster& cluster, const JobRequest& job) {
+    auto made = with_jobs(cluster, std::span(&job, 1));
+    return {std::move(made.jobs.front()), std::move(made.cluster)};
 }
 
 }  // namespace gpusched::allocation

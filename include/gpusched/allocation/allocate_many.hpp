@@ -1,0 +1,76 @@
+// allocate_many: several jobs over switches at once.
+#pragma once
+
+#include <gpusched/allocation/allocate.hpp>
+#include <gpusched/config.hpp>
+#include <gpusched/core/context.hpp>
+#include <gpusched/core/stop_reason.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace gpusched::allocation {
+
+/// One of several jobs.
+struct GangRequest {
+    std::vector<TaskId> pods{};
+    AllocateOptions options{};
+};
+
+/// How several jobs share the switches.
+enum class JointPolicy : std::uint8_t {
+    size_sorted,  ///< the paper's practice: one after the other, the most GPUs first
+    joint,        ///< ours: the same, then a local search
+};
+
+struct JointOptions {
+    JointPolicy policy = JointPolicy::joint;
+    std::uint64_t seed = 0;
+    /// Trials of the local search, >= 0.
+    std::int64_t iterations = 4000;
+    /// Most nodes that its trials look at together, >= 0: an end that does not depend on the machine's speed.
+    std::int64_t node_visits = 60'000'000;
+    /// Seconds, >= 0. A guard: the best found until then is returned. The result then depends on the machine.
+    std::optional<double> time_limit{};
+};
+
+struct JointAllocations {
+    std::vector<Allocation> jobs{};  ///< in the order given; those that found no place say why
+    std::int64_t placed = 0;
+    double entropy = 0;        ///< of the placed jobs, each weighed with its part of all jobs' GPUs; nats
+    double cross_traffic = 0;  ///< of the placed jobs
+    /// As many jobs are placed as have a place alone, each with the least entropy that it would have alone.
+    bool proven = false;
+    std::int64_t trials = 0;
+    StopReason stop_reason = StopReason::completed;
+};
+
+/// Places the most jobs it can, each whole, then with the least traffic across domains, then with the least entropy weighed
+/// by GPUs.
+///
+/// The ASI paper (section 4.1) leaves several jobs open and sorts them by size. `joint` starts there, so it is never worse,
+/// and improves by removing a job that is spread or left out together with some that are in its way, and placing them again in
+/// another order, some with domains closed to them so that others keep whole ones. Every job is placed by `allocate` on
+/// what the others leave.
+///
+/// @param jobs every pod in one job only
+/// @return see JointAllocations; the cluster is not changed
+/// @throws InvalidInput as `allocate`, for pods in two jobs, and options out of range
+/// @note same input, options and seed give the same result, unless a time limit or a cancellation strikes
+/// O(jobs) calls of `allocate`, then at most `node_visits` nodes.
+[[nodiscard]] JointAllocations allocate_many(const Cluster& cluster, std::span<const GangRequest> jobs,
+                                             const JointOptions& options = {}, const Context& context = {});
+
+}  // namespace gpusched::allocation
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::allocation::JointPolicy> =
+    gpusched::name_table<gpusched::allocation::JointPolicy>(
+        {{gpusched::allocation::JointPolicy::size_sorted, "size_sorted"},
+         {gpusched::allocation::JointPolicy::joint, "joint"}});
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/allocation/impl/allocate_many.ipp>
+#endif

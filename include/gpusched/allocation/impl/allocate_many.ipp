@@ -1,0 +1,224 @@
+#pragma once
+
+#include <gpusched/allocation/allocate_many.hpp>
+#include <gpusched/allocation/detail/gang.hpp>
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/order.hpp>
+#include <gpusched/core/rng.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace gpusched::allocation {
+namespace detail {
+
+/// Jobs placed in one working copy of the cluster, one after the other, and again in other orders.
+class JointSearch {
+  public:
+    JointSearch(const Cluster& cluster, std::span<const GangRequest> jobs)
+        : cluster_(cluster), jobs_(jobs), placed_(jobs.size()), alone_(jobs.size(), 0) {
+        cluster_.forget_history();
+        std::set<TaskId> seen;
+        for (const auto& job : jobs) {
+            gangs_.push_back(std::make_unique<Gang>(cluster_, job.pods, job.options));
+            gangs_.back()->explains = false;
+            std::int64_t gpus = 0;
+            for (const auto pod : job.pods) {
+                if (!seen.insert(pod).second)
+                    throw InvalidInput("pods: " + gpusched::quoted(cluster.name(pod)) + " is in two jobs");
+                gpus += cluster.gpu_milli(pod);
+            }
+            gpus_.push_back(gpus);
+            all_gpus_ += gpus;
+        }
+        order_ = order_by(jobs.size(), [&](std::size_t j) { return -gpus_[j]; });
+    }
+
+    /// One after the other, the most GPUs first.
+    void place_by_size() {
+        for (const auto j : order_) place(j);
+    }
+
+    /// Removes and places again until the budget is used up or nothing can be better.
+    std::int64_t improve(const JointOptions& options, Budget& budget) {
+        look_alone();
+        Rng rng(options.seed);
+        auto now = value();
+        std::int64_t trials = 0;
+        const auto nodes = static_cast<std::int64_t>(cluster_.node_count());
+        std::int64_t visits = 0;
+        std::vector<std::size_t> set;
+        std::vector<Allocation> before;
+        while (trials < options.iterations && visits < options.node_visits && !budget.exhausted()) {
+            budget.report("joint allocation", trials, options.iterations);
+            if (!choose(rng, set)) break;
+            ++trials;
+            const auto start = cluster_.checkpoint();
+            before.clear();
+            for (const auto j : set) before.push_back(placed_[j]);
+            for (const auto j : set) take_off(j);
+            for (std::size_t i = 0; i < set.size(); ++i) {
+                const auto j = set[i];
+                if (rng.chance(0.25)) close_one(*gangs_[j], before[i], rng);
+                place(j);
+                gangs_[j]->closed.clear();
+                visits += nodes;
+            }
+            const auto then = value();
+            if (then <= now) {
+                now = then;
+                continue;
+            }
+            cluster_.rollback(start);
+            for (std::size_t i = 0; i < set.size(); ++i) placed_[set[i]] = std::move(before[i]);
+        }
+        return trials;
+    }
+
+    void report(JointAllocations& result) {
+        result.proven = true;
+        for (std::size_t j = 0; j < jobs_.size(); ++j) {
+            if (placed_[j].placed) {
+                ++result.placed;
+                result.entropy += weight(j) * placed_[j].entropy;
+                result.cross_traffic += placed_[j].cross_traffic;
+            } else {
+                gangs_[j]->explains = true;
+                placed_[j] = gangs_[j]->place();
+                // What the others leave says nothing about the job alone.
+                placed_[j].proven = false;
+            }
+            result.proven = result.proven && !unhappy(j);
+        }
+        result.jobs = std::move(placed_);
+    }
+
+    /// What every job would have alone in the cluster. Call while all or none are placed.
+    void look_alone() {
+        const auto start = cluster_.checkpoint();
+        const auto kept = placed_;
+        for (std::size_t j = 0; j < jobs_.size(); ++j) take_off(j);
+        for (std::size_t j = 0; j < jobs_.size(); ++j) {
+            const auto here = cluster_.checkpoint();
+            place(j);
+            const auto& own = placed_[j];
+            alone_[j] = !own.placed                         ? -1
+                        : own.proven || own.entropy < 1e-12 ? own.entropy + own.cross_traffic
+                                                            : 0;
+            sure_ = sure_ && (own.placed || own.proven);
+            cluster_.rollback(here);
+        }
+        cluster_.rollback(start);
+        placed_ = kept;
+    }
+
+  private:
+    // Less is better: jobs left out, traffic, entropy in steps that floating point does not blur.
+    using Value = std::tuple<std::int64_t, double, double>;
+
+    [[nodiscard]] double weight(std::size_t j) const {
+        return all_gpus_ > 0 ? static_cast<double>(gpus_[j]) / static_cast<double>(all_gpus_) : 0;
+    }
+    [[nodiscard]] Value value() const {
+        std::int64_t left_out = 0;
+        double traffic = 0, entropy = 0;
+        for (std::size_t j = 0; j < jobs_.size(); ++j) {
+            left_out += !placed_[j].placed;
+            traffic += placed_[j].cross_traffic;
+            entropy += weight(j) * placed_[j].entropy;
+        }
+        return {left_out, std::round(traffic * 1e9), std::round(entropy * 1e9)};
+    }
+    /// Left out, though it has a place alone, or worse off than alone.
+    [[nodiscard]] bool unhappy(std::size_t j) const {
+        const auto& own = placed_[j];
+        return own.placed ? own.entropy + own.cross_traffic > alone_[j] + 1e-9 : alone_[j] >= 0 || !sure_;
+    }
+    void place(std::size_t j) { placed_[j] = gangs_[j]->place(); }
+    void take_off(std::size_t j) {
+        if (!placed_[j].placed) return;
+        for (const auto& p : placed_[j].pods) cluster_.remove(p.task);
+        placed_[j] = Allocation{};
+    }
+    static void close_one(Gang& gang, const Allocation& was, Rng& rng) {
+        if (was.per_domain.empty() || gang.fine != was.level) return;
+        gang.closed.assign(gang.domains(), 0);
+        gang.closed[index(rng.pick(std::span(was.per_domain)).domain)] = 1;
+    }
+
+    /// A job that could be better off, and up to three in its way, in the order in which they are placed again.
+    bool choose(Rng& rng, std::vector<std::size_t>& set) {
+        set.clear();
+        std::vector<std::size_t> candidates;
+        for (std::size_t j = 0; j < jobs_.size(); ++j)
+            if (unhappy(j)) candidates.push_back(j);
+        if (candidates.empty()) return false;
+        const auto target = rng.pick(std::span(candidates));
+        set.push_back(target);
+        candidates.clear();
+        const auto at = gangs_[target]->level;
+        if (rng.chance(0.7) && inventory().domain_count(at) > 0) {
+            // Those in one domain that somebody uses.
+            std::vector<DomainId> used;
+            for (const auto& other : placed_)
+                if (other.placed && other.level == at)
+                    for (const auto& share : other.per_domain) used.push_back(share.domain);
+            if (!used.empty()) {
+                const auto domain = rng.pick(std::span(used));
+                for (std::size_t j = 0; j < jobs_.size(); ++j)
+                    if (j != target && placed_[j].placed && placed_[j].level == at &&
+                        std::any_of(placed_[j].per_domain.begin(), placed_[j].per_domain.end(),
+                                    [&](const DomainShare& s) { return s.domain == domain; }))
+                        candidates.push_back(j);
+            }
+        }
+        if (candidates.empty())
+            for (std::size_t j = 0; j < jobs_.size(); ++j)
+                if (j != target) candidates.push_back(j);
+        rng.shuffle(std::span(candidates));
+        const auto most = static_cast<std::size_t>(rng.between(1, 3));
+        for (std::size_t i = 0; i < std::min(most, candidates.size()); ++i) set.push_back(candidates[i]);
+        if (rng.chance(0.5)) rng.shuffle(std::span(set));
+        return true;
+    }
+    [[nodiscard]] const Inventory& inventory() const { return cluster_.inventory(); }
+
+    Cluster cluster_;
+    std::span<const GangRequest> jobs_;
+    std::vector<std::unique_ptr<Gang>> gangs_;
+    std::vector<std::int64_t> gpus_;  // of each job, in thousandths
+    std::int64_t all_gpus_ = 0;
+    std::vector<std::size_t> order_;
+    std::vector<Allocation> placed_;
+    std::vector<double> alone_;  // entropy and traffic of each job alone, or less; -1 = has no place
+    bool sure_ = true;           // jobs without a place alone certainly have none
+};
+
+}  // namespace detail
+
+GPUSCHED_INLINE JointAllocations allocate_many(const Cluster& cluster, std::span<const GangRequest> jobs,
+                                               const JointOptions& options, const Context& context) {
+    Problems problems;
+    check_at_least(problems, "iterations", options.iterations, 0);
+    check_at_least(problems, "node_visits", options.node_visits, 0);
+    if (options.time_limit) check_at_least(problems, "time_limit", *options.time_limit, 0);
+    problems.throw_if_any();
+    Budget budget(context, options.time_limit);
+    JointAllocations result;
+    detail::JointSearch search(cluster, jobs);
+    search.place_by_size();
+    if (options.policy == JointPolicy::joint)
+        result.trials = search.improve(options, budget);
+    else
+        search.look_alone();
+    search.report(result);
+    result.stop_reason = budget.reason();
+    return result;
+}
+
+}  // namespace gpusched::allocation

@@ -1,0 +1,363 @@
+// gpusched.allocation: jobs over switches.
+#include "call.hpp"
+#include "enums.hpp"
+#include "gangs.hpp"
+#include "options.hpp"
+#include "plan.hpp"
+#include "records.hpp"
+
+#include <gpusched/allocation/allocate_many.hpp>
+#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/io/cluster_json.hpp>
+
+#include <map>
+#include <optional>
+#include <tuple>
+#include <variant>
+
+namespace gpusched::python {
+
+namespace {
+
+namespace a = allocation;
+using Gpus = std::variant<std::int64_t, double>;
+
+struct NamedAllocation {
+    std::string job;
+    bool placed = false;
+    std::vector<std::tuple<std::string, std::string, std::vector<int>>> pods;
+    std::variant<std::int64_t, std::string> level;
+    std::map<std::string, Gpus> per_domain;
+    double entropy = 0, cross_traffic = 0;
+    bool proven = false;
+    std::optional<std::string> obstacle, reason;
+};
+
+Gpus gpus_of(std::int64_t milli) {
+    if (milli % 1000 == 0) return milli / 1000;
+    return static_cast<double>(milli) / 1000;
+}
+
+struct NamedJointAllocation {
+    std::vector<py::object> jobs;
+    std::int64_t placed = 0;
+    double entropy = 0, cross_traffic = 0;
+    bool proven = false;
+    std::int64_t trials = 0;
+    std::string stop_reason;
+};
+
+/// What the job's own description and the keywords say; a field that both name follows the keyword.
+struct Keywords {
+    a::AllocatePolicy policy = a::AllocateOptions{}.policy;
+    std::optional<Level> level{};
+    std::optional<NetworkMode> mode{};
+};
+
+Options<Keywords> keywords_of_allocate() {
+    return Options<Keywords>("allocation::AllocateOptions")
+        .field(
+            "policy", &Keywords::policy,
+            "How pods of one shape are spread: \"exact\" has the least entropy; \"entropy\" is the paper's "
+            "Algorithm 2, as written.")
+        .level_field("level", &Keywords::level)
+        .field("mode", &Keywords::mode);
+}
+
+a::AllocateOptions merged(a::AllocateOptions own, const Keywords& keywords) {
+    own.policy = keywords.policy;
+    if (keywords.level) own.level = keywords.level;
+    if (keywords.mode) own.mode = keywords.mode;
+    return own;
+}
+
+std::vector<NetworkAffinity> further_levels(py::handle value) {
+    if (py::isinstance<py::str>(value) || !py::isinstance<py::sequence>(value))
+        bad_option("further", value, "a list of {\"level\": ..., \"mode\": ...}");
+    std::vector<NetworkAffinity> wishes;
+    for (const auto& item : value) {
+        const auto field = "further[" + std::to_string(wishes.size()) + "]";
+        if (!py::isinstance<py::dict>(item)) bad_option(field, item, "{\"level\": ..., \"mode\": ...}");
+        auto& wish = wishes.emplace_back();
+        const auto keys = item.cast<py::dict>();
+        bool has_level = false;
+        for (const auto& [key, part] : keys) {
+            const auto name = key.cast<std::string>();
+            if (name == "level") {
+                wish.level = read_level(field + ".level", part);
+                has_level = true;
+            } else if (name == "mode") {
+                wish.mode = OptionType<NetworkMode>::read(field + ".mode", part);
+            } else {
+                bad_option(field, item, "the keys 'level' and 'mode' only");
+            }
+        }
+        if (!has_level) bad_option(field, item, "a 'level'");
+    }
+    return wishes;
+}
+
+a::PodRequest pod_request(const std::string& field, py::handle value) {
+    if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict");
+    py::dict task;
+    a::PodRequest request;
+    for (const auto& [key, part] : value.cast<py::dict>())
+        if (py::isinstance<py::str>(key) && key.cast<std::string>() == "count")
+            request.count = OptionType<std::int64_t>::read(field + ".count", part);
+        else
+            task[key] = part;
+    task["name"] = field;
+    py::dict document;
+    document["format"] = "gpusched.cluster";
+    document["version"] = 1;
+    document["nodes"] = py::list();
+    document["tasks"] = py::make_tuple(task);
+    const auto text = json_text(document);
+    try {
+        request.pod = unlocked([&] { return std::move(io::cluster_from_json(text, "<job>").tasks.front()); });
+    } catch (const InvalidInput& error) {  // where it is in the job, not in the document made of it
+        const std::string made = "<job>: /tasks/0";
+        Problems problems;
+        for (auto problem : error.problems()) {
+            if (problem.starts_with(made)) problem.replace(0, made.size(), field);
+            problems.add(problem);
+        }
+        problems.throw_if_any();
+    }
+    return request;
+}
+
+void bind_joint(py::module_& m) {
+    using J = NamedJointAllocation;
+    const auto of = [](const char* name) {
+        return doc(std::string("allocation::JointAllocations::") + name);
+    };
+    auto result =
+        py::class_<J>(m, "JointAllocation", "Where the pods of several jobs go; see `allocate_many`.");
+    define_record(
+        result, attribute("jobs", &J::jobs, "An `Allocation` per job, in the order given."),
+        attribute("placed", &J::placed, "How many jobs are placed."),
+        attribute("entropy", &J::entropy, of("entropy")),
+        attribute("cross_traffic", &J::cross_traffic, of("cross_traffic")),
+        attribute("proven", &J::proven, of("proven")),
+        attribute("trials", &J::trials, "Trials of the local search."),
+        attribute("stop_reason", &J::stop_reason, "\"completed\", \"time_limit\" or \"cancelled\"."));
+    using O = a::JointOptions;
+    struct WithProgress : O {
+        py::object progress = py::none();
+    };
+    const auto options =
+        Options<WithProgress>("allocation::JointOptions")
+            .field("policy", &O::policy,
+                   "\"size_sorted\": one after the other, the most GPUs first, as the paper does; "
+                   "\"joint\": then a local search.")
+            .field("time_limit", &O::time_limit)
+            .field("seed", &O::seed, "The same seed gives the same result everywhere.")
+            .field("iterations", &O::iterations)
+            .field("node_visits", &O::node_visits)
+            .field("progress", &WithProgress::progress, progress_text);
+    m.def(
+        "allocate_many",
+        [options](const ClusterPtr& cluster, const py::object& jobs, const py::kwargs& keywords) {
+            const auto o = options.read("allocate_many", keywords);
+            if (py::isinstance<py::str>(jobs) || py::isinstance<py::dict>(jobs) ||
+                !py::isinstance<py::iterable>(jobs))
+                throw py::type_error("jobs: expected a list of jobs");
+            std::vector<JobArgument> arguments;
+            for (const auto& job : jobs)
+                arguments.push_back(job_argument(py::reinterpret_borrow<py::object>(job)));
+            const auto with = in_cluster(cluster, arguments);
+            std::vector<a::GangRequest> requests;
+            for (std::size_t j = 0; j < arguments.size(); ++j) {
+                requests.push_back({with.jobs[j].pods, arguments[j].options});
+                requests.back().options.groups = with.jobs[j].groups;
+            }
+            const auto found = Call(o.progress).run([&](const Context& context) {
+                return a::allocate_many(*with.cluster, requests, o, context);
+            });
+            J out{{},
+                  found.placed,
+                  found.entropy,
+                  found.cross_traffic,
+                  found.proven,
+                  found.trials,
+                  to_string(found.stop_reason)};
+            for (std::size_t j = 0; j < arguments.size(); ++j)
+                out.jobs.push_back(named_allocation(*with.cluster, arguments[j].name, found.jobs[j]));
+            return out;
+        },
+        py::arg("cluster"), py::arg("jobs"),
+        options
+            .documented(
+                "allocate_many(cluster, jobs",
+                "Where the pods of several jobs go, each job whole or not at all: a `JointAllocation`.\n\n"
+                "Places the most jobs it can, then with the least traffic across domains, then with the "
+                "least entropy, each job's weighed with its GPUs. Jobs are what `allocate` takes. Starts "
+                "from "
+                "the jobs sorted by size and only improves on that. The cluster is not changed.")
+            .c_str());
+}
+
+}  // namespace
+
+JobArgument job_argument(const py::object& job) {
+    JobArgument out;
+    if (py::isinstance<py::str>(job)) {
+        out.name = job.cast<std::string>();
+        return out;
+    }
+    if (!py::isinstance<py::dict>(job))
+        throw py::type_error("expected a job: a dict, or the name of a job of the cluster");
+    Problems problems;
+    bool has_pods = false;
+    for (const auto& [key, value] : job.cast<py::dict>()) {
+        const auto field = py::str(key).cast<std::string>();
+        try {
+            if (field == "name") {
+                out.name = out.request.name = OptionType<std::string>::read("name", value);
+            } else if (field == "pods") {
+                has_pods = true;
+                if (py::isinstance<py::str>(value) || !py::isinstance<py::sequence>(value))
+                    bad_option("pods", value, "a list of dicts");
+                for (const auto& item : value)
+                    out.request.pods.push_back(
+                        pod_request("pods[" + std::to_string(out.request.pods.size()) + "]", item));
+            } else if (field == "mode") {
+                out.options.mode = OptionType<std::optional<NetworkMode>>::read("mode", value);
+            } else if (field == "level") {
+                out.options.level = read_optional_level("level", value);
+            } else if (field == "further") {
+                out.options.further = further_levels(value);
+            } else if (field == "traffic") {
+                out.options.traffic = OptionType<std::vector<std::vector<double>>>::read("traffic", value);
+            } else {
+                problems.add("job: unknown key " + gpusched::quoted(field) +
+                             "; expected name, pods, mode, level, further, traffic");
+            }
+        } catch (const InvalidInput& error) {
+            for (const auto& problem : error.problems()) problems.add("job: " + problem);
+        }
+    }
+    if (out.name.empty()) problems.add("job: name: missing");
+    if (!has_pods) problems.add("job: pods: missing");
+    problems.throw_if_any();
+    return out;
+}
+
+JobsInCluster in_cluster(const ClusterPtr& cluster, const std::vector<JobArgument>& jobs) {
+    JobsInCluster out{cluster, std::vector<a::JobPods>(jobs.size())};
+    std::vector<a::JobRequest> fresh;
+    for (const auto& job : jobs)
+        if (!job.request.name.empty()) fresh.push_back(job.request);
+    return unlocked([&] {
+        std::vector<a::JobPods> made;
+        if (!fresh.empty()) {
+            auto with = a::with_jobs(*cluster, fresh);
+            out.cluster = std::make_shared<Cluster>(std::move(with.cluster));
+            made = std::move(with.jobs);
+        }
+        std::size_t next = 0;
+        for (std::size_t j = 0; j < jobs.size(); ++j) {
+            if (!jobs[j].request.name.empty())
+                out.jobs[j] = std::move(made[next++]);
+            else
+                out.jobs[j].pods = a::pending_pods(*cluster, jobs[j].name);
+            if (out.jobs[j].pods.empty())
+                throw InvalidInput(bad_value("job", gpusched::quoted(jobs[j].name), "one with pending pods"));
+        }
+        return std::move(out);
+    });
+}
+
+py::object named_allocation(const Cluster& cluster, const std::string& job, const a::Allocation& found) {
+    NamedAllocation out;
+    out.job = job;
+    out.placed = found.placed;
+    for (const auto& p : found.pods)
+        out.pods.emplace_back(cluster.name(p.task), cluster.name(p.node), gpu_list(p.gpus));
+    if (found.level == node_level)
+        out.level = std::string("node");
+    else
+        out.level = std::int64_t{found.level};
+    for (const auto& share : found.per_domain)
+        out.per_domain[cluster.inventory().domain_name(found.level, share.domain)] = gpus_of(share.gpu_milli);
+    out.entropy = found.entropy;
+    out.cross_traffic = found.cross_traffic;
+    out.proven = found.proven;
+    if (!found.placed) {
+        out.obstacle = to_string(found.obstacle);
+        out.reason = found.reason;
+    }
+    return py::cast(std::move(out));
+}
+
+void bind_gangs(py::module_& m) {
+    using A = NamedAllocation;
+    const auto of = [](const char* name) { return doc(std::string("allocation::Allocation::") + name); };
+    auto result = py::class_<A>(m, "Allocation", "Where the pods of a job go; see `allocate`.");
+    define_record(
+        result, attribute("job", &A::job, "The job's name."),
+        attribute("placed", &A::placed, "All pods have a place; none has otherwise."),
+        attribute("pods", &A::pods,
+                  "(pod, node, gpus) of every pod; pods of a new job are `<job>-0` and on."),
+        attribute("level", &A::level, "Where the entropy is measured: an index, or \"node\"."),
+        attribute("per_domain", &A::per_domain,
+                  "GPUs per domain of `level` that is used; a node of unknown position has its own name."),
+        attribute("entropy", &A::entropy, of("entropy")),
+        attribute("cross_traffic", &A::cross_traffic, of("cross_traffic")),
+        attribute("proven", &A::proven, of("proven")),
+        attribute("obstacle", &A::obstacle, "The binding constraint; None when placed."),
+        attribute("reason", &A::reason, "The same in words, with figures; None when placed."));
+    const auto options = keywords_of_allocate();
+    m.def(
+        "allocate",
+        [options](const ClusterPtr& cluster, const py::object& job, const py::kwargs& keywords) {
+            const auto k = options.read("allocate", keywords);
+            const auto argument = job_argument(job);
+            const auto with = in_cluster(cluster, {argument});
+            auto o = merged(argument.options, k);
+            o.groups = with.jobs.front().groups;
+            const auto found =
+                unlocked([&] { return a::allocate(*with.cluster, with.jobs.front().pods, o); });
+            return named_allocation(*with.cluster, argument.name, found);
+        },
+        py::arg("cluster"), py::arg("job"),
+        options
+            .documented(
+                "allocate(cluster, job",
+                "Where all pods of a job go, all or none, without moving or evicting anybody: an "
+                "`Allocation`.\n\n"
+                "`job` is a dict: \"name\"; \"pods\", a list of groups, each a task as in the cluster format "
+                "with a \"count\"; and, if wanted, \"mode\" (\"required\": one domain of `level`, or not "
+                "placed; \"preferred\", the default: least entropy), \"level\", \"further\" (a list of "
+                "{\"level\", \"mode\"} for other levels) and \"traffic\" (a symmetric matrix between groups, "
+                "of which as little as possible crosses domains). Or it is the name of a job of the cluster, "
+                "whose pending tasks are placed; their own `network_affinity` binds. Keywords win over the "
+                "dict. The cluster is not changed; a job given as a dict costs as much as building the "
+                "snapshot again. See docs/allocation.md for the rules.")
+            .c_str());
+    bind_joint(m);
+    m.def(
+        "with_job",
+        [](const ClusterPtr& cluster, const py::args& jobs) {
+            std::vector<JobArgument> arguments;
+            for (const auto& job : jobs)
+                arguments.push_back(job_argument(py::reinterpret_borrow<py::object>(job)));
+            return in_cluster(cluster, arguments).cluster;
+        },
+        py::arg("cluster"),
+        documented("with_job(cluster, *jobs)", "The cluster with the pods of new jobs, pending: what plans "
+                                               "that place the jobs are applied to and checked against.")
+            .c_str());
+    m.def(
+        "to_plan",
+        [](const NamedAllocation& found) {
+            NamedPlan plan;
+            for (const auto& [pod, node, gpus] : found.pods)
+                plan.spec.placements.push_back({pod, node, gpus});
+            return plan;
+        },
+        py::arg("allocation"), documented("to_plan(allocation)", doc("allocation::to_plan")).c_str());
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,1 @@
+#include <gpusched/allocation/impl/allocate_many.ipp>

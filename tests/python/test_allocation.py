@@ -1,0 +1,132 @@
+"""gpusched.allocation: jobs over switches."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from typing import Any
+
+import gpusched as gs
+import pytest
+from clusters import document
+
+
+def node(name: str, network: list[str], **more: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "gpu_model": "A",
+        "gpu_count": 8,
+        "cpu_milli": 64000,
+        "memory_mib": 65536,
+        "network": network,
+    } | more
+
+
+def job(count: int, gpus: int, **more: Any) -> dict[str, Any]:
+    pod = {"count": count, "gpu_count": gpus, "cpu_milli": 1000 * gpus, "memory_mib": 0, "gpu_models": []}
+    return {"name": "train", "pods": [pod]} | more
+
+
+@pytest.fixture
+def cluster() -> gs.Cluster:
+    nodes = [node("a0", ["g", "a"]), node("a1", ["g", "a"]), node("b0", ["g", "b"])]
+    nodes += [node(f"c{i}", ["h", "c"]) for i in range(3)] + [node("lost", [])]
+    return gs.Cluster.from_json(document(nodes, [], now=0))
+
+
+def test_least_entropy_and_the_papers_greedy(cluster: gs.Cluster) -> None:
+    a = gs.allocate(cluster, job(4, 8))
+    assert a.placed and a.proven and a.reason is None and a.obstacle is None
+    assert a.per_domain == {"b": 8, "c": 24} and a.level == 1
+    assert a.entropy == pytest.approx(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
+    assert [pod for pod, _, _ in a.pods] == [f"train-{i}" for i in range(4)]
+    assert all(gpus == list(range(8)) for _, _, gpus in a.pods)
+    literal = gs.allocate(cluster, job(4, 8), policy="entropy")
+    assert literal.per_domain == {"a": 16, "b": 8, "c": 8} and not literal.proven
+    assert copy.deepcopy(a) == a == pickle.loads(pickle.dumps(a)) != literal
+
+    with_job = gs.allocation.with_job(cluster, job(4, 8))
+    plan = gs.allocation.to_plan(a)
+    assert gs.verify.plan(with_job, plan).ok
+    after = gs.apply(with_job, plan)
+    assert gs.fragmentation.job_entropy(after, "train") == pytest.approx(a.entropy)
+    # A job of the cluster, by name.
+    assert gs.allocate(with_job, "train") == a
+    with pytest.raises(gs.InvalidInput, match="pending pods"):
+        gs.allocate(after, "train")
+
+
+def test_levels_and_unknown_positions(cluster: gs.Cluster) -> None:
+    assert gs.allocate(cluster, job(7, 8)).per_domain == {"a": 16, "b": 8, "c": 24, "lost": 8}
+    assert gs.allocate(cluster, job(7, 8), level=0).per_domain == {"g": 24, "h": 24, "lost": 8}
+    assert gs.allocate(cluster, job(1, 8), level="node").level == "node"
+    assert gs.allocate(cluster, job(3, 8, mode="required")).per_domain == {"c": 24}
+    refused = gs.allocate(cluster, job(4, 8, mode="required"))
+    assert not refused.placed and refused.pods == [] and refused.per_domain == {}
+    assert refused.obstacle == "network" and refused.reason is not None
+    assert "'c' comes closest and holds 3 of the 4" in refused.reason
+    assert gs.allocate(cluster, job(4, 8, mode="required"), mode="preferred").placed
+    within = job(3, 8, further=[{"level": 0, "mode": "required"}], level="node")
+    assert set(gs.allocate(cluster, within).per_domain) in ({"a0", "a1", "b0"}, {"c0", "c1", "c2"})
+    refused = gs.allocate(cluster, job(8, 8))
+    assert refused.obstacle == "gpu" and refused.reason == "gpu: the nodes hold 7 of the 8 pods like 'train-0'"
+
+
+def test_groups_with_traffic() -> None:
+    nodes = [node(f"{s}{i}", [s]) for s in "st" for i in range(2)]
+    nodes += [node(f"{s}b", [s], gpu_model="B") for s in "st"]
+    c = gs.Cluster.from_json(document(nodes, [], now=0))
+    rest = {"cpu_milli": 0, "memory_mib": 0}
+    pods: list[dict[str, Any]] = [
+        {"count": 2, "gpu_count": 4, "gpu_models": ["B"], **rest},
+        {"count": 3, "gpu_count": 8, "gpu_models": ["A"], **rest},
+    ]
+    a = gs.allocate(c, {"name": "pd", "pods": pods, "traffic": [[0, 6], [6, 0]]})
+    assert a.placed and a.cross_traffic == pytest.approx(2)
+    pods[1]["count"] = 2
+    a = gs.allocate(c, {"name": "pd", "pods": pods, "mode": "required"})
+    assert a.placed and a.entropy == 0 and a.proven
+
+
+def test_several_jobs_at_once() -> None:
+    # By size: the job of four takes the large switch and that of three is split. Nothing better exists.
+    nodes = [node(name, [f"s{name}"], gpu_count=gpus) for name, gpus in (("small", 1), ("large", 6))]
+    c = gs.Cluster.from_json(document(nodes, [], now=0))
+    jobs = [job(3, 1, name="three"), job(4, 1, name="four")]
+    found = gs.allocate_many(c, jobs)
+    simple = gs.allocate_many(c, jobs, policy="size_sorted")
+    assert found.placed == simple.placed == 2 and found.entropy <= simple.entropy
+    assert found.entropy == pytest.approx(3 / 7 * found.jobs[0].entropy)
+    assert [a.job for a in found.jobs] == ["three", "four"] and found.stop_reason == "completed"
+    with_jobs = gs.allocation.with_job(c, *jobs)
+    assert gs.allocate_many(with_jobs, ["three", "four"]) == found == copy.deepcopy(found)
+    for a in found.jobs:
+        assert gs.verify.plan(with_jobs, gs.allocation.to_plan(a)).ok
+    # A job that does not fit beside the others is left out whole, and says why.
+    found = gs.allocate_many(c, [*jobs, job(2, 1, name="two")])
+    assert found.placed == 2 and [a.placed for a in found.jobs].count(False) == 1
+    with pytest.raises(gs.InvalidInput, match="different names"):
+        gs.allocate_many(c, [job(1, 1), job(1, 1)])
+    with pytest.raises(TypeError):
+        gs.allocate_many(c, job(1, 1))
+
+
+def test_bad_jobs_are_refused_with_every_problem(cluster: gs.Cluster) -> None:
+    with pytest.raises(gs.InvalidInput) as caught:
+        gs.allocate(cluster, {"pods": [{"count": 1.5}, 3], "mode": "maybe", "size": 3})
+    text = str(caught.value)
+    for part in ("pods[0].count: 1.5", "mode: 'maybe'", "unknown key 'size'", "name: missing"):
+        assert part in text
+    with pytest.raises(gs.InvalidInput, match=r"pods\[0\]: field 'cpu_milli' is missing"):
+        gs.allocate(cluster, {"name": "x", "pods": [{"gpu_count": 1}]})
+    with pytest.raises(gs.InvalidInput, match=r"pods\[1\]: 3; expected a dict"):
+        gs.allocate(cluster, {"name": "x", "pods": [{"gpu_count": 1, "cpu_milli": 0, "memory_mib": 0}, 3]})
+    with pytest.raises(gs.InvalidInput, match="policy: 'best'"):
+        gs.allocate(cluster, job(1, 1), policy="best")
+    with pytest.raises(gs.InvalidInput, match="level: 5"):
+        gs.allocate(cluster, job(1, 1), level=5)
+    with pytest.raises(gs.InvalidInput, match="a job of the cluster"):
+        gs.allocate(cluster, "nobody")
+    with pytest.raises(TypeError):
+        gs.allocate(cluster, 3)  # type: ignore[arg-type]
