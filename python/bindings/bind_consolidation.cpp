@@ -1,6 +1,8 @@
 // gpusched.consolidation.
 #include "call.hpp"
 #include "cluster_views.hpp"
+#include "enums.hpp"
+#include "gangs.hpp"
 #include "options.hpp"
 #include "plan.hpp"
 #include "records.hpp"
@@ -8,6 +10,7 @@
 #include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/explain.hpp>
+#include <gpusched/consolidation/make_room.hpp>
 #include <gpusched/consolidation/value_report.hpp>
 
 namespace gpusched::python {
@@ -198,6 +201,66 @@ void bind_value_report(py::module_& m) {
         documented("value_report(cluster, plan)", doc("consolidation::value_report")).c_str());
 }
 
+struct RoomArguments : Arguments {
+    py::object level = py::none();
+    std::optional<NetworkMode> mode{};
+};
+
+void bind_make_room(py::module_& m) {
+    using A = RoomArguments;
+    const auto options =
+        Options<A>("consolidation::Options")
+            .field("level", &A::level,
+                   doc("allocation::AllocateOptions::level") + "; \"node\" = every node for itself")
+            .field("mode", &A::mode, doc("allocation::AllocateOptions::mode"))
+            .field("max_moves", &A::max_moves)
+            .field("max_move_cost", &A::max_move_cost)
+            .field("max_disrupted", &A::max_disrupted)
+            .field("max_moves_per_wave", &A::max_moves_per_wave)
+            .field("max_moves_per_node", &A::max_moves_per_node)
+            .field("protect_core_members", &A::protect_core_members)
+            .field("exempt", &A::exempt_names)
+            .field("depth", &A::depth)
+            .field("seed", &A::seed, "Where random choices start.")
+            .field("time_limit", &A::time_limit)
+            .field("progress", &A::progress, progress_text);
+    m.def(
+        "make_room",
+        [options](const ClusterPtr& cluster, const py::object& job,
+                  const py::kwargs& keywords) -> std::optional<NamedPlan> {
+            Problems problems;
+            const auto arguments = options.read("make_room", keywords, problems);
+            const auto o = resolved(*cluster, arguments, problems);
+            const auto argument = job_argument(job);
+            const auto with = in_cluster(cluster, {argument});
+            auto how = argument.options;
+            how.groups = with.jobs.front().groups;
+            if (!arguments.level.is_none()) how.level = read_level("level", arguments.level);
+            if (arguments.mode) how.mode = arguments.mode;
+            return Call(arguments.progress).run([&](const Context& context) -> std::optional<NamedPlan> {
+                const auto room = c::make_room(*with.cluster, with.jobs.front().pods, how, o, context);
+                if (!room.allocation.placed) return std::nullopt;
+                NamedPlan plan{to_spec(room.plan, *with.cluster), room.stop_reason};
+                plan.spec.stats = {{"moves", static_cast<double>(room.plan.moves.size())},
+                                   {"move_cost", static_cast<double>(room.move_cost)},
+                                   {"domains_considered", static_cast<double>(room.domains_considered)},
+                                   {"entropy", room.allocation.entropy}};
+                return plan;
+            });
+        },
+        py::arg("cluster"), py::arg("job"),
+        options
+            .documented(
+                "make_room(cluster, job",
+                "Moves that let a job in which does not fit, and its placement, as one `Plan`; None when no "
+                "room was found (`allocate` then says what binds).\n\n"
+                "`job` is what `allocate` takes. Where it fits as it is, the plan has no moves. A job given "
+                "as a dict is no part of `cluster`: check and apply the plan with "
+                "`allocation.with_job(cluster, job)`. Who may move and who may receive is as for "
+                "`consolidate`.")
+            .c_str());
+}
+
 }  // namespace
 
 void bind_consolidation(py::module_& parent) {
@@ -236,6 +299,7 @@ void bind_consolidation(py::module_& parent) {
         scope.documented("bound(cluster, method='counting'", doc("consolidation::bound")).c_str());
     bind_explain(m);
     bind_value_report(m);
+    bind_make_room(m);
 }
 
 }  // namespace gpusched::python

@@ -351,13 +351,14 @@ void bind_gangs(py::module_& m) {
             .c_str());
     m.def(
         "to_plan",
-        [](const NamedAllocation& found) {
+        [](const py::args& found) {
             NamedPlan plan;
-            for (const auto& [pod, node, gpus] : found.pods)
-                plan.spec.placements.push_back({pod, node, gpus});
+            for (const auto& one : found)
+                for (const auto& [pod, node, gpus] : one.cast<const NamedAllocation&>().pods)
+                    plan.spec.placements.push_back({pod, node, gpus});
             return plan;
         },
-        py::arg("allocation"), documented("to_plan(allocation)", doc("allocation::to_plan")).c_str());
+        documented("to_plan(*allocations)", "The placements of these `Allocation`s as one `Plan`.").c_str());
 }
 
 }  // namespace gpusched::python

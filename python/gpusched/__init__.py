@@ -7,7 +7,7 @@ return plans, with statistics and what was proved about them; `verify` checks pl
 from . import allocation, consolidation, fragmentation, io, milp, model, preemption, sim, topology, verify
 from ._core import __version__
 from .allocation import allocate, allocate_many, place
-from .consolidation import consolidate
+from .consolidation import consolidate, make_room
 from .errors import BackendError, InvalidInput
 from .model import Cluster, Move, Node, Placement, Plan, Task, apply
 from .preemption import preempt
@@ -30,6 +30,7 @@ __all__ = [
     "consolidation",
     "fragmentation",
     "io",
+    "make_room",
     "milp",
     "model",
     "place",

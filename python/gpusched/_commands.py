@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import json
 import math
 import os
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import consolidation, fragmentation, io, preemption, sim, topology, verify
+from . import allocation, consolidation, fragmentation, io, preemption, sim, topology, verify
 from ._tables import format_table
 from .errors import BackendError, InvalidInput
 from .model import Cluster, Plan
@@ -308,6 +310,56 @@ def preempt(args: argparse.Namespace) -> int:
         preemption.to_plan(decision).to_json(args.output)
         say(f"wrote {args.output}")
     return OK
+
+
+def read_job(source: str) -> dict[str, Any] | str:
+    """A job's description from a file, or the name of one of the cluster's."""
+    if not source.endswith(".json"):
+        return source
+    try:
+        job = json.loads(Path(source).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BackendError(f"{source}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InvalidInput(f"{source}: {error}") from None
+    if not isinstance(job, dict):
+        raise InvalidInput(f"{source}: no JSON object; expected a job")
+    return job
+
+
+def allocate(args: argparse.Namespace) -> int:
+    for path in (args.output, args.write_cluster):
+        require_writable(path)
+    cluster = Cluster.from_json(args.cluster)
+    jobs = [read_job(job) for job in args.jobs]
+    if len(jobs) > 1 and (args.make_room or args.level is not None or args.mode is not None):
+        raise InvalidInput("--level, --mode, --make-room: one job only; write them into the jobs' files")
+    options = given(args, "level", "mode")
+    plan = None
+    if len(jobs) == 1:
+        found = [allocation.allocate(cluster, jobs[0], **options, **given(args, "policy"))]
+        if args.make_room and not found[0].placed:
+            plan = consolidation.make_room(cluster, jobs[0], **options)
+    else:
+        found = allocation.allocate_many(cluster, jobs, **given(args, "policy")).jobs
+    for a in found:
+        if a.placed:
+            switches = ", ".join(f"{name} {gpus}" for name, gpus in a.per_domain.items())
+            say(f"{a.job}: {len(a.pods)} pods placed, GPUs per domain: {switches}; entropy {a.entropy:.4f}")
+        elif plan is not None:
+            moves, pods = len(plan.moves), len(plan.placements)
+            say(f"{a.job}: moves make room: {moves} in {plan.waves} waves, then {pods} pods")
+        else:
+            say(f"{a.job}: not placed: {a.reason}")
+    if plan is None:
+        plan = allocation.to_plan(*found)
+    if args.write_cluster is not None:
+        allocation.with_job(cluster, *[job for job in jobs if isinstance(job, dict)]).to_json(args.write_cluster)
+        say(f"wrote {args.write_cluster}")
+    if args.output is not None:
+        plan.to_json(args.output)
+        say(f"wrote {args.output}")
+    return OK if all(a.placed for a in found) or plan.moves else FAILED
 
 
 def export(args: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
 """The console script `gpusched`: everyday jobs on files.
 
-Exit codes: 0 done, 1 a plan does not verify or no eviction helps, 2 bad input or a file that cannot be read or
+Exit codes: 0 done, 1 a plan does not verify, no eviction helps or a job is not placed, 2 bad input or a file that cannot be read or
 written, 130 interrupted, 141 whoever reads the output has closed it.
 """
 
@@ -31,6 +31,13 @@ def shape(text: str) -> tuple[int, float]:
 
 def shapes(text: str) -> list[tuple[int, float]]:
     return [shape(part) for part in text.split(",")]
+
+
+def level(text: str) -> int | str:
+    """A network level: node, or an index."""
+    if text == "node" or text.isdigit():
+        return text if text == "node" else int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no level; write node, or an index into the nodes' network")
 
 
 def names(text: str) -> list[str]:
@@ -193,6 +200,20 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--now", type=int, metavar="SECONDS", help="instead of the snapshot's time")
     p.add_argument("--search-limit", type=int, metavar="N", help="sets of victims looked at per node")
     p.add_argument("-o", "--output", metavar="PLAN.json")
+
+    p = command("allocate", commands.allocate, "place jobs over switches, each with all of its pods or not at all")
+    p.add_argument("cluster", metavar="CLUSTER.json")
+    p.add_argument("jobs", nargs="+", metavar="JOB", help="name of a job of the cluster with pending pods, or JOB.json")
+    p.add_argument(
+        "--policy",
+        choices=("exact", "entropy", "joint", "size_sorted"),
+        help="one job: exact (default) or entropy, the paper's Algorithm 2; several: joint (default) or size_sorted",
+    )
+    p.add_argument("--level", type=level, metavar="LEVEL", help="node, or an index into the nodes' network (default: deepest)")
+    p.add_argument("--mode", choices=("required", "preferred"), help="instead of the job's own")
+    p.add_argument("--make-room", action="store_true", help="plan moves when the job does not fit")
+    p.add_argument("--write-cluster", metavar="OUT.json", help="the snapshot with the pods of jobs from files, pending")
+    p.add_argument("-o", "--output", metavar="PLAN.json", help="the placements as a plan")
 
     p = command("verify", commands.verify_plan, "replay a plan and report every constraint that it breaks")
     p.add_argument("cluster", metavar="CLUSTER.json")

@@ -8,6 +8,7 @@ from ._core.consolidation import (
     bound,
     consolidate,
     explain,
+    make_room,
     value_report,
 )
 
@@ -19,5 +20,6 @@ __all__ = [
     "bound",
     "consolidate",
     "explain",
+    "make_room",
     "value_report",
 ]

@@ -12,6 +12,7 @@ __all__ = [
     "bound",
     "consolidate",
     "explain",
+    "make_room",
     "value_report",
 ]
 
@@ -120,6 +121,24 @@ def consolidate(
     exempt: Sequence[str] = [],
     progress: _Progress = None,
 ) -> Plan: ...
+def make_room(
+    cluster: Cluster,
+    job: Mapping[str, Any] | str,
+    *,
+    level: int | Literal["node"] | None = None,
+    mode: Literal["required", "preferred"] | None = None,
+    max_moves: int | None = None,
+    max_move_cost: int | None = None,
+    max_disrupted: int | None = None,
+    max_moves_per_wave: int | None = None,
+    max_moves_per_node: int | None = None,
+    protect_core_members: bool = False,
+    exempt: Sequence[str] = [],
+    depth: int = 3,
+    seed: int = 0,
+    time_limit: float | None = None,
+    progress: _Progress = None,
+) -> Plan | None: ...
 def bound(
     cluster: Cluster,
     method: Literal["counting", "lp"] = "counting",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
+from pathlib import Path
 from typing import Any
 
 import gpusched as gs
 import pytest
 from clusters import document
+from gpusched import cli
 
 
 def node(name: str, network: list[str], **more: Any) -> dict[str, Any]:
@@ -101,8 +104,7 @@ def test_several_jobs_at_once() -> None:
     assert [a.job for a in found.jobs] == ["three", "four"] and found.stop_reason == "completed"
     with_jobs = gs.allocation.with_job(c, *jobs)
     assert gs.allocate_many(with_jobs, ["three", "four"]) == found == copy.deepcopy(found)
-    for a in found.jobs:
-        assert gs.verify.plan(with_jobs, gs.allocation.to_plan(a)).ok
+    assert gs.verify.plan(with_jobs, gs.allocation.to_plan(*found.jobs)).ok
     # A job that does not fit beside the others is left out whole, and says why.
     found = gs.allocate_many(c, [*jobs, job(2, 1, name="two")])
     assert found.placed == 2 and [a.placed for a in found.jobs].count(False) == 1
@@ -110,6 +112,30 @@ def test_several_jobs_at_once() -> None:
         gs.allocate_many(c, [job(1, 1), job(1, 1)])
     with pytest.raises(TypeError):
         gs.allocate_many(c, job(1, 1))
+
+
+def test_room_is_made_under_one_switch() -> None:
+    nodes = [node(f"{s}{i}", [s]) for s in "st" for i in range(2)]
+    tasks = [
+        {"name": f"t{i}", "gpu_count": n, "cpu_milli": 0, "memory_mib": 0, "node": at, "gpus": list(range(n))}
+        for i, (at, n) in enumerate([("s0", 2), ("s1", 4), ("t0", 4), ("t1", 8)])
+    ]
+    c = gs.Cluster.from_json(document(nodes, tasks, now=0))
+    wish = job(1, 8, mode="required")
+    assert not gs.allocate(c, wish).placed
+    plan = gs.make_room(c, wish)
+    assert plan is not None and len(plan.moves) == 1 and plan.moves[0].task in ("t0", "t2")
+    with_job = gs.allocation.with_job(c, wish)
+    report = gs.verify.plan(with_job, plan)
+    assert report.ok, report.violations
+    assert gs.fragmentation.job_entropy(gs.apply(with_job, plan), "train") == 0
+    assert plan.stats["moves"] == 1 and [p.task for p in plan.placements] == ["train-0"]
+    assert gs.make_room(c, wish, max_moves=0) is None
+    assert gs.make_room(c, job(4, 8)) is None
+    fits = gs.make_room(c, job(1, 4))
+    assert fits is not None and len(fits.moves) == 0 and len(fits.placements) == 1
+    with pytest.raises(gs.InvalidInput, match="max_moves: -1"):
+        gs.make_room(c, wish, max_moves=-1)
 
 
 def test_bad_jobs_are_refused_with_every_problem(cluster: gs.Cluster) -> None:
@@ -130,3 +156,42 @@ def test_bad_jobs_are_refused_with_every_problem(cluster: gs.Cluster) -> None:
         gs.allocate(cluster, "nobody")
     with pytest.raises(TypeError):
         gs.allocate(cluster, 3)  # type: ignore[arg-type]
+
+
+def test_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    snapshot, wish, plan, with_job = (str(tmp_path / f"{name}.json") for name in ("c", "job", "plan", "with"))
+    cluster.to_json(snapshot)
+    Path(wish).write_text(json.dumps(job(4, 8)))
+    assert cli.main(["allocate", snapshot, wish, "-o", plan, "--write-cluster", with_job]) == 0
+    assert "train: 4 pods placed, GPUs per domain: b 8, c 24; entropy 0.5623" in capsys.readouterr().out
+    assert cli.main(["verify", with_job, plan]) == 0
+    assert cli.main(["allocate", with_job, "train", "--policy", "entropy", "--level", "1"]) == 0
+    assert "a 16, b 8, c 8" in capsys.readouterr().out
+    assert cli.main(["allocate", snapshot, wish, "--mode", "required"]) == 1
+    assert "train: not placed: network: all pods must be in one domain" in capsys.readouterr().out
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(job(2, 8, name="other")))
+    assert cli.main(["allocate", snapshot, wish, str(other)]) == 0
+    assert "other: 2 pods placed" in capsys.readouterr().out
+    assert cli.main(["allocate", snapshot, wish, str(other), "--mode", "required"]) == 2
+    with pytest.raises(SystemExit):
+        cli.main(["allocate", snapshot, wish, "--level", "leaf"])
+    assert "'leaf' is no level" in capsys.readouterr().err
+    assert cli.main(["allocate", snapshot, wish, "--policy", "joint"]) == 2
+    assert cli.main(["allocate", snapshot, str(tmp_path / "none.json")]) == 2
+    other.write_text("[]")
+    assert cli.main(["allocate", snapshot, str(other)]) == 2
+    capsys.readouterr()
+
+    nodes = [node(f"{s}{i}", [s], gpu_count=4) for s in "st" for i in range(2)]
+    tasks = [
+        {"name": f"t{at}", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": at, "gpus": [0]}
+        for at in ("s0", "s1", "t0", "t1")
+    ]
+    gs.Cluster.from_json(document(nodes, tasks, now=0)).to_json(snapshot)
+    Path(wish).write_text(json.dumps(job(1, 4)))
+    arguments = ["allocate", snapshot, wish, "-o", plan, "--write-cluster", with_job]
+    assert cli.main(arguments) == 1
+    assert cli.main([*arguments, "--make-room"]) == 0
+    assert "train: moves make room: 1 in 1 waves, then 1 pods" in capsys.readouterr().out
+    assert cli.main(["verify", with_job, plan]) == 0

@@ -15,7 +15,7 @@ import pytest
 NAMES = """
 Cluster.from_json Cluster.to_json Cluster.copy Cluster.nodes Cluster.tasks Cluster.to_pandas
 Plan.from_json Plan.to_json Plan.moves Plan.waves Plan.vacated_nodes Plan.stats Plan.bound Plan.stop_reason
-InvalidInput BackendError apply consolidate place allocate allocate_many
+InvalidInput BackendError apply consolidate place allocate allocate_many make_room
 allocation.Allocation.placed allocation.Allocation.pods allocation.Allocation.per_domain
 allocation.Allocation.entropy allocation.Allocation.reason allocation.with_job allocation.to_plan
 sim.generate_cluster sim.replay sim.Trace

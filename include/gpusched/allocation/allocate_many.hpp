@@ -29,9 +29,9 @@ struct JointOptions {
     JointPolicy policy = JointPolicy::joint;
     std::uint64_t seed = 0;
     /// Trials of the local search, >= 0.
-    std::int64_t iterations = 4000;
+    std::int64_t iterations = 3000;
     /// Most nodes that its trials look at together, >= 0: an end that does not depend on the machine's speed.
-    std::int64_t node_visits = 60'000'000;
+    std::int64_t node_visits = 30'000'000;
     /// Seconds, >= 0. A guard: the best found until then is returned. The result then depends on the machine.
     std::optional<double> time_limit{};
 };

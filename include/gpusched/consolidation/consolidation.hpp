@@ -9,6 +9,7 @@
 #include <gpusched/consolidation/ejection_rules.hpp>
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/free_index.hpp>
+#include <gpusched/consolidation/make_room.hpp>
 #include <gpusched/consolidation/node_orders.hpp>
 #include <gpusched/consolidation/node_weights.hpp>
 #include <gpusched/consolidation/options.hpp>

@@ -1,0 +1,1 @@
+#include <gpusched/consolidation/impl/make_room.ipp>
