@@ -241,6 +241,11 @@ void bind_make_room(py::module_& m) {
                 const auto room = c::make_room(*with.cluster, with.jobs.front().pods, how, o, context);
                 if (!room.allocation.placed) return std::nullopt;
                 NamedPlan plan{to_spec(room.plan, *with.cluster), room.stop_reason};
+                if (!argument.request.name.empty()) {  // in no snapshot yet
+                    auto all = with.cluster->to_spec();
+                    for (const auto pod : with.jobs.front().pods)
+                        plan.new_tasks.push_back(std::move(all.tasks[index(pod)]));
+                }
                 plan.spec.stats = {{"moves", static_cast<double>(room.plan.moves.size())},
                                    {"move_cost", static_cast<double>(room.move_cost)},
                                    {"domains_considered", static_cast<double>(room.domains_considered)},
@@ -254,8 +259,9 @@ void bind_make_room(py::module_& m) {
                 "make_room(cluster, job",
                 "Moves that let a job in which does not fit, and its placement, as one `Plan`; None when no "
                 "room was found (`allocate` then says what binds).\n\n"
-                "`job` is what `allocate` takes. Where it fits as it is, the plan has no moves. A job given "
-                "as a dict is no part of `cluster`: check and apply the plan with "
+                "`job` is what `allocate` takes. Where it fits as it is, the plan has no moves. The plan "
+                "brings along the pods of a job given as a dict, so that `verify.plan(cluster, plan)` and "
+                "`apply(cluster, plan)` know them; a file of it does not, and goes with "
                 "`allocation.with_job(cluster, job)`. Who may move and who may receive is as for "
                 "`consolidate`.")
             .c_str());

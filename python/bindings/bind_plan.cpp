@@ -3,10 +3,12 @@
 
 #include "cluster_views.hpp"
 
+#include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/plan_json.hpp>
 #include <gpusched/model/apply.hpp>
 
 #include <cmath>
+#include <set>
 #include <string>
 
 namespace gpusched::python {
@@ -83,6 +85,19 @@ py::list rounds(const NamedPlan& p) {
 }
 
 }  // namespace
+
+std::vector<TaskSpec> new_tasks_of(const py::object& plan) {
+    return py::isinstance<NamedPlan>(plan) ? plan.cast<const NamedPlan&>().new_tasks
+                                           : std::vector<TaskSpec>{};
+}
+
+void add_new_tasks(ClusterSpec& snapshot, const std::vector<TaskSpec>& tasks) {
+    std::set<std::string> known;
+    if (!tasks.empty())
+        for (const auto& task : snapshot.tasks) known.insert(task.name);
+    for (const auto& task : tasks)
+        if (!known.contains(task.name)) snapshot.tasks.push_back(task);
+}
 
 PlanSpec plan_argument(const py::object& plan) {
     if (py::isinstance<NamedPlan>(plan)) return plan.cast<const NamedPlan&>().spec;
@@ -202,13 +217,17 @@ void bind_plan(py::module_& m) {
         .def("__repr__", plan_repr)
         .def(py::pickle(
             [](const NamedPlan& p) {
+                ClusterSpec brought;
+                brought.tasks = p.new_tasks;
                 return py::make_tuple(py::bytes(io::plan_to_json(p.spec, 0)),
                                       p.stop_reason ? py::object(py::int_(static_cast<int>(*p.stop_reason)))
-                                                    : py::object(py::none()));
+                                                    : py::object(py::none()),
+                                      py::bytes(io::cluster_to_json(brought, 0)));
             },
             [](const py::tuple& state) {
                 NamedPlan p{io::plan_from_json(state[0].cast<std::string>(), "<pickle>"), {}};
                 if (!state[1].is_none()) p.stop_reason = static_cast<StopReason>(state[1].cast<int>());
+                p.new_tasks = io::cluster_from_json(state[2].cast<std::string>(), "<pickle>").tasks;
                 return p;
             }));
 
@@ -216,8 +235,14 @@ void bind_plan(py::module_& m) {
         "apply",
         [](const ClusterPtr& cluster, const py::object& plan) {
             const auto spec = plan_argument(plan);
+            const auto brought = new_tasks_of(plan);
             const py::gil_scoped_release unlocked;
-            return std::make_shared<Cluster>(gpusched::apply(*cluster, resolve(spec, *cluster)));
+            if (brought.empty())
+                return std::make_shared<Cluster>(gpusched::apply(*cluster, resolve(spec, *cluster)));
+            auto snapshot = cluster->to_spec();
+            add_new_tasks(snapshot, brought);
+            const auto with = Cluster::build(snapshot);
+            return std::make_shared<Cluster>(gpusched::apply(with, resolve(spec, with)));
         },
         py::arg("cluster"), py::arg("plan"), documented("apply(cluster, plan)", doc("apply")).c_str());
 }

@@ -30,12 +30,17 @@ void bind_verify(py::module_& parent) {
             if (py::isinstance<Cluster>(cluster)) {
                 const auto snapshot = cluster.cast<ClusterPtr>();
                 const auto spec = plan_argument(plan);
+                const auto brought = new_tasks_of(plan);
                 const py::gil_scoped_release unlocked;
-                return verify::plan(snapshot->to_spec(), spec, o);
+                auto data = snapshot->to_spec();
+                add_new_tasks(data, brought);
+                return verify::plan(data, spec, o);
             }
-            const auto snapshot = read_cluster(cluster);
+            auto snapshot = read_cluster(cluster);
             const auto spec = plan_argument(plan);
+            const auto brought = new_tasks_of(plan);
             const py::gil_scoped_release unlocked;
+            add_new_tasks(snapshot, brought);
             // Refuses snapshots that are not valid; what is checked against is the data as it was read.
             static_cast<void>(Cluster::build(snapshot));
             return verify::plan(snapshot, spec, o);
@@ -46,7 +51,9 @@ void bind_verify(py::module_& parent) {
                         doc("verify::plan") +
                             "\n\n`cluster` is a `Cluster`, or the path of a file or a dict. Of a file or "
                             "dict the checker takes what is written there; of a `Cluster` what that makes "
-                            "of it, so a mistake in `Cluster` itself shows only in the first way.")
+                            "of it, so a mistake in `Cluster` itself shows only in the first way. Pods that "
+                            "a plan of `make_room` "
+                            "brings along are added where the cluster does not have them.")
             .c_str());
 }
 

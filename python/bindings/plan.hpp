@@ -5,25 +5,34 @@
 
 #include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/plan.hpp>
+#include <gpusched/model/spec.hpp>
 
 #include <optional>
+#include <vector>
 
 namespace gpusched::python {
 
 struct NamedPlan {
     PlanSpec spec;
     std::optional<StopReason> stop_reason{};  ///< absent for a plan that was read
+    /// Pods of a job that the plan's snapshot does not have: `verify.plan` and `apply` add them, pending. Files leave them out.
+    std::vector<TaskSpec> new_tasks{};
     /// `moves` as Python's tuple, made at the first access. Plans never change in Python.
     mutable py::object moves_tuple{};
 
     bool operator==(const NamedPlan& other) const {
-        return spec == other.spec && stop_reason == other.stop_reason;
+        return spec == other.spec && stop_reason == other.stop_reason && new_tasks == other.new_tasks;
     }
 };
 
 /// A plan from what callers may pass for one: a Plan, a dict, or the path of a file.
 /// @throws InvalidInput with everything that is wrong with the file or dict
 PlanSpec plan_argument(const py::object& plan);
+
+/// The tasks that a plan brings along, of a Plan that `make_room` made.
+std::vector<TaskSpec> new_tasks_of(const py::object& plan);
+/// Adds those that the snapshot does not have.
+void add_new_tasks(ClusterSpec& snapshot, const std::vector<TaskSpec>& tasks);
 
 /// True for what names a file: a string or anything with `__fspath__`.
 bool is_path(const py::object& source);

@@ -3,6 +3,7 @@
 
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/allocate_many.hpp>
+#include <gpusched/allocation/allocate_options.hpp>
 #include <gpusched/allocation/any.hpp>
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/expected_fill.hpp>

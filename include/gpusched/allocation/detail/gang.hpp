@@ -1,7 +1,7 @@
 // Gang: the pods of an allocation in classes, what is asked of their network, and the steps that all policies share.
 #pragma once
 
-#include <gpusched/allocation/allocate.hpp>
+#include <gpusched/allocation/allocate_options.hpp>
 #include <gpusched/config.hpp>
 
 #include <cstddef>
