@@ -10,6 +10,7 @@
 #include <gpusched/milp/milp.hpp>
 #include <gpusched/model/model.hpp>
 #include <gpusched/preemption/preemption.hpp>
+#include <gpusched/serving/serving.hpp>
 #include <gpusched/sim/sim.hpp>
 #include <gpusched/topology/topology.hpp>
 #include <gpusched/verify/verify.hpp>

@@ -1,0 +1,51 @@
+// GPU types that can be rented, with what their data sheets say.
+#pragma once
+
+#include <gpusched/config.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusched::serving {
+
+/// One GPU type and the machines it comes in. All rates are peaks; the estimator derates them.
+struct GpuType {
+    std::string name{};
+    double tflops = 0;          ///< dense 16-bit tensor peak, TFLOPS, > 0
+    double bandwidth_gb_s = 0;  ///< memory, 10^9 B/s, > 0
+    double memory_gb = 0;       ///< 10^9 B, > 0
+    double link_gb_s =
+        0;  ///< to the other GPUs of its machine, 10^9 B/s and direction; 0 = none, no TP above 1
+    double network_gb_s = 0;  ///< to other machines, 10^9 B/s per GPU pair; 0 = none, no stage elsewhere
+    int per_machine = 1;      ///< GPUs in a machine, >= 1: the largest tensor-parallel degree
+    std::optional<double> price{};  ///< $/h, >= 0; absent where no source names one
+    std::string source{};           ///< where the numbers come from
+    bool operator==(const GpuType&) const = default;
+};
+
+/// @throws InvalidInput with every name that is empty or appears twice and every number out of range
+void validate(const std::vector<GpuType>& gpus);
+
+/// Table 1 of arXiv 2502.00722 as printed, in its order: A6000, A40, L40, A100, H100, 4090. Links (NVLink 300, PCIe 60 GB/s,
+/// Ethernet 5 Gb/s) are those of its section 5.1; eight GPUs in a machine are an assumption.
+///
+/// The printed FLOPS mix kinds: those of H100 count sparsity (dense: 989), those of A6000 and 4090 are not the tensor cores';
+/// the bandwidths of A6000 and A100 are those of the RTX 6000 Ada and the 40 GB part. Estimates want `paper_gpus_dense`.
+[[nodiscard]] std::vector<GpuType> paper_gpus();
+
+/// The same types, prices and links with dense tensor peaks, bandwidths and memory of the vendors' data sheets.
+[[nodiscard]] std::vector<GpuType> paper_gpus_dense();
+
+/// Parts of the data sheets, without prices: V100 to B200, workstation and consumer cards, and two of another vendor.
+[[nodiscard]] std::vector<GpuType> gpu_catalogue();
+
+/// The type of this name in `gpu_catalogue`. @throws InvalidInput for a name that is not there
+[[nodiscard]] GpuType gpu_type(std::string_view name);
+
+}  // namespace gpusched::serving
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/serving/impl/catalogue.ipp>
+#endif

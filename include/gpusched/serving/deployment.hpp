@@ -1,0 +1,74 @@
+// Deployments of one replica: pipeline stages of tensor-parallel groups, their layers, and which of them are possible.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/serving/catalogue.hpp>
+#include <gpusched/serving/language_model.hpp>
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::serving {
+
+/// A pipeline stage: a group of equal GPUs of one machine, which share its layers by tensor parallelism.
+struct Stage {
+    int gpu = 0;     ///< index into the GPU types
+    int degree = 1;  ///< GPUs of the group
+    int layers = 0;  ///< layers it holds
+    bool operator==(const Stage&) const = default;
+};
+
+/// How one replica is deployed: the stages in the order of the pipeline.
+struct Deployment {
+    std::string name{};  ///< such as `H100 2x4`: two stages of degree 4; types are joined by `+`
+    std::vector<Stage> stages{};
+    bool operator==(const Deployment&) const = default;
+};
+
+/// Which deployments are looked for.
+struct DeploymentOptions {
+    std::vector<int> degrees{1, 2, 4, 8};  ///< tensor-parallel degrees, each >= 1, ascending
+    int max_stages = 8;                    ///< 1 .. 64
+    int max_gpus = 16;                     ///< GPUs of one replica, >= 1
+    int max_types = 2;                     ///< GPU types of one replica, >= 1
+    double memory_fraction = 0.9;          ///< of a GPU's memory for weights and KV cache, 0.05 .. 1
+    int min_tokens = 4096;                 ///< every stage has KV cache for this many tokens, >= 1
+    /// Pairs of GPU types, by index, that no network connects; no replica has both.
+    std::vector<std::pair<int, int>> disconnected{};
+};
+
+/// Splits layers over stages in proportion to their memory, at least one each: floors, and what is left to the largest
+/// remainders (of equal ones the earlier stage).
+///
+/// Source: arXiv 2502.00722, App. D; 24 layers over memory 1:2 are 8 and 16.
+/// @param memory one number > 0 per stage; at most `layers` of them
+/// @throws InvalidInput for lists out of these ranges
+[[nodiscard]] std::vector<int> split_layers(int layers, std::span<const double> memory);
+
+/// Tokens of KV cache that fit beside the weights into each stage; negative where the weights alone do not fit. The first
+/// stage holds the input embedding, the last one the output embedding.
+[[nodiscard]] std::vector<double> kv_tokens(const LanguageModel& model, std::span<const GpuType> gpus,
+                                            const Deployment& deployment, double memory_fraction = 0.9);
+
+/// All deployments of one replica, one TP degree per GPU type in each, stages of a type next to each other and in the order of
+/// the types; in the order of types, then of degrees, then of stages.
+///
+/// A deployment is possible when its TP groups fit into machines with a link, degrees divide the query heads, its GPUs are available, its types
+/// are connected (a replica of several machines needs a network on each), and every stage has memory for its layers and
+/// `min_tokens` tokens. Stages fill machines densely, in the order of the pipeline.
+///
+/// @param available GPUs of each type, >= 0
+/// @throws InvalidInput for malformed models, types or options, and lists of different lengths
+/// Complexity: O(T^m (D S)^m) for T types, m = `max_types`, D degrees and S stages.
+[[nodiscard]] std::vector<Deployment> enumerate_deployments(const LanguageModel& model,
+                                                            const std::vector<GpuType>& gpus,
+                                                            std::span<const int> available,
+                                                            const DeploymentOptions& options = {});
+
+}  // namespace gpusched::serving
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/serving/impl/deployment.ipp>
+#endif

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <gpusched/core/checks.hpp>
+#include <gpusched/serving/catalogue.hpp>
+
+#include <limits>
+#include <set>
+
+namespace gpusched::serving {
+
+GPUSCHED_INLINE void validate(const std::vector<GpuType>& gpus) {
+    Problems problems;
+    const double most = std::numeric_limits<double>::max();
+    const double least = std::numeric_limits<double>::min();
+    std::set<std::string> names;
+    for (const auto& gpu : gpus) {
+        const auto owner = "GPU type " + quoted(gpu.name);
+        if (gpu.name.empty()) problems.add(bad_value("name", "''", "a name", "GPU type"));
+        if (!names.insert(gpu.name).second) problems.add(owner + ": appears twice");
+        check_range(problems, "tflops", gpu.tflops, least, most, owner);
+        check_range(problems, "bandwidth_gb_s", gpu.bandwidth_gb_s, least, most, owner);
+        check_range(problems, "memory_gb", gpu.memory_gb, least, most, owner);
+        check_range(problems, "link_gb_s", gpu.link_gb_s, 0.0, most, owner);
+        check_range(problems, "network_gb_s", gpu.network_gb_s, 0.0, most, owner);
+        check_at_least(problems, "per_machine", gpu.per_machine, 1, owner);
+        if (gpu.price) check_range(problems, "price", *gpu.price, 0.0, most, owner);
+    }
+    problems.throw_if_any();
+}
+
+GPUSCHED_INLINE std::vector<GpuType> paper_gpus() {
+    const std::string source = "arXiv 2502.00722, Table 1";
+    return {{"A6000", 91, 960, 48, 60, 0.625, 8, 0.83, source},
+            {"A40", 150, 696, 48, 60, 0.625, 8, 0.55, source},
+            {"L40", 181, 864, 48, 60, 0.625, 8, 0.83, source},
+            {"A100", 312, 1555, 80, 300, 0.625, 8, 1.75, source},
+            {"H100", 1979, 3350, 80, 300, 0.625, 8, 2.99, source},
+            {"4090", 83, 1008, 24, 60, 0.625, 8, 0.53, source}};
+}
+
+GPUSCHED_INLINE std::vector<GpuType> paper_gpus_dense() {
+    auto gpus = paper_gpus();
+    const char* const parts[] = {"A6000", "A40", "L40", "A100-80GB", "H100", "RTX4090"};
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+        const auto part = gpu_type(parts[i]);
+        gpus[i].tflops = part.tflops;
+        gpus[i].bandwidth_gb_s = part.bandwidth_gb_s;
+        gpus[i].memory_gb = part.memory_gb;
+        gpus[i].source = part.source + "; price and links: arXiv 2502.00722";
+    }
+    return gpus;
+}
+
+GPUSCHED_INLINE std::vector<GpuType> gpu_catalogue() {
+    // Links are one direction: half of what data sheets print for NVLink; PCIe 3 / 4 / 5 x16 are 16 / 32 / 64 GB/s.
+    // The network is an assumption, one 400, 200, 100 or 10 Gb/s port per GPU by class of machine.
+    const auto sheet = [](const char* part) { return std::string("NVIDIA data sheet: ") + part; };
+    const auto none = std::optional<double>{};
+    return {{"V100-16GB", 125, 900, 16, 150, 12.5, 8, none, sheet("V100 SXM2")},
+            {"V100-32GB", 125, 900, 32, 150, 12.5, 8, none, sheet("V100 SXM2 32 GB")},
+            {"T4", 65, 320, 16, 16, 1.25, 4, none, sheet("T4")},
+            {"A10", 125, 600, 24, 32, 1.25, 4, none, sheet("A10")},
+            {"A40", 149.7, 696, 48, 32, 1.25, 8, none, sheet("A40")},
+            {"A6000", 154.8, 768, 48, 32, 1.25, 8, none, sheet("RTX A6000")},
+            {"A100-40GB", 312, 1555, 40, 300, 25, 8, none, sheet("A100 SXM4 40 GB")},
+            {"A100-80GB", 312, 2039, 80, 300, 25, 8, none, sheet("A100 SXM4 80 GB")},
+            {"L4", 121, 300, 24, 32, 1.25, 8, none, sheet("L4")},
+            {"L40", 181.05, 864, 48, 32, 1.25, 8, none, sheet("L40")},
+            {"L40S", 362.05, 864, 48, 32, 1.25, 8, none, sheet("L40S")},
+            {"RTX4090", 165.2, 1008, 24, 32, 1.25, 8, none, sheet("Ada GPU architecture, RTX 4090")},
+            {"RTX5090", 209.5, 1792, 32, 64, 1.25, 8, none, sheet("RTX Blackwell architecture, RTX 5090")},
+            {"H100", 989, 3350, 80, 450, 50, 8, none, sheet("H100 SXM5")},
+            {"H200", 989, 4800, 141, 450, 50, 8, none, sheet("H200 SXM5")},
+            {"B200", 2250, 8000, 180, 900, 50, 8, none, sheet("DGX B200, an eighth")},
+            {"MI300X", 1307.4, 5300, 192, 448, 50, 8, none, "AMD data sheet: Instinct MI300X"},
+            {"MI325X", 1307.4, 6000, 256, 448, 50, 8, none, "AMD data sheet: Instinct MI325X"}};
+}
+
+GPUSCHED_INLINE GpuType gpu_type(std::string_view name) {
+    std::string known;
+    for (const auto& gpu : gpu_catalogue()) {
+        if (gpu.name == name) return gpu;
+        known += (known.empty() ? "" : ", ") + gpu.name;
+    }
+    throw InvalidInput(bad_value("GPU type", quoted(name), "one of " + known));
+}
+
+}  // namespace gpusched::serving

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <gpusched/core/checks.hpp>
+#include <gpusched/serving/deployment.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace gpusched::serving {
+
+GPUSCHED_INLINE std::vector<int> split_layers(int layers, std::span<const double> memory) {
+    const auto stages = static_cast<int>(memory.size());
+    require_range("stages", stages, 1, layers);
+    for (const auto size : memory) require_range("memory", size, 1e-9, 1e18);
+    const double sum = std::accumulate(memory.begin(), memory.end(), 0.0);
+    std::vector<int> split;
+    std::vector<std::pair<double, int>> rest;
+    for (int s = 0; s < stages; ++s) {
+        const double exact = layers * memory[static_cast<std::size_t>(s)] / sum;
+        // 1e-9: 24 layers over 1:2 are 8 and 16 however the quotients are rounded.
+        const int whole = std::max(1, static_cast<int>(std::floor(exact + 1e-9)));
+        split.push_back(whole);
+        rest.emplace_back(whole - exact, s);
+    }
+    int left = layers - std::accumulate(split.begin(), split.end(), 0);
+    std::sort(rest.begin(), rest.end(), [](const auto& a, const auto& b) {
+        return std::abs(a.first - b.first) > 1e-9 ? a.first < b.first : a.second < b.second;
+    });
+    for (std::size_t i = 0; left > 0; i = (i + 1) % rest.size(), --left)
+        ++split[static_cast<std::size_t>(rest[i].second)];
+    // Stages that were raised to one layer took it from the others: the fullest ones give it back.
+    for (; left < 0; ++left) --*std::max_element(split.begin(), split.end());
+    return split;
+}
+
+GPUSCHED_INLINE std::vector<double> kv_tokens(const LanguageModel& model, std::span<const GpuType> gpus,
+                                              const Deployment& deployment, double memory_fraction) {
+    std::vector<double> tokens;
+    for (std::size_t s = 0; s < deployment.stages.size(); ++s) {
+        const auto& stage = deployment.stages[s];
+        const auto& gpu = gpus[static_cast<std::size_t>(stage.gpu)];
+        double weights = stage.layers * model.layer_parameters();
+        const double embedding = static_cast<double>(model.vocabulary) * model.hidden;
+        if (s == 0) weights += embedding;
+        if (s + 1 == deployment.stages.size()) weights += embedding + model.hidden;
+        const double room =
+            gpu.memory_gb * 1e9 * memory_fraction * stage.degree - weights * model.bytes_per_weight;
+        // Where heads are fewer than GPUs, each GPU holds a copy of its head's cache.
+        const double copies = std::max(1.0, static_cast<double>(stage.degree) / model.kv_heads);
+        tokens.push_back(room / (stage.layers * model.kv_bytes_per_layer() * copies));
+    }
+    return tokens;
+}
+
+namespace detail {
+
+/// Stages of one type in a deployment.
+struct StageRun {
+    int gpu;
+    int degree;
+    int count;
+};
+
+GPUSCHED_INLINE bool deployable(const LanguageModel& model, const std::vector<GpuType>& gpus,
+                                const DeploymentOptions& options, const std::vector<StageRun>& runs,
+                                Deployment& deployment) {
+    int machines = 0;
+    bool network = true;
+    deployment = {};
+    std::vector<double> memory;
+    for (const auto& run : runs) {
+        const auto& gpu = gpus[static_cast<std::size_t>(run.gpu)];
+        const int groups = gpu.per_machine / run.degree;
+        if (groups == 0 || (run.degree > 1 && gpu.link_gb_s <= 0) || model.heads % run.degree != 0)
+            return false;
+        machines += (run.count + groups - 1) / groups;
+        // Without a link the stages of a machine talk over the network, too.
+        if (gpu.link_gb_s <= 0) machines += run.count - (run.count + groups - 1) / groups;
+        network = network && gpu.network_gb_s > 0;
+        for (const auto& other : runs)
+            for (const auto& [a, b] : options.disconnected)
+                if (a == run.gpu && b == other.gpu) return false;
+        if (!deployment.name.empty()) deployment.name += "+";
+        deployment.name += gpu.name + " " + std::to_string(run.count) + "x" + std::to_string(run.degree);
+        for (int i = 0; i < run.count; ++i) {
+            deployment.stages.push_back({run.gpu, run.degree, 0});
+            memory.push_back(gpu.memory_gb * run.degree);
+        }
+    }
+    if ((machines > 1 && !network) || static_cast<int>(memory.size()) > model.layers) return false;
+    const auto layers = split_layers(model.layers, memory);
+    for (std::size_t s = 0; s < layers.size(); ++s) deployment.stages[s].layers = layers[s];
+    const auto room = kv_tokens(model, gpus, deployment, options.memory_fraction);
+    return std::all_of(room.begin(), room.end(), [&](double tokens) { return tokens >= options.min_tokens; });
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE std::vector<Deployment> enumerate_deployments(const LanguageModel& model,
+                                                              const std::vector<GpuType>& gpus,
+                                                              std::span<const int> available,
+                                                              const DeploymentOptions& options) {
+    validate(model);
+    validate(gpus);
+    Problems problems;
+    const auto types = static_cast<int>(gpus.size());
+    if (available.size() != gpus.size())
+        problems.add(
+            bad_value("available", std::to_string(available.size()) + " entries", std::to_string(types)));
+    for (const auto count : available) check_at_least(problems, "available", count, 0);
+    for (std::size_t i = 0; i < options.degrees.size(); ++i)
+        check_at_least(problems, "degrees", options.degrees[i], i == 0 ? 1 : options.degrees[i - 1] + 1);
+    check_range(problems, "max_stages", options.max_stages, 1, 64);
+    check_at_least(problems, "max_gpus", options.max_gpus, 1);
+    check_at_least(problems, "max_types", options.max_types, 1);
+    check_range(problems, "memory_fraction", options.memory_fraction, 0.05, 1.0);
+    check_at_least(problems, "min_tokens", options.min_tokens, 1);
+    auto both = options;
+    for (const auto& [a, b] : options.disconnected) {
+        check_range(problems, "disconnected", a, 0, types - 1);
+        check_range(problems, "disconnected", b, 0, types - 1);
+        both.disconnected.emplace_back(b, a);
+    }
+    problems.throw_if_any();
+
+    std::vector<Deployment> found;
+    std::vector<detail::StageRun> runs;
+    const auto extend = [&](const auto& self, int first, int stages, int used) -> void {
+        for (int g = first; g < types; ++g)
+            for (const auto degree : options.degrees)
+                for (int count = 1; stages + count <= options.max_stages; ++count) {
+                    const int more = degree * count;
+                    if (more > available[static_cast<std::size_t>(g)] || used + more > options.max_gpus)
+                        break;
+                    runs.push_back({g, degree, count});
+                    Deployment deployment;
+                    if (detail::deployable(model, gpus, both, runs, deployment)) found.push_back(deployment);
+                    if (static_cast<int>(runs.size()) < options.max_types)
+                        self(self, g + 1, stages + count, used + more);
+                    runs.pop_back();
+                }
+    };
+    extend(extend, 0, 0, 0);
+    return found;
+}
+
+}  // namespace gpusched::serving

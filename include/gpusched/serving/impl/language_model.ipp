@@ -1,0 +1,70 @@
+#pragma once
+
+#include <gpusched/core/checks.hpp>
+#include <gpusched/serving/language_model.hpp>
+
+#include <limits>
+
+namespace gpusched::serving {
+
+GPUSCHED_INLINE double LanguageModel::layer_matrix_parameters() const noexcept {
+    return 2.0 * hidden * (heads + kv_heads) * head_size + 3.0 * hidden * intermediate;
+}
+
+GPUSCHED_INLINE double LanguageModel::layer_parameters() const noexcept {
+    return layer_matrix_parameters() + 2.0 * hidden;
+}
+
+GPUSCHED_INLINE double LanguageModel::parameters() const noexcept {
+    return layers * layer_parameters() + 2.0 * vocabulary * hidden + hidden;
+}
+
+GPUSCHED_INLINE double LanguageModel::kv_bytes_per_layer() const noexcept {
+    return 2.0 * kv_heads * head_size * bytes_per_kv;
+}
+
+GPUSCHED_INLINE void validate(const LanguageModel& model) {
+    Problems problems;
+    const auto owner = "model " + quoted(model.name);
+    check_at_least(problems, "layers", model.layers, 1, owner);
+    check_at_least(problems, "hidden", model.hidden, 1, owner);
+    check_at_least(problems, "heads", model.heads, 1, owner);
+    check_range(problems, "kv_heads", model.kv_heads, 1, model.heads, owner);
+    check_at_least(problems, "head_size", model.head_size, 1, owner);
+    check_at_least(problems, "intermediate", model.intermediate, 1, owner);
+    check_at_least(problems, "vocabulary", model.vocabulary, 1, owner);
+    check_range(problems, "bytes_per_weight", model.bytes_per_weight, 0.1, 8.0, owner);
+    check_range(problems, "bytes_per_kv", model.bytes_per_kv, 0.1, 8.0, owner);
+    problems.throw_if_any();
+}
+
+GPUSCHED_INLINE LanguageModel llama3_8b() {
+    return {.name = "Llama-3-8B",
+            .layers = 32,
+            .hidden = 4096,
+            .heads = 32,
+            .kv_heads = 8,
+            .head_size = 128,
+            .intermediate = 14336,
+            .vocabulary = 128256};
+}
+
+GPUSCHED_INLINE LanguageModel llama3_70b() {
+    return {.name = "Llama-3-70B",
+            .layers = 80,
+            .hidden = 8192,
+            .heads = 64,
+            .kv_heads = 8,
+            .head_size = 128,
+            .intermediate = 28672,
+            .vocabulary = 128256};
+}
+
+GPUSCHED_INLINE LanguageModel llama2_70b() {
+    auto model = llama3_70b();
+    model.name = "Llama-2-70B";
+    model.vocabulary = 32000;
+    return model;
+}
+
+}  // namespace gpusched::serving

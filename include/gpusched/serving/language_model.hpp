@@ -1,0 +1,45 @@
+// The shape of a dense decoder-only language model: what decides its memory and its work.
+#pragma once
+
+#include <gpusched/config.hpp>
+
+#include <string>
+
+namespace gpusched::serving {
+
+/// A transformer with gated MLPs and grouped-query attention, without biases.
+struct LanguageModel {
+    std::string name{};
+    int layers = 0;        ///< >= 1
+    int hidden = 0;        ///< width of the residual stream, >= 1
+    int heads = 0;         ///< query heads, >= 1
+    int kv_heads = 0;      ///< 1 .. heads
+    int head_size = 0;     ///< >= 1
+    int intermediate = 0;  ///< width of the MLP, >= 1
+    int vocabulary = 0;    ///< >= 1
+    double bytes_per_weight = 2;
+    double bytes_per_kv = 2;  ///< per number of the KV cache
+    bool operator==(const LanguageModel&) const = default;
+
+    /// Weights of the matrices of one layer: 2 hidden (heads + kv_heads) head_size + 3 hidden intermediate.
+    [[nodiscard]] double layer_matrix_parameters() const noexcept;
+    /// The same with its two norms.
+    [[nodiscard]] double layer_parameters() const noexcept;
+    /// Everything: layers, input and output embedding (not tied), last norm.
+    [[nodiscard]] double parameters() const noexcept;
+    /// Bytes of the KV cache of one token in one layer.
+    [[nodiscard]] double kv_bytes_per_layer() const noexcept;
+};
+
+/// @throws InvalidInput with every number out of range
+void validate(const LanguageModel& model);
+
+[[nodiscard]] LanguageModel llama3_8b();   ///< 8,030,261,248 parameters
+[[nodiscard]] LanguageModel llama3_70b();  ///< 70,553,706,496 parameters
+[[nodiscard]] LanguageModel llama2_70b();  ///< 68,976,648,192 parameters
+
+}  // namespace gpusched::serving
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/serving/impl/language_model.ipp>
+#endif

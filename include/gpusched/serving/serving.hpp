@@ -1,0 +1,6 @@
+// Everything in serving.
+#pragma once
+
+#include <gpusched/serving/catalogue.hpp>
+#include <gpusched/serving/deployment.hpp>
+#include <gpusched/serving/language_model.hpp>

@@ -1,0 +1,1 @@
+#include <gpusched/serving/impl/language_model.ipp>

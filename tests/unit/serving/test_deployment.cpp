@@ -1,0 +1,190 @@
+#include "support/catch.hpp"
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/serving/deployment.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+using namespace gpusched;
+using namespace gpusched::serving;
+
+namespace {
+
+/// Deployments by another way: every vector of (type, degree) stages, ascending, filtered by the rules one by one.
+std::set<std::vector<std::pair<int, int>>> brute_force(const LanguageModel& m,
+                                                       const std::vector<GpuType>& gpus,
+                                                       const std::vector<int>& available,
+                                                       const DeploymentOptions& o) {
+    std::vector<std::pair<int, int>> kinds;
+    for (int g = 0; g < static_cast<int>(gpus.size()); ++g)
+        for (const auto d : o.degrees) kinds.emplace_back(g, d);
+    std::set<std::vector<std::pair<int, int>>> found;
+    const auto possible = [&](const std::vector<std::pair<int, int>>& stages) {
+        std::map<int, std::set<int>> degrees;
+        std::map<int, int> used;
+        int all = 0;
+        double memory = 0;
+        for (const auto& [g, d] : stages) {
+            degrees[g].insert(d);
+            used[g] += d;
+            all += d;
+            memory += d * gpus[static_cast<std::size_t>(g)].memory_gb;
+            const auto& gpu = gpus[static_cast<std::size_t>(g)];
+            if (d > gpu.per_machine || (d > 1 && gpu.link_gb_s == 0) || m.heads % d != 0) return false;
+        }
+        if (all > o.max_gpus || static_cast<int>(degrees.size()) > o.max_types) return false;
+        bool needs_network = degrees.size() > 1;
+        bool has_network = true;
+        for (const auto& [g, count] : used) {
+            const auto& gpu = gpus[static_cast<std::size_t>(g)];
+            if (count > available[static_cast<std::size_t>(g)] || degrees[g].size() > 1) return false;
+            const int in_machine = gpu.per_machine - gpu.per_machine % *degrees[g].begin();
+            if (count > (gpu.link_gb_s == 0 ? *degrees[g].begin() : in_machine)) needs_network = true;
+            has_network = has_network && gpu.network_gb_s > 0;
+            for (const auto& [other, unused] : used)
+                for (const auto& [a, b] : o.disconnected)
+                    if ((a == g && b == other) || (b == g && a == other)) return false;
+        }
+        if (needs_network && !has_network) return false;
+        // Memory: the weights of whole layers in the shares of split_layers, which has its own test.
+        std::vector<double> sizes;
+        for (const auto& [g, d] : stages) sizes.push_back(d * gpus[static_cast<std::size_t>(g)].memory_gb);
+        const auto layers = split_layers(m.layers, sizes);
+        for (std::size_t s = 0; s < stages.size(); ++s) {
+            const double d = stages[s].second;
+            double bytes = layers[s] * m.layer_parameters() * m.bytes_per_weight;
+            if (s == 0) bytes += double(m.vocabulary) * m.hidden * m.bytes_per_weight;
+            if (s + 1 == stages.size()) bytes += (double(m.vocabulary) + 1) * m.hidden * m.bytes_per_weight;
+            bytes += 2.0 * std::max<double>(m.kv_heads, d) * m.head_size * m.bytes_per_kv * layers[s] *
+                     o.min_tokens;
+            if (bytes > sizes[s] * 1e9 * o.memory_fraction) return false;
+        }
+        return true;
+    };
+    std::vector<std::pair<int, int>> stages;
+    const auto extend = [&](const auto& self, std::size_t from) -> void {
+        for (std::size_t k = from; k < kinds.size(); ++k) {
+            stages.push_back(kinds[k]);
+            if (possible(stages)) found.insert(stages);
+            if (static_cast<int>(stages.size()) < o.max_stages) self(self, k);
+            stages.pop_back();
+        }
+    };
+    extend(extend, 0);
+    return found;
+}
+
+}  // namespace
+
+TEST_CASE("the catalogue and the models", "[serving]") {
+    CHECK(paper_gpus().size() == 6);
+    CHECK(paper_gpus()[4].tflops == 1979);
+    CHECK(paper_gpus_dense()[4].tflops == 989);
+    CHECK(paper_gpus_dense()[4].price == 2.99);
+    CHECK_NOTHROW(validate(paper_gpus()));
+    CHECK_NOTHROW(validate(paper_gpus_dense()));
+    CHECK_NOTHROW(validate(gpu_catalogue()));
+    for (const auto& gpu : gpu_catalogue()) CHECK_FALSE(gpu.source.empty());
+    CHECK(gpu_type("H200").memory_gb == 141);
+    CHECK_THROWS_AS(gpu_type("H2000"), InvalidInput);
+    CHECK(llama3_8b().parameters() == 8030261248.0);
+    CHECK(llama3_70b().parameters() == 70553706496.0);
+    CHECK(llama2_70b().parameters() == 68976648192.0);
+    CHECK(llama3_70b().kv_bytes_per_layer() == 4096);
+    auto broken = paper_gpus();
+    broken[0].tflops = 0;
+    broken[1].per_machine = 0;
+    broken[2].name = "A40";
+    try {
+        validate(broken);
+        FAIL("accepted");
+    } catch (const InvalidInput& error) {
+        CHECK(error.problems().size() == 3);
+    }
+    auto model = llama3_8b();
+    model.kv_heads = 33;
+    CHECK_THROWS_AS(validate(model), InvalidInput);
+}
+
+TEST_CASE("layers are split by memory", "[serving]") {
+    const auto split = [](int layers, std::vector<double> memory) { return split_layers(layers, memory); };
+    CHECK(split(24, {1, 2}) == std::vector{8, 16});  // the paper's example
+    CHECK(split(80, {80, 80, 80}) == std::vector{27, 27, 26});
+    CHECK(split(80, {80, 48}) == std::vector{50, 30});
+    CHECK(split(4, {1, 1, 1, 100}) == std::vector{1, 1, 1, 1});
+    CHECK(split(5, {1, 100, 1}) == std::vector{1, 3, 1});
+    CHECK_THROWS_AS(split(2, {1, 1, 1}), InvalidInput);
+    CHECK_THROWS_AS(split(2, {1, -1}), InvalidInput);
+}
+
+TEST_CASE("deployments by hand", "[serving]") {
+    const std::vector<GpuType> gpus{gpu_type("H100")};
+    const std::vector<int> available{8};
+    std::vector<std::string> names;
+    for (const auto& d : enumerate_deployments(llama3_70b(), gpus, available)) names.push_back(d.name);
+    // 141.1 GB of weights in 2 x 72 GB leave 2.89 GB; a token takes 80 x 4096 B, so that 8,827 tokens fit.
+    CHECK(names == std::vector<std::string>{"H100 2x1", "H100 3x1", "H100 4x1", "H100 5x1", "H100 6x1",
+                                            "H100 7x1", "H100 8x1", "H100 1x2", "H100 2x2", "H100 3x2",
+                                            "H100 4x2", "H100 1x4", "H100 2x4", "H100 1x8"});
+    CHECK(enumerate_deployments(llama3_70b(), gpus, std::vector{2}, {.min_tokens = 8800}).size() == 2);
+    CHECK(enumerate_deployments(llama3_70b(), gpus, std::vector{2}, {.min_tokens = 8900}).empty());
+    CHECK_THROWS_AS(enumerate_deployments(llama3_70b(), gpus, std::vector{2, 3}), InvalidInput);
+    CHECK_THROWS_AS(enumerate_deployments(llama3_70b(), gpus, available, {.degrees = {2, 2}}), InvalidInput);
+    CHECK_THROWS_AS(enumerate_deployments(llama3_70b(), gpus, available, {.memory_fraction = 2}),
+                    InvalidInput);
+    CHECK_THROWS_AS(enumerate_deployments(llama3_70b(), gpus, available, {.disconnected = {{0, 1}}}),
+                    InvalidInput);
+}
+
+TEST_CASE("deployments equal a brute force on random types", "[serving]") {
+    Rng rng(7);
+    const auto pick = [&](int low, int high) {
+        return low + static_cast<int>(rng.below(static_cast<unsigned>(high - low + 1)));
+    };
+    std::size_t total = 0;
+    for (int i = 0; i < 300; ++i) {
+        std::vector<GpuType> gpus;
+        std::vector<int> available;
+        const int types = pick(1, 3);
+        for (int g = 0; g < types; ++g) {
+            gpus.push_back({.name = std::string(1, static_cast<char>('a' + g)),
+                            .tflops = 100,
+                            .bandwidth_gb_s = 1000,
+                            .memory_gb = double(pick(4, 40)),
+                            .link_gb_s = pick(0, 4) == 0 ? 0.0 : 50.0,
+                            .network_gb_s = pick(0, 4) == 0 ? 0.0 : 1.0,
+                            .per_machine = pick(1, 5)});
+            available.push_back(pick(0, 8));
+        }
+        auto model = llama3_8b();
+        model.layers = pick(8, 40);
+        model.kv_heads = pick(0, 1) == 0 ? 8 : 2;
+        DeploymentOptions options{.degrees = {1, 2, 3, 4},
+                                  .max_stages = pick(1, 5),
+                                  .max_gpus = pick(1, 10),
+                                  .max_types = pick(1, 3),
+                                  .min_tokens = pick(1, 20000)};
+        if (types > 1 && pick(0, 2) == 0) options.disconnected = {{1, 0}};
+        const auto expected = brute_force(model, gpus, available, options);
+        std::set<std::vector<std::pair<int, int>>> found;
+        const auto deployments = enumerate_deployments(model, gpus, available, options);
+        for (const auto& d : deployments) {
+            std::vector<std::pair<int, int>> stages;
+            int layers = 0;
+            for (const auto& s : d.stages) {
+                stages.emplace_back(s.gpu, s.degree);
+                layers += s.layers;
+            }
+            CHECK(layers == model.layers);
+            found.insert(stages);
+        }
+        CAPTURE(i);
+        CHECK(found.size() == deployments.size());
+        CHECK(found == expected);
+        total += found.size();
+    }
+    CHECK(total > 1000);
+}
