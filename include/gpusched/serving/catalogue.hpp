@@ -31,14 +31,16 @@ void validate(const std::vector<GpuType>& gpus);
 /// Table 1 of arXiv 2502.00722 as printed, in its order: A6000, A40, L40, A100, H100, 4090. Links (NVLink 300, PCIe 60 GB/s,
 /// Ethernet 5 Gb/s) are those of its section 5.1; eight GPUs in a machine are an assumption.
 ///
-/// The printed FLOPS mix kinds: those of H100 count sparsity (dense: 989), those of A6000 and 4090 are not the tensor cores';
-/// the bandwidths of A6000 and A100 are those of the RTX 6000 Ada and the 40 GB part. Estimates want `paper_gpus_dense`.
+/// The printed FLOPS mix kinds: those of H100 count sparsity (dense: 989), those of A6000 and 4090 are not the tensor cores'.
+/// The bandwidth of A6000 (960 GB/s; elsewhere 768) and A100 (1555 GB/s, that of the 40 GB part) differ from other sources.
+/// Estimates want `paper_gpus_dense`.
 [[nodiscard]] std::vector<GpuType> paper_gpus();
 
-/// The same types, prices and links with dense tensor peaks, bandwidths and memory of the vendors' data sheets.
+/// The same types, prices and links with the dense tensor peaks and bandwidths of `gpu_catalogue`.
 [[nodiscard]] std::vector<GpuType> paper_gpus_dense();
 
-/// Parts of the data sheets, without prices: V100 to B200, workstation and consumer cards, and two of another vendor.
+/// GPU types with dense peaks, without prices: V100 to B200, workstation and consumer cards, MI300X. `source` says where peak,
+/// bandwidth, memory and link come from. Network speeds and GPUs per machine are those of common machines, not of the part.
 [[nodiscard]] std::vector<GpuType> gpu_catalogue();
 
 /// The type of this name in `gpu_catalogue`. @throws InvalidInput for a name that is not there

@@ -52,28 +52,23 @@ GPUSCHED_INLINE std::vector<GpuType> paper_gpus_dense() {
 }
 
 GPUSCHED_INLINE std::vector<GpuType> gpu_catalogue() {
-    // Links are one direction: half of what data sheets print for NVLink; PCIe 3 / 4 / 5 x16 are 16 / 32 / 64 GB/s.
-    // The network is an assumption, one 400, 200, 100 or 10 Gb/s port per GPU by class of machine.
-    const auto sheet = [](const char* part) { return std::string("NVIDIA data sheet: ") + part; };
+    // Links are one direction: half of what data sheets print for NVLink; PCIe 3 / 4 x16 are 16 / 32 GB/s.
     const auto none = std::optional<double>{};
-    return {{"V100-16GB", 125, 900, 16, 150, 12.5, 8, none, sheet("V100 SXM2")},
-            {"V100-32GB", 125, 900, 32, 150, 12.5, 8, none, sheet("V100 SXM2 32 GB")},
-            {"T4", 65, 320, 16, 16, 1.25, 4, none, sheet("T4")},
-            {"A10", 125, 600, 24, 32, 1.25, 4, none, sheet("A10")},
-            {"A40", 149.7, 696, 48, 32, 1.25, 8, none, sheet("A40")},
-            {"A6000", 154.8, 768, 48, 32, 1.25, 8, none, sheet("RTX A6000")},
-            {"A100-40GB", 312, 1555, 40, 300, 25, 8, none, sheet("A100 SXM4 40 GB")},
-            {"A100-80GB", 312, 2039, 80, 300, 25, 8, none, sheet("A100 SXM4 80 GB")},
-            {"L4", 121, 300, 24, 32, 1.25, 8, none, sheet("L4")},
-            {"L40", 181.05, 864, 48, 32, 1.25, 8, none, sheet("L40")},
-            {"L40S", 362.05, 864, 48, 32, 1.25, 8, none, sheet("L40S")},
-            {"RTX4090", 165.2, 1008, 24, 32, 1.25, 8, none, sheet("Ada GPU architecture, RTX 4090")},
-            {"RTX5090", 209.5, 1792, 32, 64, 1.25, 8, none, sheet("RTX Blackwell architecture, RTX 5090")},
-            {"H100", 989, 3350, 80, 450, 50, 8, none, sheet("H100 SXM5")},
-            {"H200", 989, 4800, 141, 450, 50, 8, none, sheet("H200 SXM5")},
-            {"B200", 2250, 8000, 180, 900, 50, 8, none, sheet("DGX B200, an eighth")},
-            {"MI300X", 1307.4, 5300, 192, 448, 50, 8, none, "AMD data sheet: Instinct MI300X"},
-            {"MI325X", 1307.4, 6000, 256, 448, 50, 8, none, "AMD data sheet: Instinct MI325X"}};
+    return {{"V100", 125, 900, 16, 150, 1.25, 8, none,
+             "developer.nvidia.com/programming-tensor-cores-cuda-9-0; Dell AI reference guide"},
+            {"T4", 65, 320, 16, 16, 1.25, 4, none, "topcpu.net, hmc-tech.com"},
+            {"L4", 121, 300, 24, 32, 1.25, 8, none, "topcpu.net; half of the sparse 242 of the data sheet"},
+            {"A40", 149.7, 696, 48, 32, 1.25, 8, none, "hmc-tech.com; arXiv 2502.00722, Table 1"},
+            {"A6000", 154.8, 768, 48, 32, 1.25, 8, none, "llmperf.net; servethehome.com"},
+            {"L40", 181.05, 864, 48, 32, 1.25, 8, none, "data sheet as in mullet.se"},
+            {"L40S", 362.05, 864, 48, 32, 50, 8, none, "aiconfigurator l40s.yaml"},
+            {"RTX4090", 165.2, 1008, 24, 32, 1.25, 8, none, "gigagpu.com; waredb.com"},
+            {"A100-40GB", 312, 1555, 40, 300, 1.25, 8, none, "glennklockwood.com/garden/processors/A100"},
+            {"A100-80GB", 312, 2039, 80, 300, 25, 8, none, "aiconfigurator a100_sxm.yaml"},
+            {"H100", 989, 3350, 80, 450, 50, 8, none, "aiconfigurator h100_sxm.yaml"},
+            {"H200", 989, 4800, 141, 450, 50, 8, none, "itkb.uw.cz; saulelectric.com"},
+            {"B200", 2250, 7700, 180, 900, 50, 8, none, "HGX B200 data sheet as in zdszero.github.io"},
+            {"MI300X", 1307, 5300, 192, 448, 50, 8, none, "hmc-tech.com; emergentmind.com"}};
 }
 
 GPUSCHED_INLINE GpuType gpu_type(std::string_view name) {
