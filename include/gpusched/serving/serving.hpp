@@ -3,4 +3,6 @@
 
 #include <gpusched/serving/catalogue.hpp>
 #include <gpusched/serving/deployment.hpp>
+#include <gpusched/serving/estimate.hpp>
 #include <gpusched/serving/language_model.hpp>
+#include <gpusched/serving/plan_serving.hpp>

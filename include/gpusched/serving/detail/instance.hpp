@@ -1,0 +1,176 @@
+// The serving problem of a request, and a solved one in words of the request.
+#pragma once
+
+#include <gpusched/serving/plan_serving.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace gpusched::serving::detail {
+
+/// The deployments of all models as a serving problem. Nothing is dropped yet.
+inline ServingInstance all_deployments(const ServingRequest& request, const PlannerOptions& options) {
+    ServingInstance instance;
+    auto& problem = instance.problem;
+    problem.budget = request.budget;
+    std::vector<int> available;
+    for (std::size_t g = 0; g < request.gpus.size(); ++g) {
+        const double price = *request.gpus[g].price;
+        const double paid = price > 0 ? std::floor(request.budget / price + 1e-9) : request.available[g];
+        problem.gpus.push_back({request.gpus[g].name, price, request.available[g]});
+        available.push_back(static_cast<int>(std::min<double>(request.available[g], paid)));
+    }
+    for (const auto& served : request.models)
+        for (const auto& demand : served.demands)
+            problem.workloads.push_back({demand.name, demand.requests, served.model.name});
+    std::map<std::tuple<std::string, std::string, std::string>, double> measured;
+    for (const auto& m : request.measured) measured[{m.model, m.deployment, m.demand}] = m.requests_per_s;
+    auto estimate_options = options.estimate;
+    estimate_options.memory_fraction = options.deployments.memory_fraction;
+    std::size_t first = 0;
+    for (const auto& served : request.models) {
+        for (auto& deployment :
+             enumerate_deployments(served.model, request.gpus, available, options.deployments)) {
+            milp::ServingConfiguration c{
+                served.model.name + ": " + deployment.name, std::vector<int>(request.gpus.size(), 0),
+                std::vector<double>(problem.workloads.size(), 0.0), served.model.name};
+            for (const auto& stage : deployment.stages)
+                c.gpus[static_cast<std::size_t>(stage.gpu)] += stage.degree;
+            for (std::size_t d = 0; d < served.demands.size(); ++d) {
+                const auto& demand = served.demands[d];
+                const auto known = measured.find({served.model.name, deployment.name, demand.name});
+                c.throughput[first + d] = known != measured.end()
+                                              ? known->second
+                                              : estimate_throughput(served.model, request.gpus, deployment,
+                                                                    demand.shape, estimate_options)
+                                                    .requests_per_s;
+            }
+            problem.configurations.push_back(std::move(c));
+            instance.deployments.push_back(std::move(deployment));
+        }
+        first += served.demands.size();
+    }
+    return instance;
+}
+
+/// Of each model the `most` best in turn from every set of GPU types, ascending: what one type serves best per $ may not be
+/// there, so that no type is left out for another's sake.
+inline std::vector<int> best_per_dollar(const milp::ServingProblem& problem, const std::vector<int>& of,
+                                        int most) {
+    const auto costs = milp::configuration_costs(problem);
+    const auto value = [&](int c, std::size_t w) {
+        const auto at = static_cast<std::size_t>(c);
+        return problem.configurations[at].throughput[w] / std::max(costs[at], 1e-12);
+    };
+    std::vector<double> best(problem.workloads.size(), 0.0);
+    for (const auto c : of)
+        for (std::size_t w = 0; w < best.size(); ++w) best[w] = std::max(best[w], value(c, w));
+    struct Ranked {
+        int rank;
+        double score;
+        int configuration;
+    };
+    std::map<std::pair<std::string, std::vector<bool>>, std::vector<Ranked>> groups;
+    for (const auto c : of) {
+        const auto& configuration = problem.configurations[static_cast<std::size_t>(c)];
+        double score = 0;
+        for (std::size_t w = 0; w < best.size(); ++w)
+            if (best[w] > 0) score = std::max(score, value(c, w) / best[w]);
+        std::vector<bool> types;
+        for (const auto count : configuration.gpus) types.push_back(count > 0);
+        groups[{configuration.model, types}].push_back({0, score, c});
+    }
+    std::map<std::string, std::vector<Ranked>> models;
+    for (auto& [key, group] : groups) {
+        std::sort(group.begin(), group.end(), [](const Ranked& a, const Ranked& b) {
+            return a.score != b.score ? a.score > b.score : a.configuration < b.configuration;
+        });
+        for (std::size_t i = 0; i < group.size(); ++i) {
+            // Replicas of one type come first: those of several types are many.
+            const auto types = std::count(key.second.begin(), key.second.end(), true);
+            group[i].rank = static_cast<int>(i) * static_cast<int>(types * types);
+            models[key.first].push_back(group[i]);
+        }
+    }
+    std::vector<int> keep;
+    for (auto& [model, all] : models) {
+        std::sort(all.begin(), all.end(), [](const Ranked& a, const Ranked& b) {
+            if (a.rank != b.rank) return a.rank < b.rank;
+            return a.score != b.score ? a.score > b.score : a.configuration < b.configuration;
+        });
+        for (std::size_t i = 0; i < all.size() && (most == 0 || i < static_cast<std::size_t>(most)); ++i)
+            keep.push_back(all[i].configuration);
+    }
+    std::sort(keep.begin(), keep.end());
+    return keep;
+}
+
+inline ServingInstance kept(const ServingInstance& all, const std::vector<int>& keep) {
+    ServingInstance result{milp::with_configurations(all.problem, keep), {}, all.left_out};
+    for (const auto c : keep) result.deployments.push_back(all.deployments[static_cast<std::size_t>(c)]);
+    return result;
+}
+
+/// What is left after pruning.
+inline ServingInstance selected(const ServingInstance& all, int most) {
+    const auto undominated = milp::undominated_configurations(all.problem);
+    const auto keep = best_per_dollar(all.problem, undominated, most);
+    auto result = kept(all, keep);
+    result.left_out = static_cast<int>(undominated.size() - keep.size());
+    return result;
+}
+
+inline void round_robin(const milp::ServingProblem& problem, milp::ServingAllocation& allocation) {
+    for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
+        int replicas = 0;
+        for (std::size_t c = 0; c < problem.configurations.size(); ++c)
+            if (problem.configurations[c].throughput[w] > 0) replicas += allocation.replicas[c];
+        for (std::size_t c = 0; c < problem.configurations.size(); ++c)
+            allocation.share[c][w] = problem.configurations[c].throughput[w] > 0 && replicas > 0
+                                         ? static_cast<double>(allocation.replicas[c]) / replicas
+                                         : 0.0;
+    }
+}
+
+/// The plan in words of the request.
+inline ServingPlanResult described(const ServingRequest& request, const ServingInstance& instance,
+                                   const milp::ServingPlan& plan) {
+    ServingPlanResult result;
+    result.status = plan.status;
+    result.rented.assign(request.gpus.size(), 0);
+    result.bound = plan.bound;
+    result.optimal = plan.optimal;
+    result.left_out = instance.left_out;
+    result.solver = plan.solver;
+    result.message = plan.message;
+    if (!plan.has_plan()) return result;
+    const auto& problem = instance.problem;
+    const auto costs = milp::configuration_costs(problem);
+    for (std::size_t c = 0; c < problem.configurations.size(); ++c) {
+        const int count = plan.allocation.replicas[c];
+        if (count == 0) continue;
+        PlannedReplicas replicas{
+            problem.configurations[c].model, instance.deployments[c], count, count * costs[c], {}, {}};
+        for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
+            if (problem.workloads[w].model != replicas.model) continue;
+            replicas.share.push_back(plan.allocation.share[c][w]);
+            replicas.requests_per_s.push_back(problem.configurations[c].throughput[w]);
+        }
+        for (std::size_t g = 0; g < request.gpus.size(); ++g)
+            result.rented[g] += count * problem.configurations[c].gpus[g];
+        result.cost += replicas.cost;
+        result.replicas.push_back(std::move(replicas));
+    }
+    result.makespan = milp::makespan(problem, plan.allocation);
+    double requests = 0;
+    for (const auto& workload : problem.workloads) requests += workload.requests;
+    result.requests_per_s = result.makespan > 0 ? requests / result.makespan : 0;
+    return result;
+}
+
+}  // namespace gpusched::serving::detail

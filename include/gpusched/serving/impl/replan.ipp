@@ -1,0 +1,155 @@
+#pragma once
+
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/serving/detail/instance.hpp>
+#include <gpusched/serving/plan_serving.hpp>
+
+namespace gpusched::serving {
+
+namespace detail {
+
+/// The problem with running replicas: kept ones come with a token per configuration, new ones with a token for all.
+struct Change {
+    ServingInstance instance{};
+    std::vector<bool> fresh{};  ///< per configuration: it is a new one
+    int running = 0;            ///< replicas
+};
+
+inline Change changed(const ServingRequest& request, const std::vector<PlannedReplicas>& running,
+                      const PlannerOptions& options) {
+    const auto all = all_deployments(request, options);
+    std::vector<int> runs(all.deployments.size(), 0);
+    Change change;
+    for (const auto& replicas : running) {
+        change.running += replicas.count;
+        for (std::size_t c = 0; c < all.deployments.size(); ++c)
+            if (all.problem.configurations[c].model == replicas.model &&
+                all.deployments[c].stages == replicas.deployment.stages)
+                runs[c] += replicas.count;
+    }
+    const auto undominated = milp::undominated_configurations(all.problem);
+    const auto fresh = best_per_dollar(all.problem, undominated, options.max_deployments);
+    change.instance.left_out = static_cast<int>(undominated.size() - fresh.size());
+    auto& problem = change.instance.problem;
+    problem = all.problem;
+    problem.configurations.clear();
+    problem.gpus.push_back({"may be started", 0, 0});
+    const auto start = problem.gpus.size() - 1;
+    for (std::size_t c = 0; c < runs.size(); ++c)
+        if (runs[c] > 0) problem.gpus.push_back({"runs: " + all.problem.configurations[c].name, 0, runs[c]});
+    std::size_t token = start;
+    const auto add = [&](std::size_t c, bool is_new) {
+        auto configuration = all.problem.configurations[c];
+        configuration.gpus.resize(problem.gpus.size(), 0);
+        configuration.gpus[is_new ? start : ++token] = 1;
+        configuration.name += is_new ? " (new)" : " (runs)";
+        problem.configurations.push_back(std::move(configuration));
+        change.instance.deployments.push_back(all.deployments[c]);
+        change.fresh.push_back(is_new);
+    };
+    for (std::size_t c = 0; c < runs.size(); ++c)
+        if (runs[c] > 0) add(c, false);
+    for (const auto c : fresh) add(static_cast<std::size_t>(c), true);
+    return change;
+}
+
+/// Puts kept and new replicas of one deployment together.
+inline void join(ServingPlanResult& plan) {
+    std::vector<PlannedReplicas> joined;
+    for (auto& replicas : plan.replicas) {
+        const auto same = std::find_if(joined.begin(), joined.end(), [&](const PlannedReplicas& other) {
+            return other.model == replicas.model && other.deployment == replicas.deployment;
+        });
+        if (same == joined.end()) {
+            joined.push_back(std::move(replicas));
+            continue;
+        }
+        same->count += replicas.count;
+        same->cost += replicas.cost;
+        for (std::size_t w = 0; w < same->share.size(); ++w) same->share[w] += replicas.share[w];
+    }
+    plan.replicas = std::move(joined);
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
+                                    const std::vector<PlannedReplicas>& running, const ReplanOptions& options,
+                                    const milp::AnySolver& solver, const Context& context) {
+    validate(request);
+    validate(options.planner);
+    Problems problems;
+    if (options.planner.composition != Composition::optimized ||
+        options.planner.routing != Routing::optimized || options.planner.uniform_tp ||
+        options.planner.deadline)
+        problems.add(
+            "planner: expected composition and routing 'optimized', neither uniform_tp nor deadline");
+    if (options.max_starts) check_at_least(problems, "max_starts", *options.max_starts, 0);
+    check_range(problems, "slack", options.slack, 0.0, 10.0);
+    for (const auto& replicas : running) check_at_least(problems, "count", replicas.count, 0, "running");
+    problems.throw_if_any();
+
+    auto change = detail::changed(request, running, options.planner);
+    auto& problem = change.instance.problem;
+    const auto start = request.gpus.size();
+    Budget budget(context, options.planner.solve.solve.time_limit);
+    const auto within = [&](int starts) {
+        problem.gpus[start].available = starts;
+        auto solve = options.planner.solve;
+        if (solve.solve.time_limit)
+            solve.solve.time_limit = std::max(0.0, *solve.solve.time_limit - budget.elapsed_s());
+        return milp::solve_serving_plan(problem, solve, solver, context);
+    };
+    int most = 0;
+    for (std::size_t g = 0; g < start; ++g) most += request.available[g];
+    if (options.max_starts) most = std::min(most, *options.max_starts);
+
+    ReplanResult result;
+    auto best = within(most);
+    auto plan = best;
+    if (best.has_plan()) {
+        result.makespan_free = milp::makespan(problem, best.allocation);
+        const auto count = [&](const milp::ServingPlan& p, bool fresh) {
+            int sum = 0;
+            for (std::size_t c = 0; c < change.fresh.size(); ++c)
+                if (change.fresh[c] == fresh) sum += p.allocation.replicas[c];
+            return sum;
+        };
+        // The tolerance of the search decides nothing: what is as good within it counts as good.
+        const double accepted =
+            result.makespan_free * (1 + std::max(options.slack, options.planner.solve.tolerance));
+        const auto good = [&](const milp::ServingPlan& p) {
+            return p.has_plan() && milp::makespan(problem, p.allocation) <= accepted;
+        };
+        int high = count(best, true);
+        int low = -1;  // so many starts are too few
+        const auto none = within(0);
+        if (none.has_plan()) result.makespan_kept = milp::makespan(problem, none.allocation);
+        if (good(none)) {
+            plan = none;
+            high = 0;
+        } else {
+            low = 0;
+        }
+        while (high - low > 1) {
+            const int middle = (low + high) / 2;
+            auto found = within(middle);
+            if (good(found)) {
+                high = count(found, true);
+                plan = std::move(found);
+            } else {
+                low = middle;
+            }
+        }
+        result.starts = count(plan, true);
+        result.stops = change.running - count(plan, false);
+        plan.optimal = plan.optimal && best.optimal;
+    }
+    result.plan = detail::described(request, change.instance, plan);
+    result.plan.deployments = static_cast<int>(change.instance.deployments.size());
+    if (best.has_plan()) detail::join(result.plan);
+    return result;
+}
+
+}  // namespace gpusched::serving

@@ -1,0 +1,191 @@
+// What to rent, how to deploy models on it, and where requests go.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/enum_names.hpp>
+#include <gpusched/milp/solve_serving_plan.hpp>
+#include <gpusched/serving/estimate.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpusched::serving {
+
+/// Requests of one kind to one model.
+struct ServingDemand {
+    std::string name{};    ///< unique within the model
+    RequestShape shape{};  ///< tokens in and out
+    double requests = 0;   ///< how many, >= 0
+    bool operator==(const ServingDemand&) const = default;
+};
+
+/// A model and what is asked of it.
+struct ServedModel {
+    LanguageModel model{};
+    std::vector<ServingDemand> demands{};
+    bool operator==(const ServedModel&) const = default;
+};
+
+/// A measured throughput, which goes before every estimate.
+struct MeasuredThroughput {
+    std::string model{};
+    std::string deployment{};  ///< name as `enumerate_deployments` gives it, such as `H100 4x2`
+    std::string demand{};
+    double requests_per_s = 0;  ///< >= 0; 0 = cannot serve
+    bool operator==(const MeasuredThroughput&) const = default;
+};
+
+/// What is to be planned.
+struct ServingRequest {
+    std::vector<GpuType> gpus{};   ///< each with a price
+    std::vector<int> available{};  ///< of each type, >= 0
+    double budget = 0;             ///< $/h, >= 0
+    std::vector<ServedModel> models{};
+    std::vector<MeasuredThroughput> measured{};
+    bool operator==(const ServingRequest&) const = default;
+};
+
+/// Which GPUs may be rented.
+enum class Composition : std::uint8_t {
+    optimized,  ///< any
+    homogeneous,  ///< one type, of which there are as many as the budget pays (paper, App. K); the best such plan
+    uniform,      ///< as many of each type as the budget pays, or as there are
+};
+
+/// Where requests go.
+enum class Routing : std::uint8_t {
+    optimized,    ///< where it shortens the makespan most
+    round_robin,  ///< to the replicas that can serve them in turn, whatever they are
+};
+
+}  // namespace gpusched::serving
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::serving::Composition> =
+    gpusched::name_table<gpusched::serving::Composition>(
+        {{gpusched::serving::Composition::optimized, "optimized"},
+         {gpusched::serving::Composition::homogeneous, "homogeneous"},
+         {gpusched::serving::Composition::uniform, "uniform"}});
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::serving::Routing> =
+    gpusched::name_table<gpusched::serving::Routing>(
+        {{gpusched::serving::Routing::optimized, "optimized"},
+         {gpusched::serving::Routing::round_robin, "round_robin"}});
+
+namespace gpusched::serving {
+
+/// How a serving plan is made.
+struct PlannerOptions {
+    DeploymentOptions deployments{};
+    EstimateOptions estimate{};
+    Composition composition = Composition::optimized;
+    Routing routing = Routing::optimized;
+    /// All replicas are one tensor-parallel group of the same degree; of the degrees allowed, the best.
+    bool uniform_tp = false;
+    /// Seconds, > 0: find the cheapest plan within them instead of the fastest. Not with `round_robin`.
+    std::optional<double> deadline{};
+    /// Of each model the solver sees this many deployments at most, those which for some kind of requests come nearest to the
+    /// best throughput per $; 0 = all. What is left out is counted, and `bound` and `optimal` are about the rest.
+    int max_deployments = 40;
+    /// How the serving problem is solved.
+    milp::ServingOptions solve{.method = milp::ServingMethod::binary_search, .tolerance = 1e-3};
+};
+
+/// Replicas of one deployment.
+struct PlannedReplicas {
+    std::string model{};
+    Deployment deployment{};
+    int count = 0;
+    double cost = 0;              ///< $/h of all of them
+    std::vector<double> share{};  ///< of each demand of the model, what all of them serve together, 0 .. 1
+    std::vector<double> requests_per_s{};  ///< of one of them, for each demand of the model
+    bool operator==(const PlannedReplicas&) const = default;
+};
+
+/// A plan, and what was proved about it.
+struct ServingPlanResult {
+    milp::Status status = milp::Status::failed;
+    std::vector<PlannedReplicas> replicas{};  ///< empty where there is no plan, or nothing is asked
+    std::vector<int> rented{};                ///< of each GPU type
+    double cost = 0;                          ///< $/h
+    double makespan = std::numeric_limits<double>::quiet_NaN();  ///< seconds; NaN where there is no plan
+    double requests_per_s = 0;  ///< all requests over the makespan; 0 where there is no plan
+    double bound =
+        0;  ///< seconds that no plan of the deployments considered beats; 0 where routing is round robin
+    bool optimal = false;  ///< the makespan (with a deadline: the cost) was proved to be the best of them
+    int deployments = 0;   ///< that are possible, over all models and problems solved
+    int left_out = 0;      ///< of them, not considered because of `max_deployments`
+    std::string solver{};
+    std::string message{};
+    [[nodiscard]] bool has_plan() const noexcept { return makespan == makespan; }
+};
+
+/// @throws InvalidInput with everything that is wrong
+void validate(const ServingRequest& request);
+void validate(const PlannerOptions& options);
+
+/// The serving problem of a request: its deployments with their throughputs, measured or estimated.
+struct ServingInstance {
+    milp::ServingProblem problem{};
+    std::vector<Deployment> deployments{};  ///< one per configuration
+    int left_out = 0;
+};
+
+/// Enumerates deployments of every model, estimates their throughputs, drops dominated ones and keeps the best.
+/// @throws InvalidInput as `plan_serving`
+[[nodiscard]] ServingInstance serving_instance(const ServingRequest& request,
+                                               const PlannerOptions& options = {});
+
+/// Which GPUs to rent, which replicas to run on them, and which share of each kind of requests to send to which, so that all
+/// requests are done as early as possible within the budget; or, with a deadline, as cheaply as possible.
+///
+/// Source: arXiv 2502.00722, sections 4 and 5 (the ablations are options).
+/// @throws InvalidInput with everything that is wrong; BackendError where the solver is missing
+/// @note deterministic on one thread unless a time limit strikes
+[[nodiscard]] ServingPlanResult plan_serving(const ServingRequest& request, const PlannerOptions& options,
+                                             const milp::AnySolver& solver, const Context& context = {});
+[[nodiscard]] ServingPlanResult plan_serving(const ServingRequest& request,
+                                             const PlannerOptions& options = {},
+                                             const std::string& solver = "auto", const Context& context = {});
+
+/// How much a new plan may differ from one that runs.
+struct ReplanOptions {
+    PlannerOptions
+        planner{};  ///< `composition` and `routing` are optimized, without `uniform_tp` and deadline
+    std::optional<int> max_starts{};  ///< replicas to start at most, >= 0
+    double slack = 0.0;  ///< accept a makespan this part longer if that starts fewer replicas, 0 .. 10
+};
+
+/// A new plan and what it changes.
+struct ReplanResult {
+    ServingPlanResult plan{};
+    int starts = 0;  ///< replicas that did not run before
+    int stops = 0;   ///< replicas that ran before and no longer do
+    double makespan_kept =
+        std::numeric_limits<double>::quiet_NaN();  ///< seconds, starting none; NaN where that serves not all
+    double makespan_free =
+        std::numeric_limits<double>::quiet_NaN();  ///< seconds, starting as many as `max_starts` allows
+};
+
+/// The plan for changed requests, GPUs or budget that starts fewest replicas, of those that are within `slack` of the best.
+/// Replicas for which the GPUs are gone, or that the budget no longer pays, are stopped; which ones, the solver decides.
+///
+/// Source: arXiv 2502.00722, App. M (replanning); the smallest change is ours. The problem gets two configurations per deployment:
+/// running replicas come with a token of which there are as many as run, new ones with a token of which there are as many as may
+/// be started; the smallest number of tokens is found by bisection.
+/// @param running replicas of the plan before; deployments that are no longer possible are stopped
+/// @throws InvalidInput with everything that is wrong; BackendError where the solver is missing
+[[nodiscard]] ReplanResult replan(const ServingRequest& request, const std::vector<PlannedReplicas>& running,
+                                  const ReplanOptions& options, const milp::AnySolver& solver,
+                                  const Context& context = {});
+
+}  // namespace gpusched::serving
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/serving/impl/plan_serving.ipp>
+#include <gpusched/serving/impl/replan.ipp>
+#endif
