@@ -6,3 +6,4 @@
 #include <gpusched/serving/estimate.hpp>
 #include <gpusched/serving/language_model.hpp>
 #include <gpusched/serving/plan_serving.hpp>
+#include <gpusched/serving/simulate_latency.hpp>

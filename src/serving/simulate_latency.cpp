@@ -1,0 +1,1 @@
+#include <gpusched/serving/impl/simulate_latency.ipp>

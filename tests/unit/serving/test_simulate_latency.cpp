@@ -1,0 +1,113 @@
+#include "support/catch.hpp"
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/serving/simulate_latency.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+using namespace gpusched;
+using namespace gpusched::serving;
+
+namespace {
+
+/// One deployment of a model whose layer takes the given seconds: prefill of a prompt, and a decode step of any batch.
+struct Setting {
+    ServingRequest request{};
+    std::vector<PlannedReplicas> plan{};
+    LatencyOptions options{};
+
+    Setting(double prefill, double step, int batch, int output, int count) {
+        LanguageModel model{.name = "m",
+                            .layers = 1,
+                            .hidden = 1,
+                            .heads = 1,
+                            .kv_heads = 1,
+                            .head_size = 1,
+                            .intermediate = 1,
+                            .vocabulary = 1};
+        request = {{{.name = "g",
+                     .tflops = 1e9,
+                     .bandwidth_gb_s = 1e12,
+                     .memory_gb = 1,
+                     .link_gb_s = 1,
+                     .network_gb_s = 1,
+                     .per_machine = 1,
+                     .price = 1.0}},
+                   {9},
+                   9,
+                   {{model, {{"w", {10, output}, 1}}}},
+                   {}};
+        options.estimate.max_batch = batch;
+        options.estimate.profiles = {{"m", "g", 1, {{10, prefill}}, {{1e-3, step}, {1e9, step}}}};
+        const Deployment d{"g 1x1", {{0, 1, 1}}};
+        const auto rate =
+            estimate_throughput(model, request.gpus, d, {10, output}, options.estimate).requests_per_s;
+        plan = {{"m", d, count, 0, {1.0}, {rate}}};
+    }
+};
+
+}  // namespace
+
+TEST_CASE("latencies at the limits", "[serving]") {
+    // 0.1 s of prefill and 10 steps of 0.02 s: 0.3 s alone; 4 together take 0.1 + 0.2 / 4 = 0.15 s each of the replica.
+    Setting s(0.1, 0.02, 4, 11, 1);
+    CHECK(s.plan[0].requests_per_s[0] == Catch::Approx(1 / 0.15));
+    s.options.requests = 4000;
+    s.options.rate = 0.001;
+    const auto idle = simulate_latency(s.request, s.plan, s.options);
+    CHECK(idle.percentile(0) == Catch::Approx(0.3));
+    CHECK(idle.percentile(99) == Catch::Approx(0.3));
+    // All at once: work is conserved, and four finish every 0.6 s.
+    s.options.rate = 0;
+    s.options.requests = 40;
+    const auto burst = simulate_latency(s.request, s.plan, s.options);
+    CHECK(burst.makespan == Catch::Approx(40 * 0.15));
+    CHECK(burst.percentile(10) == Catch::Approx(0.6));
+    CHECK(burst.percentile(50) == Catch::Approx(3.0));
+    CHECK(burst.percentile(51) == Catch::Approx(3.6));
+    CHECK(burst.percentile(100) == Catch::Approx(6.0));
+    // Two replicas halve it.
+    Setting two(0.1, 0.02, 4, 11, 2);
+    two.options.requests = 40;
+    CHECK(simulate_latency(two.request, two.plan, two.options).makespan == Catch::Approx(3.0));
+}
+
+TEST_CASE("one request at a time is the M/D/1 queue", "[serving]") {
+    Setting s(0.1, 0.02, 1, 6, 1);  // 0.2 s, alone and of the replica
+    s.options.requests = 400000;
+    s.options.rate = 3.5;  // 70 % busy: the mean wait is rho / (1 - rho) / 2 services
+    const auto found = simulate_latency(s.request, s.plan, s.options);
+    double mean = 0;
+    for (const auto latency : found.latency) mean += latency / 400000;
+    CHECK(mean == Catch::Approx(0.2 + 0.2 * 0.7 / 0.3 / 2).epsilon(0.02));
+    CHECK(std::is_sorted(found.latency.begin(), found.latency.end()));
+    CHECK(found.latency == simulate_latency(s.request, s.plan, s.options).latency);
+}
+
+TEST_CASE("shared replicas are the M/D/1 processor-sharing queue where nothing limits them", "[serving]") {
+    // A batch so large that nobody waits, and prefill alone: a request takes 0.2 s of the replica, shared evenly.
+    Setting s(0.2, 0.02, 100000, 1, 1);
+    s.options.requests = 400000;
+    s.options.rate = 3;  // the mean of processor sharing does not depend on the distribution: 0.2 / (1 - 0.6)
+    const auto found = simulate_latency(s.request, s.plan, s.options);
+    double mean = 0;
+    for (const auto latency : found.latency) mean += latency / 400000;
+    CHECK(mean == Catch::Approx(0.5).epsilon(0.02));
+}
+
+TEST_CASE("what cannot be simulated is refused", "[serving]") {
+    Setting s(0.1, 0.02, 1, 6, 1);
+    auto plan = s.plan;
+    plan[0].share[0] = 0.5;
+    CHECK_THROWS_AS(simulate_latency(s.request, plan, s.options), InvalidInput);
+    plan[0].share.clear();
+    CHECK_THROWS_AS(simulate_latency(s.request, plan, s.options), InvalidInput);
+    CHECK_THROWS_AS(simulate_latency(s.request, {}, s.options), InvalidInput);
+    s.options.requests = 0;
+    CHECK_THROWS_AS(simulate_latency(s.request, s.plan, s.options), InvalidInput);
+    s.options.requests = 1;
+    CHECK_THROWS_AS((void)simulate_latency(s.request, s.plan, s.options).percentile(101), InvalidInput);
+    s.request.models[0].demands[0].requests = 0;
+    CHECK(simulate_latency(s.request, s.plan, s.options).latency.empty());
+}
