@@ -32,6 +32,7 @@ void bind_io(py::module_& m);
 void bind_hardware(py::module_& m);  // within gpusched.topology
 void bind_readings(py::module_& m);  // within gpusched.io
 void bind_milp(py::module_& m);
+void bind_serving(py::module_& m);
 
 /// The documentation of a C++ declaration, as `extract_docs.py` lifted it from the headers at build time.
 /// @param name qualified, without the leading `gpusched::`, such as `consolidation::Options::depth`

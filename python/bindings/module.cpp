@@ -18,4 +18,5 @@ PYBIND11_MODULE(_core, m) {
     gp::bind_hardware(m);
     gp::bind_readings(m);
     gp::bind_milp(m);
+    gp::bind_serving(m);
 }

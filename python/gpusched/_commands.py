@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import importlib
 import json
 import math
 import os
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import allocation, consolidation, fragmentation, io, preemption, sim, topology, verify
+from . import allocation, consolidation, fragmentation, io, preemption, serving, sim, topology, verify
 from ._tables import format_table
 from .errors import BackendError, InvalidInput
 from .model import Cluster, Plan
@@ -69,6 +70,42 @@ def require_writable(*paths: str | None) -> None:
 
 def say(text: str = "") -> None:
     print(text)
+
+
+def read_mapping(path: str) -> dict[str, Any]:
+    """A JSON or, where PyYAML is installed, YAML file that holds a mapping."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, ValueError) as error:
+        raise BackendError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    document: Any
+    if path.endswith((".yaml", ".yml")):
+        try:
+            yaml: Any = importlib.import_module("yaml")
+        except ImportError:
+            raise BackendError(f"{path}: YAML needs PyYAML: pip install pyyaml; or write JSON") from None
+        try:
+            document = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise InvalidInput(f"{path}: no YAML: {error}") from None
+    else:
+        try:
+            document = json.loads(text)
+        except ValueError as error:
+            raise InvalidInput(f"{path}: no JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise InvalidInput(f"{path}: expected a mapping")
+    return document
+
+
+def write_json(path: str, document: dict[str, Any]) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.write("\n")
+    except OSError as error:
+        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def save_figure(path: str, draw: Callable[[], Axes]) -> None:
@@ -360,6 +397,53 @@ def allocate(args: argparse.Namespace) -> int:
         plan.to_json(args.output)
         say(f"wrote {args.output}")
     return OK if all(a.placed for a in found) or plan.moves else FAILED
+
+
+def plan_serving(args: argparse.Namespace) -> int:
+    require_writable(args.output)
+    request = read_mapping(args.request)
+    options = given(args, "max_deployments", "solver", "time_limit", "mip_gap", "threads", "progress")
+    if args.replan_from is not None:
+        running = read_mapping(args.replan_from).get("replicas")
+        if not isinstance(running, list):
+            raise InvalidInput(f"{args.replan_from}: replicas: expected a list, as in a serving plan")
+        changed = serving.replan(request, running, **options, **given(args, "max_starts", "slack"))
+        plan = changed.plan
+    else:
+        changed = None
+        if args.max_starts is not None or args.slack is not None:
+            raise InvalidInput("--max-starts and --slack: only with --replan-from")
+        plan = serving.plan_serving(
+            request, **options, **given(args, "composition", "routing", "uniform_tp", "deadline")
+        )
+    document = serving.plan_to_dict(plan, changed)
+    if args.output:
+        write_json(args.output, document)
+    if plan.makespan is None:
+        say(f"no plan: {plan.status}" + (f" ({plan.message})" if plan.message else ""))
+        return FAILED
+    rows = [
+        (
+            replicas["model"],
+            replicas["deployment"],
+            replicas["count"],
+            replicas["cost"],
+            ", ".join(f"{share:.1%} of {name}" for name, share in replicas["share"].items()),
+        )
+        for replicas in plan.replicas
+    ]
+    say(format_table(("model", "deployment", "replicas", "cost_per_h", "serves"), rows))
+    rented = ", ".join(f"{count} {name}" for name, count in plan.rented.items())
+    say(f"rent {rented or 'nothing'}: {plan.cost:.2f} $/h")
+    proof = "proven best" if plan.optimal else f"at least {plan.bound or 0:.4g} s are needed"
+    say(f"all requests are done after {plan.makespan:.4g} s ({plan.requests_per_s:.4g} per second); {proof}")
+    if plan.left_out:
+        say(f"of {plan.deployments:,} possible deployments, {plan.left_out:,} were not considered (--max-deployments)")
+    if changed is not None:
+        say(f"starts {changed.starts} replicas and stops {changed.stops}")
+    if args.output:
+        say(f"wrote {args.output}")
+    return OK
 
 
 def export(args: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ fragmentation: ModuleType
 io: ModuleType
 model: ModuleType
 preemption: ModuleType
+serving: ModuleType
 sim: ModuleType
 topology: ModuleType
 verify: ModuleType

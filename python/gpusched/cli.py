@@ -1,7 +1,7 @@
 """The console script `gpusched`: everyday jobs on files.
 
-Exit codes: 0 done, 1 a plan does not verify, no eviction helps or a job is not placed, 2 bad input or a file that cannot be read or
-written, 130 interrupted, 141 whoever reads the output has closed it.
+Exit codes: 0 done, 1 a plan does not verify, no eviction helps, a job is not placed or there is no serving plan, 2 bad
+input or a file that cannot be read or written, 130 interrupted, 141 whoever reads the output has closed it.
 """
 
 from __future__ import annotations
@@ -214,6 +214,26 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--make-room", action="store_true", help="plan moves when the job does not fit")
     p.add_argument("--write-cluster", metavar="OUT.json", help="the snapshot with the pods of jobs from files, pending")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="the placements as a plan")
+    p = command(
+        "plan-serving", commands.plan_serving, "say which GPUs to rent for language models, and where requests go"
+    )
+    p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it")
+    p.add_argument("-o", "--output", metavar="PLAN.json")
+    p.add_argument("--deadline", type=float, metavar="SECONDS", help="find the cheapest plan within it")
+    p.add_argument("--composition", choices=("optimized", "homogeneous", "uniform"))
+    p.add_argument("--routing", choices=("optimized", "round_robin"))
+    flag(p, "--uniform-tp", "all replicas are tensor-parallel groups of one degree")
+    p.add_argument("--replan-from", metavar="PLAN.json", help="change this plan as little as possible")
+    p.add_argument("--max-starts", type=int, metavar="N", help="with --replan-from: start so many replicas at most")
+    p.add_argument(
+        "--slack", type=float, metavar="PART", help="with --replan-from: accept this much more time for fewer starts"
+    )
+    p.add_argument("--max-deployments", type=int, metavar="N", help="of each model, 0 = all")
+    p.add_argument("--solver", choices=("auto", "highs", "cbc"))
+    p.add_argument("--time-limit", type=float, metavar="SECONDS")
+    p.add_argument("--mip-gap", type=float, metavar="PART")
+    p.add_argument("--threads", type=int, metavar="N")
+    p.add_argument("--progress", action="store_true")
 
     p = command("verify", commands.verify_plan, "replay a plan and report every constraint that it breaks")
     p.add_argument("cluster", metavar="CLUSTER.json")

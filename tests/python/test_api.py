@@ -34,6 +34,10 @@ io.read_slurm_topology io.read_kubernetes_topology io.NetworkReading io.network_
 io.reads_xml io.reads_yaml
 sim.resample model.hardware_preset
 fragmentation.entropy fragmentation.job_entropy
+serving.plan_serving serving.replan serving.estimate_throughput serving.enumerate_deployments serving.gpu_type
+serving.gpu_catalogue serving.paper_gpus serving.paper_gpus_dense serving.language_model serving.layer_seconds
+serving.plan_to_dict serving.simulate_latency serving.LatencyResult.percentile
+serving.ServingPlanResult.makespan serving.ServingPlanResult.replicas serving.ReplanResult.starts
 verify.plan verify.Report.ok verify.Report.violations verify.Report.vacated_nodes
 """.split()
 
@@ -100,6 +104,7 @@ def public_functions() -> list[str]:
         "allocation",
         "model",
         "preemption",
+        "serving",
         "topology",
     )
     return [f"{m}.{n}" for m in modules for n in look_up(m).__all__ if inspect.isroutine(look_up(f"{m}.{n}"))]
@@ -127,6 +132,7 @@ def test_functions_say_where_they_live_and_document_their_options(path: str) -> 
         "allocation",
         "model",
         "preemption",
+        "serving",
         "topology",
     ],
 )

@@ -19,7 +19,7 @@ namespace gpusched::serving {
 struct Efficiency {
     double compute = 0.7;        ///< of the tensor peak, 0.01 .. 1
     double bandwidth = 0.75;     ///< of the memory's, 0.01 .. 1
-    double link = 0.6;           ///< of the link within a machine, 0.01 .. 1
+    double link = 0.7;           ///< of the link within a machine, 0.01 .. 1
     double network = 0.8;        ///< of the network between machines, 0.01 .. 1
     double layer_s = 4e-5;       ///< seconds a layer takes however small its work, 0 .. 1
     double collective_s = 4e-5;  ///< seconds an all-reduce takes however few its bytes, 0 .. 1
@@ -70,7 +70,7 @@ struct RequestShape {
 struct ThroughputEstimate {
     double requests_per_s = 0;
     double batch = 0;          ///< requests in flight, as KV cache and `max_batch` allow
-    double prefill_s = 0;      ///< the slowest stage's time for one prompt
+    double prefill_s = 0;      ///< the slowest stage's time for one prompt, or message
     double step_s = 0;         ///< until every request in flight has its next token
     double first_token_s = 0;  ///< a prompt's way through all stages of an idle replica
     bool operator==(const ThroughputEstimate&) const = default;
@@ -95,7 +95,8 @@ struct ThroughputEstimate {
 /// A stage of L layers is busy L t_prefill(input) for a prompt, and (output - 1) steps are shared by the batch: B requests
 /// in flight, limited by KV cache (input + output / 2 tokens each on average; one request must fit whole) and `max_batch`,
 /// are m = min(stages, B) micro-batches which follow each other through the stages; a step takes
-/// max(m max_s t_s, sum_s (t_s + hop_s)). Requests/s = 1 / (max_s (prefill_s + hop_s) + (output - 1) step / B).
+/// max(m max_s t_s, sum_s (t_s + hop_s)). Requests/s = 1 / (max_s max(prefill_s, hop_s) + (output - 1) step / B): a stage works
+/// on the next prompt while the activations of one are sent.
 ///
 /// Source: arXiv 2502.00722, App. L (prefill by the sum of latencies, decode by one latency for the batch, plus the pipeline's
 /// communication).

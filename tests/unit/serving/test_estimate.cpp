@@ -42,7 +42,7 @@ TEST_CASE("the roofline of a layer by hand", "[serving]") {
     CHECK(same(layer_seconds(model, gpu, 1, 1, 1000, 1), weights + activations + kv + 4e-5));
     // Prefill of 2,000 tokens on four of them computes.
     const double flops = 4 * 0.7 * 312e12;
-    const double all_reduce = 4e-5 + 1.5 * (2000 * 8192 * 2.0) / (0.6 * 300e9);
+    const double all_reduce = 4e-5 + 1.5 * (2000 * 8192 * 2.0) / (0.7 * 300e9);
     CHECK(same(all_reduce_seconds(gpu, 4, 2000 * 8192 * 2.0), all_reduce));
     CHECK(all_reduce_seconds(gpu, 1, 1e9) == 0);
     CHECK(same(layer_seconds(model, gpu, 4, 2000, 1000, 1),

@@ -161,9 +161,10 @@ inline ThroughputEstimate estimate(const LanguageModel& model, std::span<const G
     const double part = batch / parts;
     double slowest = 0, through = 0;
     for (std::size_t s = 0; s < times.stages(); ++s) {
-        const double prompt = times.prefill(s, shape.input) + times.hop(s, shape.input);
-        result.prefill_s = std::max(result.prefill_s, prompt);
-        result.first_token_s += prompt;
+        const double prompt = times.prefill(s, shape.input);
+        const double message = times.hop(s, shape.input);
+        result.prefill_s = std::max({result.prefill_s, prompt, message});
+        result.first_token_s += prompt + message;
         const double step = times.decode(s, part, context);
         slowest = std::max(slowest, step);
         through += step + times.hop(s, part);

@@ -1,0 +1,393 @@
+// gpusched.serving.
+#include "call.hpp"
+#include "enums.hpp"
+#include "milp.hpp"
+#include "options.hpp"
+#include "records.hpp"
+#include "serving.hpp"
+
+#include <gpusched/serving/plan_serving.hpp>
+#include <gpusched/serving/simulate_latency.hpp>
+
+#include <cmath>
+
+namespace gpusched::python {
+
+namespace s = serving;
+
+namespace {
+
+/// The planner's options in Python, and what the surroundings give.
+struct PlanArguments : s::PlannerOptions, SolveArguments {
+    py::object deployment_dict = py::none(), estimate_dict = py::none();
+};
+struct ReplanArguments : PlanArguments {
+    std::optional<int> max_starts{};
+    double slack = 0;
+};
+
+template <class O>
+Options<O> planner_options() {
+    O start;
+    start.mip_gap = start.solve.solve.mip_gap;
+    return Options<O>("serving::PlannerOptions", start)
+        .field("max_deployments", &O::max_deployments)
+        .field("deployments", &O::deployment_dict, "A dict of the options of `enumerate_deployments`.")
+        .field("estimate", &O::estimate_dict, "A dict of the options of `estimate_throughput`.")
+        .field("solver", &O::solver, "As for `milp.Model.solve`.")
+        .field("time_limit", &O::time_limit, "Seconds for everything together.")
+        .field("mip_gap", &O::mip_gap, "Relative gap at which the solver may stop.")
+        .field("threads", &O::threads, "Threads the solver may use.")
+        .field("seed", &O::seed, "Where the solver's random choices start, >= 0.")
+        .field("progress", &O::progress, progress_text);
+}
+
+/// Options that are a dict in Python.
+template <class O>
+O nested(const char* name, const py::object& value, const Options<O>& table, O defaults) {
+    if (value.is_none()) return defaults;
+    if (!py::isinstance<py::dict>(value)) bad_option(name, value, "a dict");
+    for (const auto& [key, unused] : value.cast<py::dict>())
+        if (!py::isinstance<py::str>(key)) bad_option(name, value, "a dict with names as keys");
+    try {
+        return table.read(name, py::kwargs(value), std::move(defaults));
+    } catch (const py::type_error& error) {
+        throw InvalidInput(std::string(error.what()));
+    }
+}
+
+s::PlannerOptions complete(const PlanArguments& arguments) {
+    s::PlannerOptions options = arguments;
+    options.solve.solve = arguments;
+    options.deployments =
+        nested("deployments", arguments.deployment_dict, deployment_options(), options.deployments);
+    options.estimate = nested("estimate", arguments.estimate_dict, estimate_options(), options.estimate);
+    s::validate(options);
+    return options;
+}
+
+void bind_records(py::module_& m) {
+    using G = s::GpuType;
+    py::class_<G> gpu(m, "GpuType", doc("serving::GpuType").c_str());
+    define_record(gpu, attribute("name", &G::name, "Its name."),
+                  attribute("tflops", &G::tflops, doc("serving::GpuType::tflops")),
+                  attribute("bandwidth_gb_s", &G::bandwidth_gb_s, doc("serving::GpuType::bandwidth_gb_s")),
+                  attribute("memory_gb", &G::memory_gb, doc("serving::GpuType::memory_gb")),
+                  attribute("link_gb_s", &G::link_gb_s, doc("serving::GpuType::link_gb_s")),
+                  attribute("network_gb_s", &G::network_gb_s, doc("serving::GpuType::network_gb_s")),
+                  attribute("per_machine", &G::per_machine, doc("serving::GpuType::per_machine")),
+                  attribute("price", &G::price, doc("serving::GpuType::price")),
+                  attribute("source", &G::source, doc("serving::GpuType::source")));
+    using L = s::LanguageModel;
+    py::class_<L> model(m, "LanguageModel", doc("serving::LanguageModel").c_str());
+    define_record(model, attribute("name", &L::name, "Its name."),
+                  attribute("layers", &L::layers, "Transformer layers."),
+                  attribute("hidden", &L::hidden, doc("serving::LanguageModel::hidden")),
+                  attribute("heads", &L::heads, doc("serving::LanguageModel::heads")),
+                  attribute("kv_heads", &L::kv_heads, "Key and value heads."),
+                  attribute("head_size", &L::head_size, "Numbers per head."),
+                  attribute("intermediate", &L::intermediate, doc("serving::LanguageModel::intermediate")),
+                  attribute("vocabulary", &L::vocabulary, "Tokens it knows."),
+                  attribute("bytes_per_weight", &L::bytes_per_weight, "Of the weights in memory."),
+                  attribute("bytes_per_kv", &L::bytes_per_kv, doc("serving::LanguageModel::bytes_per_kv")));
+    model.def_property_readonly("parameters", &L::parameters,
+                                doc("serving::LanguageModel::parameters").c_str());
+    using S = s::Stage;
+    py::class_<S> stage(m, "Stage", doc("serving::Stage").c_str());
+    define_record(stage, attribute("gpu", &S::gpu, doc("serving::Stage::gpu")),
+                  attribute("degree", &S::degree, doc("serving::Stage::degree")),
+                  attribute("layers", &S::layers, doc("serving::Stage::layers")));
+    using D = s::Deployment;
+    py::class_<D> deployment(m, "Deployment", doc("serving::Deployment").c_str());
+    define_record(deployment, attribute("name", &D::name, doc("serving::Deployment::name")),
+                  attribute("stages", &D::stages, "Its stages, in the order of the pipeline."));
+    using T = s::ThroughputEstimate;
+    py::class_<T> estimate(m, "ThroughputEstimate", doc("serving::ThroughputEstimate").c_str());
+    define_record(
+        estimate, attribute("requests_per_s", &T::requests_per_s, "Requests per second."),
+        attribute("batch", &T::batch, doc("serving::ThroughputEstimate::batch")),
+        attribute("prefill_s", &T::prefill_s, doc("serving::ThroughputEstimate::prefill_s")),
+        attribute("step_s", &T::step_s, doc("serving::ThroughputEstimate::step_s")),
+        attribute("first_token_s", &T::first_token_s, doc("serving::ThroughputEstimate::first_token_s")));
+}
+
+std::vector<s::GpuType> gpus_argument(const py::object& gpus) {
+    if (py::isinstance<py::str>(gpus) || !py::isinstance<py::iterable>(gpus))
+        bad_option("gpus", gpus, "a list of GpuType");
+    std::vector<s::GpuType> result;
+    for (const auto gpu : gpus) {
+        if (!py::isinstance<s::GpuType>(gpu)) bad_option("gpus", gpu, "a GpuType");
+        result.push_back(gpu.cast<s::GpuType>());
+    }
+    return result;
+}
+
+void bind_catalogue(py::module_& m) {
+    m.def("gpu_catalogue", &s::gpu_catalogue,
+          documented("gpu_catalogue()", doc("serving::gpu_catalogue")).c_str());
+    m.def("paper_gpus", &s::paper_gpus, documented("paper_gpus()", doc("serving::paper_gpus")).c_str());
+    m.def("paper_gpus_dense", &s::paper_gpus_dense,
+          documented("paper_gpus_dense()", doc("serving::paper_gpus_dense")).c_str());
+    m.def(
+        "gpu_type",
+        [](const py::object& name, const py::kwargs& changes) {
+            const auto text = OptionType<std::string>::read("name", name);
+            return gpu_fields("gpu_type", find_gpu(text), changes);
+        },
+        py::arg("name"),
+        documented("gpu_type(name, **changes)",
+                   doc("serving::gpu_type") + "\n\nFields given as keywords replace those of the catalogue.")
+            .c_str());
+    m.def(
+        "language_model",
+        [](const py::object& name, const py::kwargs& changes) {
+            const auto text = OptionType<std::string>::read("name", name);
+            return model_fields("language_model", find_model(text), changes);
+        },
+        py::arg("name"),
+        documented(
+            "language_model(name, **changes)",
+            "'Llama-3-8B', 'Llama-3-70B' or 'Llama-2-70B'; fields given as keywords replace those known. "
+            "With any other name all of them must be given.")
+            .c_str());
+    const auto options = deployment_options();
+    m.def(
+        "enumerate_deployments",
+        [options](const s::LanguageModel& model, const py::object& gpus, const py::object& available,
+                  const py::kwargs& keywords) {
+            const auto o = options.read("enumerate_deployments", keywords);
+            const auto counts = OptionType<std::vector<int>>::read("available", available);
+            return s::enumerate_deployments(model, gpus_argument(gpus), counts, o);
+        },
+        py::arg("model"), py::arg("gpus"), py::arg("available"),
+        options
+            .documented("enumerate_deployments(model, gpus, available", doc("serving::enumerate_deployments"))
+            .c_str());
+    const auto estimates = estimate_options();
+    m.def(
+        "estimate_throughput",
+        [estimates](const s::LanguageModel& model, const py::object& gpus, const s::Deployment& deployment,
+                    const py::object& input, const py::object& output, const py::kwargs& keywords) {
+            const auto o = estimates.read("estimate_throughput", keywords);
+            return s::estimate_throughput(
+                model, gpus_argument(gpus), deployment,
+                {OptionType<int>::read("input", input), OptionType<int>::read("output", output)}, o);
+        },
+        py::arg("model"), py::arg("gpus"), py::arg("deployment"), py::arg("input"), py::arg("output"),
+        estimates
+            .documented("estimate_throughput(model, gpus, deployment, input, output",
+                        doc("serving::estimate_throughput"))
+            .c_str());
+    m.def(
+        "layer_seconds",
+        [estimates](const s::LanguageModel& model, const s::GpuType& gpu, int degree, double tokens,
+                    double context, double sequences, const py::kwargs& keywords) {
+            const auto o = estimates.read("layer_seconds", keywords);
+            s::validate(o);
+            return s::layer_seconds(model, gpu, degree, tokens, context, sequences, o.efficiency);
+        },
+        py::arg("model"), py::arg("gpu"), py::arg("degree"), py::arg("tokens"), py::arg("context"),
+        py::arg("sequences"),
+        estimates
+            .documented("layer_seconds(model, gpu, degree, tokens, context, sequences",
+                        doc("serving::layer_seconds"))
+            .c_str());
+}
+
+/// A plan that knows the names of its request.
+struct NamedPlan : s::ServingPlanResult {
+    std::vector<std::string> gpus{};
+    std::vector<s::ServedModel> models{};
+};
+struct NamedReplan : s::ReplanResult {
+    NamedPlan named{};
+};
+
+py::object number(double value) { return std::isfinite(value) ? py::object(py::float_(value)) : py::none(); }
+
+py::dict rented_dict(const NamedPlan& plan) {
+    py::dict result;
+    for (std::size_t g = 0; g < plan.rented.size(); ++g)
+        if (plan.rented[g] > 0) result[py::str(plan.gpus[g])] = plan.rented[g];
+    return result;
+}
+py::list replica_list(const NamedPlan& plan) {
+    py::list result;
+    for (const auto& r : plan.replicas) {
+        py::dict gpus, share, rate;
+        py::list stages;
+        for (const auto& stage : r.deployment.stages) {
+            const auto name = py::str(plan.gpus[static_cast<std::size_t>(stage.gpu)]);
+            gpus[name] = (gpus.contains(name) ? gpus[name].cast<int>() : 0) + stage.degree;
+            py::dict entry;
+            entry["gpu"] = name;
+            entry["degree"] = stage.degree;
+            entry["layers"] = stage.layers;
+            stages.append(entry);
+        }
+        for (const auto& served : plan.models)
+            if (served.model.name == r.model)
+                for (std::size_t d = 0; d < served.demands.size(); ++d) {
+                    if (r.share[d] > 0) share[py::str(served.demands[d].name)] = r.share[d];
+                    rate[py::str(served.demands[d].name)] = r.requests_per_s[d];
+                }
+        py::dict entry;
+        entry["model"] = r.model;
+        entry["deployment"] = r.deployment.name;
+        entry["count"] = r.count;
+        entry["cost"] = r.cost;
+        entry["gpus"] = gpus;
+        entry["stages"] = stages;
+        entry["share"] = share;
+        entry["requests_per_s"] = rate;
+        result.append(entry);
+    }
+    return result;
+}
+
+NamedPlan named(s::ServingPlanResult plan, const s::ServingRequest& request) {
+    NamedPlan result{std::move(plan), {}, request.models};
+    for (const auto& gpu : request.gpus) result.gpus.push_back(gpu.name);
+    return result;
+}
+
+void bind_planner(py::module_& m) {
+    using P = NamedPlan;
+    py::class_<P> plan(m, "ServingPlanResult", doc("serving::ServingPlanResult").c_str());
+    plan.def_property_readonly(
+            "status", [](const P& p) { return to_string(p.status); }, doc("milp::Status").c_str())
+        .def_property_readonly(
+            "makespan", [](const P& p) { return number(p.makespan); },
+            "Seconds; None where there is no plan.")
+        .def_property_readonly(
+            "bound", [](const P& p) { return number(p.bound); },
+            doc("serving::ServingPlanResult::bound").c_str())
+        .def_readonly("cost", &P::cost, "$/h of everything rented.")
+        .def_readonly("requests_per_s", &P::requests_per_s,
+                      doc("serving::ServingPlanResult::requests_per_s").c_str())
+        .def_readonly("optimal", &P::optimal, doc("serving::ServingPlanResult::optimal").c_str())
+        .def_readonly("deployments", &P::deployments, doc("serving::ServingPlanResult::deployments").c_str())
+        .def_readonly("left_out", &P::left_out, doc("serving::ServingPlanResult::left_out").c_str())
+        .def_readonly("solver", &P::solver, "Who solved it.")
+        .def_readonly("message", &P::message, "What went wrong, where something did.")
+        .def_property_readonly("rented", &rented_dict, "{GPU type: how many}.")
+        .def_property_readonly(
+            "replicas", &replica_list,
+            "A dict for the replicas of each deployment: model, deployment, count, cost, gpus, stages, "
+            "share (of each kind of requests, what all of them serve), requests_per_s (of one).")
+        .def("__repr__", [](const py::object& self) {
+            return "ServingPlanResult(status=" + py::repr(self.attr("status")).cast<std::string>() +
+                   ", makespan=" + py::repr(self.attr("makespan")).cast<std::string>() +
+                   ", cost=" + py::repr(self.attr("cost")).cast<std::string>() +
+                   ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
+        });
+    auto options = planner_options<PlanArguments>();
+    options.field("composition", &PlanArguments::composition, doc("serving::Composition"))
+        .field("routing", &PlanArguments::routing, doc("serving::Routing"))
+        .field("uniform_tp", &PlanArguments::uniform_tp)
+        .field("deadline", &PlanArguments::deadline);
+    const std::string more = "\n\nThe request is a dict as docs/serving.md describes it.";
+    m.def(
+        "plan_serving",
+        [options](const py::object& request, const py::kwargs& keywords) {
+            const auto arguments = options.read("plan_serving", keywords);
+            const auto asked = read_serving_request(request);
+            const auto o = complete(arguments);
+            const auto solver = solver_argument(arguments.solver);
+            auto found = Call(arguments.progress).run([&](const Context& context) {
+                return s::plan_serving(asked, o, solver, context);
+            });
+            return named(std::move(found), asked);
+        },
+        py::arg("request"),
+        options.documented("plan_serving(request", doc("serving::plan_serving") + more).c_str());
+
+    using R = NamedReplan;
+    py::class_<R> result(m, "ReplanResult", doc("serving::ReplanResult").c_str());
+    result.def_readonly("plan", &R::named, "The new plan.")
+        .def_readonly("starts", &R::starts, doc("serving::ReplanResult::starts").c_str())
+        .def_readonly("stops", &R::stops, doc("serving::ReplanResult::stops").c_str())
+        .def_property_readonly(
+            "makespan_kept", [](const R& r) { return number(r.makespan_kept); },
+            doc("serving::ReplanResult::makespan_kept").c_str())
+        .def_property_readonly(
+            "makespan_free", [](const R& r) { return number(r.makespan_free); },
+            doc("serving::ReplanResult::makespan_free").c_str());
+    auto changes = planner_options<ReplanArguments>();
+    changes.field("max_starts", &ReplanArguments::max_starts, doc("serving::ReplanOptions::max_starts"))
+        .field("slack", &ReplanArguments::slack, doc("serving::ReplanOptions::slack"));
+    m.def(
+        "replan",
+        [changes](const py::object& request, const py::object& running, const py::kwargs& keywords) {
+            const auto arguments = changes.read("replan", keywords);
+            const auto asked = read_serving_request(request);
+            std::vector<s::PlannedReplicas> before;
+            if (py::isinstance<NamedPlan>(running)) {
+                const auto& known = running.cast<const NamedPlan&>();
+                std::vector<std::string> names;
+                for (const auto& gpu : asked.gpus) names.push_back(gpu.name);
+                if (names != known.gpus)
+                    throw InvalidInput("running: expected a plan of the same GPU types in the same order");
+                before = known.replicas;
+            } else {
+                before = read_running(running, asked);
+            }
+            const s::ReplanOptions o{complete(arguments), arguments.max_starts, arguments.slack};
+            const auto solver = solver_argument(arguments.solver);
+            auto found = Call(arguments.progress).run([&](const Context& context) {
+                return s::replan(asked, before, o, solver, context);
+            });
+            NamedReplan r{std::move(found), {}};
+            r.named = named(r.plan, asked);
+            return r;
+        },
+        py::arg("request"), py::arg("running"),
+        changes
+            .documented("replan(request, running",
+                        doc("serving::replan") + more +
+                            " `running` is a plan, or the replicas of one as dicts.")
+            .c_str());
+}
+
+/// The options of the simulation; estimates are a dict in Python.
+struct LatencyArguments : s::LatencyOptions {
+    py::object estimate_dict = py::none();
+};
+
+void bind_latency(py::module_& m) {
+    using L = s::LatencyResult;
+    py::class_<L> result(m, "LatencyResult", doc("serving::LatencyResult").c_str());
+    define_record(result, attribute("latency", &L::latency, doc("serving::LatencyResult::latency")),
+                  attribute("makespan", &L::makespan, doc("serving::LatencyResult::makespan")));
+    result.def("percentile", &L::percentile, py::arg("percent"),
+               documented("percentile(self, percent)", doc("serving::LatencyResult::percentile")).c_str());
+    const auto options = Options<LatencyArguments>("serving::LatencyOptions")
+                             .field("rate", &LatencyArguments::rate)
+                             .field("requests", &LatencyArguments::requests)
+                             .field("seed", &LatencyArguments::seed, "Where random choices start.")
+                             .field("memory_fraction", &LatencyArguments::memory_fraction)
+                             .field("estimate", &LatencyArguments::estimate_dict,
+                                    "A dict of the options of `estimate_throughput`.");
+    m.def(
+        "simulate_latency",
+        [options](const py::object& request, const NamedPlan& plan, const py::kwargs& keywords) {
+            auto o = options.read("simulate_latency", keywords);
+            o.estimate = nested("estimate", o.estimate_dict, estimate_options(), o.estimate);
+            const auto asked = read_serving_request(request);
+            return unlocked([&] { return s::simulate_latency(asked, plan.replicas, o); });
+        },
+        py::arg("request"), py::arg("plan"),
+        options.documented("simulate_latency(request, plan", doc("serving::simulate_latency")).c_str());
+}
+
+}  // namespace
+
+void bind_serving(py::module_& parent) {
+    auto m = submodule(parent, "serving");
+    bind_records(m);
+    bind_catalogue(m);
+    bind_planner(m);
+    bind_latency(m);
+}
+
+}  // namespace gpusched::python

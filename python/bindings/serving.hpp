@@ -1,0 +1,31 @@
+// What the binding units of gpusched.serving share.
+#pragma once
+
+#include "options.hpp"
+
+#include <gpusched/serving/plan_serving.hpp>
+
+#include <string>
+#include <vector>
+
+namespace gpusched::python {
+
+/// A type of the catalogue, or of the paper's where the name is only there.
+serving::GpuType find_gpu(const std::string& name);
+/// A model that is known, or one with this name and nothing else.
+serving::LanguageModel find_model(const std::string& name);
+/// With what a dict says instead; unknown keys are InvalidInput.
+serving::GpuType gpu_fields(const std::string& owner, serving::GpuType gpu, const py::dict& changes);
+serving::LanguageModel model_fields(const std::string& owner, serving::LanguageModel model,
+                                    const py::dict& changes);
+
+Options<serving::DeploymentOptions> deployment_options();
+Options<serving::EstimateOptions> estimate_options();
+
+/// A request as docs/serving.md describes it.
+serving::ServingRequest read_serving_request(const py::object& request);
+/// The replicas of a plan, as dicts.
+std::vector<serving::PlannedReplicas> read_running(const py::object& running,
+                                                   const serving::ServingRequest& request);
+
+}  // namespace gpusched::python

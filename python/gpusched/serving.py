@@ -1,0 +1,66 @@
+"""Serving of language models: GPU catalogue, possible deployments, throughput estimates, plans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._core.serving import (
+    Deployment,
+    GpuType,
+    LanguageModel,
+    LatencyResult,
+    ReplanResult,
+    ServingPlanResult,
+    Stage,
+    ThroughputEstimate,
+    enumerate_deployments,
+    estimate_throughput,
+    gpu_catalogue,
+    gpu_type,
+    language_model,
+    layer_seconds,
+    paper_gpus,
+    paper_gpus_dense,
+    plan_serving,
+    replan,
+    simulate_latency,
+)
+
+__all__ = [
+    "Deployment",
+    "GpuType",
+    "LanguageModel",
+    "LatencyResult",
+    "ReplanResult",
+    "ServingPlanResult",
+    "Stage",
+    "ThroughputEstimate",
+    "enumerate_deployments",
+    "estimate_throughput",
+    "gpu_catalogue",
+    "gpu_type",
+    "language_model",
+    "layer_seconds",
+    "paper_gpus",
+    "paper_gpus_dense",
+    "plan_serving",
+    "plan_to_dict",
+    "replan",
+    "simulate_latency",
+]
+
+
+def plan_to_dict(plan: ServingPlanResult, changed: ReplanResult | None = None) -> dict[str, Any]:
+    """A plan as the document `gpusched.serving-plan` v1 (docs/schema); with what a replanning changed, if given."""
+    document: dict[str, Any] = {"format": "gpusched.serving-plan", "version": 1}
+    for name in (
+        "status", "makespan", "bound", "optimal", "requests_per_s", "cost", "rented", "replicas",
+        "deployments", "left_out", "solver", "message",
+    ):  # fmt: skip
+        document[name] = getattr(plan, name)
+    if changed is not None:
+        document["starts"] = changed.starts
+        document["stops"] = changed.stops
+        document["makespan_kept"] = changed.makespan_kept
+        document["makespan_free"] = changed.makespan_free
+    return document

@@ -1,0 +1,173 @@
+"""The serving planner in Python and on the console."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import pytest
+from gpusched import cli, serving
+from jsonschema import Draft202012Validator
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
+
+
+def request(budget: float = 15, **models: Any) -> dict[str, Any]:
+    return {
+        "budget": budget,
+        "gpus": {
+            "H100": {"available": 8},
+            "A40": {"available": 12, "price": 0.6},
+            "mine": {"type": "L40S", "available": 4, "price": 1.1, "network_gb_s": 12.5},
+        },
+        "models": models
+        or {
+            "Llama-3-8B": {
+                "workloads": {
+                    "long": {"input": 2455, "output": 18, "requests": 700},
+                    "chat": {"input": 496, "output": 510, "requests": 300},
+                }
+            }
+        },
+    }
+
+
+def needs_solver() -> None:
+    try:
+        import highspy  # noqa: F401
+    except ImportError:
+        if not gs.milp.available_solvers():
+            pytest.skip("no solver")
+
+
+def test_catalogue_deployments_and_estimates() -> None:
+    h100 = serving.gpu_type("H100")
+    assert (h100.tflops, h100.memory_gb, h100.price) == (989, 80, None)
+    assert serving.gpu_type("4090").price == 0.53
+    assert serving.gpu_type("H100", price=3.5).price == 3.5
+    assert copy.deepcopy(h100) == h100 == pickle.loads(pickle.dumps(h100))
+    model = serving.language_model("Llama-3-70B")
+    assert model.parameters == 70553706496
+    found = serving.enumerate_deployments(model, [h100], [4], max_stages=2)
+    assert [d.name for d in found] == ["H100 2x1", "H100 1x2", "H100 2x2", "H100 1x4"]
+    fast = serving.estimate_throughput(model, [h100], found[3], 1000, 100)
+    slow = serving.estimate_throughput(model, [h100], found[3], 1000, 100, efficiency={"compute": 0.3})
+    assert fast.requests_per_s > slow.requests_per_s > 0
+    table = {"model": "Llama-3-70B", "gpu": "H100", "degree": 4, "prefill": [(1000, 0.5)], "decode": [(1, 0.1)]}
+    measured = serving.estimate_throughput(model, [h100], found[3], 1000, 1, profiles=[table])
+    assert measured.requests_per_s == pytest.approx(1 / 40, rel=1e-3)
+    for bad in ({"efficiency": {"compute": 2}}, {"efficiency": {"nothing": 1}}, {"max_batch": 0}):
+        with pytest.raises(gs.InvalidInput):
+            serving.estimate_throughput(model, [h100], found[3], 1000, 100, **bad)
+
+
+def test_plan_ablations_and_deadline() -> None:
+    needs_solver()
+    plan = serving.plan_serving(request())
+    assert plan.status == "optimal" and plan.optimal and plan.makespan is not None
+    assert plan.cost <= 15 and sum(r["cost"] for r in plan.replicas) == pytest.approx(plan.cost)
+    for workload in ("long", "chat"):
+        assert sum(r["share"].get(workload, 0) for r in plan.replicas) == pytest.approx(1)
+    busy = [
+        (r["share"].get("long", 0) * 700 / r["requests_per_s"]["long"]
+         + r["share"].get("chat", 0) * 300 / r["requests_per_s"]["chat"]) / r["count"]
+        for r in plan.replicas
+    ]  # fmt: skip
+    assert max(busy) == pytest.approx(plan.makespan, rel=1e-6)
+    for options in ({"composition": "uniform"}, {"uniform_tp": True}, {"routing": "round_robin"}):
+        other = serving.plan_serving(request(), **options)
+        assert other.makespan is not None and other.makespan >= plan.makespan * (1 - 2e-3)
+    cheap = serving.plan_serving(request(), deadline=2 * plan.makespan)
+    assert cheap.makespan is not None and cheap.makespan <= 2 * plan.makespan * (1 + 1e-6)
+    assert cheap.cost < plan.cost
+    none = serving.plan_serving(request(budget=0.1))
+    assert none.status == "infeasible" and none.makespan is None and none.replicas == []
+    bad = request()
+    del bad["gpus"]["mine"]["price"]
+    bad["models"]["Llama-3-8B"]["workloads"]["chat"]["requests"] = -1
+    with pytest.raises(gs.InvalidInput) as caught:
+        serving.plan_serving(bad)
+    assert len(caught.value.problems) == 2
+    with pytest.raises(gs.InvalidInput, match="unknown field 'requets'"):
+        serving.plan_serving(request(**{"m": {"type": "Llama-3-8B", "workloads": {
+            "w": {"input": 1, "output": 1, "requests": 1, "requets": 1}}}}))  # fmt: skip
+
+
+def test_replan() -> None:
+    needs_solver()
+    plan = serving.plan_serving(request())
+    same = serving.replan(request(), plan)
+    assert (same.starts, same.stops) == (0, 0)
+    changed = request()
+    changed["models"]["Llama-3-8B"]["workloads"]["long"]["requests"] = 100
+    changed["models"]["Llama-3-8B"]["workloads"]["chat"]["requests"] = 900
+    changed["gpus"]["A40"]["available"] = 3
+    free = serving.replan(changed, plan)
+    kept = serving.replan(changed, plan.replicas, max_starts=0)
+    assert kept.starts == 0 and kept.makespan_kept == pytest.approx(kept.plan.makespan)
+    assert free.makespan_free is not None and kept.plan.makespan is not None
+    assert free.makespan_free <= kept.plan.makespan * (1 + 2e-3)
+
+
+def test_latency() -> None:
+    needs_solver()
+    plan = serving.plan_serving(request())
+    burst = serving.simulate_latency(request(), plan, requests=1000)
+    assert burst.makespan == pytest.approx(plan.makespan, rel=0.25)
+    assert burst.percentile(100) == pytest.approx(burst.makespan) and len(burst.latency) == 1000
+    half = serving.simulate_latency(request(), plan, rate=plan.requests_per_s / 2, seed=3)
+    assert half == serving.simulate_latency(request(), plan, rate=plan.requests_per_s / 2, seed=3)
+    assert 0 < half.percentile(50) <= half.percentile(99) < burst.percentile(99)
+    with pytest.raises(gs.InvalidInput):
+        serving.simulate_latency(request(), plan, requests=0)
+
+
+def test_console_with_schemas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    needs_solver()
+    asked, out, again = (str(tmp_path / name) for name in ("request.json", "plan.json", "again.json"))
+    document = {"format": "gpusched.serving-request", "version": 1, **request()}
+    Path(asked).write_text(json.dumps(document))
+    schema = {
+        name: Draft202012Validator(json.loads((SCHEMAS / f"gpusched.{name}.v1.schema.json").read_text()))
+        for name in ("serving-request", "serving-plan")
+    }
+    schema["serving-request"].validate(document)
+    assert not schema["serving-request"].is_valid({**document, "budget": -1})
+    solver = ["--solver", "cbc"] if gs.milp.available_solvers() else []
+    assert cli.main(["plan-serving", asked, "-o", out, *solver]) == 0
+    printed = capsys.readouterr().out
+    assert "proven best" in printed and "$/h" in printed
+    schema["serving-plan"].validate(json.loads(Path(out).read_text()))
+    assert cli.main(["plan-serving", asked, "--replan-from", out, "-o", again]) == 0
+    assert "starts 0 replicas and stops 0" in capsys.readouterr().out
+    schema["serving-plan"].validate(json.loads(Path(again).read_text()))
+    assert cli.main(["plan-serving", asked, "--max-starts", "1"]) == 2
+    Path(asked).write_text("[]")
+    assert cli.main(["plan-serving", asked]) == 2
+    Path(asked).write_text(json.dumps({**document, "budget": 0.1}))
+    assert cli.main(["plan-serving", asked]) == 1
+    assert "no plan: infeasible" in capsys.readouterr().out
+    assert cli.main(["plan-serving", str(tmp_path / "none.json")]) == 2
+
+
+def test_plots() -> None:
+    needs_solver()
+    pytest.importorskip("matplotlib").use("Agg")
+    from gpusched import plotting
+
+    plans = {budget: serving.plan_serving(request(budget)) for budget in (0.1, 3, 6)}
+    bars = plotting.plot_composition(plans)
+    heights = sum(patch.get_height() for patch in bars.patches)
+    assert heights == pytest.approx(plans[3].cost + plans[6].cost)
+    shares = plotting.plot_assignment(plans[6])
+    drawn = shares.images[0].get_array()
+    assert list(drawn.sum(axis=0)) == pytest.approx([1, 1])
+    line = plotting.plot_makespan(plans, label="ours").lines[0]
+    assert list(line.get_ydata()) == [plans[3].makespan, plans[6].makespan]
+    for bad in (lambda: plotting.plot_assignment(plans[0.1]), lambda: plotting.plot_composition({})):
+        with pytest.raises(gs.InvalidInput):
+            bad()
