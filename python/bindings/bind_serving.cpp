@@ -20,6 +20,8 @@ namespace {
 /// The planner's options in Python, and what the surroundings give.
 struct PlanArguments : s::PlannerOptions, SolveArguments {
     py::object deployment_dict = py::none(), estimate_dict = py::none();
+    milp::ServingMethod method = s::PlannerOptions{}.solve.method;
+    double tolerance = s::PlannerOptions{}.solve.tolerance;
 };
 struct ReplanArguments : PlanArguments {
     std::optional<int> max_starts{};
@@ -34,6 +36,8 @@ Options<O> planner_options() {
         .field("max_deployments", &O::max_deployments)
         .field("deployments", &O::deployment_dict, "A dict of the options of `enumerate_deployments`.")
         .field("estimate", &O::estimate_dict, "A dict of the options of `estimate_throughput`.")
+        .field("method", &O::method, "'milp' (directly, E1) or 'binary_search' (Algorithm 1).")
+        .field("tolerance", &O::tolerance, "Relative gap at which the binary search ends.")
         .field("solver", &O::solver, "As for `milp.Model.solve`.")
         .field("time_limit", &O::time_limit, "Seconds for everything together.")
         .field("mip_gap", &O::mip_gap, "Relative gap at which the solver may stop.")
@@ -59,6 +63,8 @@ O nested(const char* name, const py::object& value, const Options<O>& table, O d
 s::PlannerOptions complete(const PlanArguments& arguments) {
     s::PlannerOptions options = arguments;
     options.solve.solve = arguments;
+    options.solve.method = arguments.method;
+    options.solve.tolerance = arguments.tolerance;
     options.deployments =
         nested("deployments", arguments.deployment_dict, deployment_options(), options.deployments);
     options.estimate = nested("estimate", arguments.estimate_dict, estimate_options(), options.estimate);

@@ -91,8 +91,8 @@ struct PlannerOptions {
     /// Of each model the solver sees this many deployments at most, those which for some kind of requests come nearest to the
     /// best throughput per $; 0 = all. What is left out is counted, and `bound` and `optimal` are about the rest.
     int max_deployments = 40;
-    /// How the serving problem is solved.
-    milp::ServingOptions solve{.method = milp::ServingMethod::binary_search, .tolerance = 1e-3};
+    /// How the serving problem is solved. With a time limit, half of it at most goes into plans of one GPU type first.
+    milp::ServingOptions solve{.tolerance = 1e-3};
 };
 
 /// Replicas of one deployment.

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <set>
+#include <string>
 
 using namespace gpusched;
 using namespace gpusched::serving;
@@ -207,6 +209,53 @@ TEST_CASE("cheapest plans within a deadline, and round robin", "[serving]") {
         ++found;
     }
     CHECK(found > 15);
+}
+
+TEST_CASE("a search that is stopped is no worse than one type alone", "[serving]") {
+    if (milp::available_solvers().empty()) return;
+    Rng rng(21);
+    const auto real = milp::find_solver();
+    int compared = 0;
+    for (int i = 0; i < 60; ++i) {
+        const auto r = random_request(rng, 2);
+        auto options = exact();
+        options.solve.solve.time_limit = 1000;
+        options.solve.prune = false;
+        const auto size = serving_instance(r, options).problem.configurations.size();
+        std::size_t largest = 0;
+        for (std::size_t g = 0; g < r.gpus.size(); ++g) {
+            auto one = r;
+            one.available[1 - g] = 0;
+            largest = std::max(largest, serving_instance(one, options).problem.configurations.size());
+        }
+        if (largest == size || size == 0) continue;
+        // Gives up on the problem of all types, which has more columns per workload row than any of one type.
+        const milp::AnySolver lazy("lazy",
+                                   [&](const milp::Model& m, const milp::SolveOptions& o, const Context& c) {
+                                       std::set<std::string> distinct;
+                                       for (const auto& column : m.column_names)
+                                           if (column.starts_with("y("))
+                                               distinct.insert(column.substr(0, column.find(',')));
+                                       if (distinct.size() > largest)
+                                           return milp::Solution{.status = milp::Status::time_limit};
+                                       return real(m, o, c);
+                                   });
+        double best = infinity;
+        for (std::size_t g = 0; g < r.gpus.size(); ++g) {
+            auto only = r.available;
+            only[1 - g] = 0;
+            best = std::min(best, Oracle(r, options, only).best());
+        }
+        const auto plan = plan_serving(r, options, lazy);
+        CAPTURE(i);
+        if (std::isfinite(best)) {
+            REQUIRE(plan.has_plan());
+            CHECK(plan.makespan <= best * (1 + 1e-6));
+            CHECK(plan.bound <= plan.makespan * (1 + 1e-6));
+        }
+        compared += plan.has_plan();
+    }
+    CHECK(compared > 0);
 }
 
 TEST_CASE("replanning starts as few replicas as a brute force", "[serving]") {

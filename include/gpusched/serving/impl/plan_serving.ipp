@@ -127,26 +127,58 @@ class Planner {
         const auto instance = selected(all, options.max_deployments);
         deployments_ += static_cast<int>(all.deployments.size());
         left_out_ += instance.left_out;
-        auto solve = options.solve;
-        if (solve.solve.time_limit)
-            solve.solve.time_limit = std::max(0.0, *solve.solve.time_limit - budget_.elapsed_s());
-        auto plan = options.deadline ? milp::cheapest_serving_plan(instance.problem, *options.deadline, solve,
-                                                                   solver_, context_)
-                                     : milp::solve_serving_plan(instance.problem, solve, solver_, context_);
-        if (plan.has_plan() && options.routing == Routing::round_robin) {
-            round_robin(instance.problem, plan.allocation);
-            plan.bound = 0;
-            plan.optimal = false;
+        const auto solved = [&](const ServingInstance& of, double part) {
+            auto solve = options.solve;
+            if (solve.solve.time_limit)
+                solve.solve.time_limit = part * std::max(0.0, *solve.solve.time_limit - budget_.elapsed_s());
+            auto plan = options.deadline ? milp::cheapest_serving_plan(of.problem, *options.deadline, solve,
+                                                                       solver_, context_)
+                                         : milp::solve_serving_plan(of.problem, solve, solver_, context_);
+            if (plan.has_plan() && options.routing == Routing::round_robin) {
+                round_robin(of.problem, plan.allocation);
+                plan.bound = 0;
+                plan.optimal = false;
+            }
+            return plan;
+        };
+        const auto key = [&](const ServingPlanResult& r) { return options.deadline ? r.cost : r.makespan; };
+        const auto better = [&](const ServingPlanResult& a, const ServingPlanResult& b) {
+            return a.has_plan() && (!b.has_plan() || key(a) < key(b));
+        };
+        const auto types = static_cast<int>(request.gpus.size());
+        // Plans of one type are quick to find; where time is short they may be better than what is found among all.
+        ServingPlanResult single;
+        for (int g = 0; options.solve.solve.time_limit && g < types; ++g) {
+            std::vector<int> alone;
+            bool others = false;
+            for (std::size_t c = 0; c < all.problem.configurations.size(); ++c) {
+                const auto& gpus = all.problem.configurations[c].gpus;
+                const bool has = gpus[static_cast<std::size_t>(g)] > 0;
+                if (has && std::count_if(gpus.begin(), gpus.end(), [](int n) { return n > 0; }) == 1)
+                    alone.push_back(static_cast<int>(c));
+                else
+                    others = true;
+            }
+            if (alone.empty() || !others) continue;
+            const auto one = selected(kept(all, alone), options.max_deployments);
+            auto plan = described(request, one, solved(one, 0.5 / (types - g)));
+            if (better(plan, single)) single = std::move(plan);
         }
+        const auto plan = solved(instance, 1.0);
         if (plan.status != milp::Status::optimal && plan.status != milp::Status::infeasible && proved_) {
             proved_ = false;
             unproved_ = plan.status;
         }
         auto found = described(request, instance, plan);
         if (found.status != milp::Status::infeasible) bound_ = std::min(bound_, found.bound);
-        const auto key = [&](const ServingPlanResult& r) { return options.deadline ? r.cost : r.makespan; };
-        if (first_ || (found.has_plan() && (!best_.has_plan() || key(found) < key(best_))))
-            best_ = std::move(found);
+        if (!found.optimal && better(single, found)) {
+            single.status = found.status;
+            single.bound = found.bound;
+            single.optimal = false;
+            single.message = found.message;
+            found = std::move(single);
+        }
+        if (first_ || better(found, best_)) best_ = std::move(found);
         first_ = false;
     }
 
