@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/control/audit.hpp>
+#include <gpusched/control/config.hpp>
 #include <gpusched/control/estimators.hpp>
 #include <gpusched/control/host.hpp>
 #include <gpusched/control/mig_layout.hpp>

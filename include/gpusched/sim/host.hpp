@@ -101,8 +101,14 @@ struct HostRun {
 /// Source: the model of the paper's section 2.5.1, with constants fitted to its Table 3 (it is a fit, not a prediction).
 /// @throws InvalidInput when a field is out of range
 /// Determinism: everything follows from `seed`. Complexity: O(requests x log of those in flight).
+/// @param audit the controller's audit log is appended here, one line per window; may be null
 [[nodiscard]] HostRun run_host(const HostScenario& scenario, const control::ControllerFlags& flags,
-                               std::uint64_t seed);
+                               std::uint64_t seed, std::string* audit = nullptr);
+
+/// The options of the controller in such a run, as `control::replay_audit` wants them for its log.
+/// @throws InvalidInput when a field is out of range
+[[nodiscard]] control::ControllerOptions host_options(const HostScenario& scenario,
+                                                      const control::ControllerFlags& flags);
 
 /// Runs over several seeds, throughput against the static variant under the same seeds.
 struct HostResult {

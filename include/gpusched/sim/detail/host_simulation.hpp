@@ -1,7 +1,7 @@
 // One run of the host simulator.
 #pragma once
 
-#include <gpusched/control/step.hpp>
+#include <gpusched/control/audit.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/sim/host.hpp>
 
@@ -56,8 +56,10 @@ using Heap = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
 
 class HostSimulation {
   public:
-    HostSimulation(const HostScenario& scenario, const control::ControllerFlags& flags, std::uint64_t seed);
+    HostSimulation(const HostScenario& scenario, const control::ControllerFlags& flags, std::uint64_t seed,
+                   std::string* audit);
     HostRun run();
+    const control::ControllerOptions& options() const { return options_; }
 
   private:
     void arrive();
@@ -110,6 +112,8 @@ class HostSimulation {
     std::int64_t window_arrived_ = 0, window_done_ = 0, window_missed_ = 0;
     double unsettled_from_ = 0;  // latencies of requests before this are not for the controller
     HostRun out_{};
+    std::string* audit_ = nullptr;
+    std::uint64_t hash_ = 0;
 };
 
 }  // namespace gpusched::sim::detail

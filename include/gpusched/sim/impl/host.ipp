@@ -79,9 +79,15 @@ GPUSCHED_INLINE void validate(const HostScenario& s) {
 }
 
 GPUSCHED_INLINE HostRun run_host(const HostScenario& scenario, const control::ControllerFlags& flags,
-                                 std::uint64_t seed) {
+                                 std::uint64_t seed, std::string* audit) {
     validate(scenario);
-    return detail::HostSimulation(scenario, flags, seed).run();
+    return detail::HostSimulation(scenario, flags, seed, audit).run();
+}
+
+GPUSCHED_INLINE control::ControllerOptions host_options(const HostScenario& scenario,
+                                                        const control::ControllerFlags& flags) {
+    validate(scenario);
+    return detail::HostSimulation(scenario, flags, 0, nullptr).options();
 }
 
 GPUSCHED_INLINE HostResult simulate_host(const HostScenario& scenario, std::string_view variant,

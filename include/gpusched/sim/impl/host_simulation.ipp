@@ -5,7 +5,8 @@
 namespace gpusched::sim::detail {
 
 GPUSCHED_INLINE HostSimulation::HostSimulation(const HostScenario& scenario,
-                                               const control::ControllerFlags& flags, std::uint64_t seed)
+                                               const control::ControllerFlags& flags, std::uint64_t seed,
+                                               std::string* audit)
     : o_(scenario), device_(control::mig_device(scenario.device)), requests_rng_(Rng(seed).split(0)),
       pause_rng_(Rng(seed).split(1)), counter_rng_(Rng(seed).split(2)) {
     auto& h = options_.host;
@@ -52,6 +53,8 @@ GPUSCHED_INLINE HostSimulation::HostSimulation(const HostScenario& scenario,
     next_state_ = exponential(requests_rng_, o_.state_s[0]);
     next_arrival_ = exponential(requests_rng_, 1 / o_.rates_per_s[0]);
     next_tick_ = o_.window_s;
+    audit_ = audit;
+    hash_ = control::options_hash(options_);
 }
 
 GPUSCHED_INLINE double HostSimulation::t2_demand() const {
@@ -237,6 +240,7 @@ GPUSCHED_INLINE void HostSimulation::tick() {
     for (std::size_t g = 0; g < 2; ++g) seen_.gpus[g].layout = layouts_[g];
     seen_.time_s = now_;
     control::step(state_, seen_, options_, result_);
+    if (audit_ != nullptr) control::append_audit_line(*audit_, seen_, state_, result_, hash_);
     seen_.feedback[0] = {};
     ++seen_.window;
     for (const auto& action : result_.actions) act(action);

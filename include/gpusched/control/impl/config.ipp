@@ -1,0 +1,212 @@
+#pragma once
+
+#include <gpusched/control/config.hpp>
+#include <gpusched/control/detail/config_fields.hpp>
+
+#include <charconv>
+#include <type_traits>
+
+namespace gpusched::control {
+
+namespace config_detail {
+
+using detail::FieldReader;
+using detail::Json;
+
+/// One number of a list of cores; `at` is moved behind it.
+inline std::size_t core_number(std::string_view list, std::size_t& at) {
+    unsigned value = 0;
+    const auto [end, error] = std::from_chars(list.data() + at, list.data() + list.size(), value);
+    if (error != std::errc{} || value > 255)
+        throw InvalidInput(bad_value("cpus", gpusched::quoted(list), "cores from 0 to 255, such as 0-3,8"));
+    at = static_cast<std::size_t>(end - list.data());
+    return value;
+}
+
+inline std::string_view key_of(const Host& host, std::int32_t gpu, MigInstance instance) {
+    const auto& device = mig_device(host.gpus[static_cast<std::size_t>(gpu)].device);
+    return device.profiles[instance.profile].key;
+}
+
+inline void read_start(const FieldReader& tenant, const Json& j, const std::string& path, const Host& host,
+                       Configuration& start, Problems& problems) {
+    const FieldReader reader(j, path, problems);
+    std::string profile, cpus;
+    int slice = 0;
+    reader("gpu", start.gpu);
+    reader("profile", profile);
+    reader("slice", slice);
+    reader("quota_percent", start.quota_percent);
+    reader("cpus", cpus);
+    reader.finish();
+    try {
+        start.cpus = parse_cpus(cpus);
+    } catch (const InvalidInput& e) {
+        problems.add(path + "/" + e.problems().front());
+    }
+    if (start.gpu < 0 || static_cast<std::size_t>(start.gpu) >= host.gpus.size())
+        return tenant.bad(path + "/gpu", start.gpu, "an index into /host/gpus");
+    int p = -1;
+    try {
+        p = mig_device(host.gpus[static_cast<std::size_t>(start.gpu)].device).find(profile);
+    } catch (const InvalidInput&) {
+        return;  // the device's name is reported where it stands
+    }
+    if (p < 0) return tenant.bad(path + "/profile", profile, "the key of a profile of the GPU, such as 2g");
+    if (slice < 0 || slice > 7) return tenant.bad(path + "/slice", slice, "0 to 7");
+    start.instance = {static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(slice)};
+}
+
+inline void read_host(const Json& j, Host& host, Problems& problems) {
+    const FieldReader reader(j, "/host", problems);
+    reader.elements("roots", [&](const Json& item, const std::string& path) {
+        const FieldReader fields(item, path, problems);
+        detail::root_fields(host.roots.emplace_back(), fields);
+        fields.finish();
+    });
+    reader.elements("gpus", [&](const Json& item, const std::string& path) {
+        const FieldReader fields(item, path, problems);
+        auto& gpu = host.gpus.emplace_back();
+        detail::gpu_fields(gpu, fields);
+        fields.finish();
+        try {
+            static_cast<void>(mig_device(gpu.device));
+        } catch (const InvalidInput& e) {
+            problems.add(path + "/device: " + e.problems().front());
+        }
+    });
+    reader("core_numa", host.core_numa);
+    reader("numa_nodes", host.numa_nodes);
+    std::vector<std::pair<std::string, std::string>> clients;  // name of the owner, place of the field
+    reader.elements("tenants", [&](const Json& item, const std::string& path) {
+        const FieldReader fields(item, path, problems);
+        auto& tenant = host.tenants.emplace_back();
+        detail::tenant_fields(tenant, fields);
+        std::string owner;
+        fields("client_of", owner);
+        clients.emplace_back(owner, path + "/client_of");
+        if (tenant.name.empty()) fields.bad(path + "/name", tenant.name, "a name");
+        for (std::size_t k = 0; k + 1 < host.tenants.size(); ++k)
+            if (host.tenants[k].name == tenant.name)
+                fields.bad(path + "/name", tenant.name, "a name that no other tenant has");
+        const auto* start = fields.take("start");
+        if (start != nullptr)
+            read_start(fields, *start, path + "/start", host, tenant.start, problems);
+        else if (tenant.is_protected)
+            problems.add(path + "/start: missing; expected the instance of the protected tenant");
+        fields.finish();
+    });
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+        const auto& [owner, path] = clients[i];
+        if (owner.empty()) continue;
+        for (std::size_t k = 0; k < host.tenants.size(); ++k)
+            if (host.tenants[k].name == owner) host.tenants[i].client_of = static_cast<std::int32_t>(k);
+        if (host.tenants[i].client_of < 0) reader.bad(path, owner, "the name of a tenant");
+    }
+    reader.finish();
+}
+
+/// Puts fields into an object.
+struct FieldWriter {
+    nlohmann::ordered_json& j;
+    template <class T>
+    void operator()(const char* name, const T& value) const {
+        j[name] = value;
+    }
+};
+
+}  // namespace config_detail
+
+GPUSCHED_INLINE CpuSet parse_cpus(std::string_view list) {
+    CpuSet cpus;
+    while (!list.empty() && (list.back() == '\n' || list.back() == ' ')) list.remove_suffix(1);
+    for (std::size_t at = 0; at < list.size();) {
+        const auto first = config_detail::core_number(list, at);
+        auto last = first;
+        if (at < list.size() && list[at] == '-') last = config_detail::core_number(list, ++at);
+        const bool more = at + 1 < list.size() && list[at] == ',';
+        if (last < first || (at < list.size() && !more))
+            throw InvalidInput(
+                bad_value("cpus", gpusched::quoted(list), "cores from 0 to 255, such as 0-3,8"));
+        for (auto c = first; c <= last; ++c) cpus.add(c);
+        at += more;
+    }
+    return cpus;
+}
+
+GPUSCHED_INLINE std::string cpus_text(const CpuSet& cpus) {
+    std::string text;
+    for (std::size_t c = 0; c < 256; ++c) {
+        if (!cpus.contains(c)) continue;
+        auto last = c;
+        while (last < 255 && cpus.contains(last + 1)) ++last;
+        text += (text.empty() ? "" : ",") + number_text(c);
+        if (last > c) text += "-" + number_text(last);
+        c = last;
+    }
+    return text;
+}
+
+GPUSCHED_INLINE ControllerOptions parse_config(std::string_view text) {
+    const auto j = detail::parse_document(text, "configuration");
+    Problems problems;
+    ControllerOptions o;
+    const detail::FieldReader reader(j, "", problems);
+    std::string format;
+    std::int32_t version = 0;
+    reader("format", format);
+    reader("version", version);
+    if (format != "gpusched.control" || version != 1)
+        problems.add("format, version: " + gpusched::quoted(format) + ", " + number_text(version) +
+                     "; expected gpusched.control, 1");
+    if (const auto* host = reader.take("host"))
+        config_detail::read_host(*host, o.host, problems);
+    else
+        problems.add("/host: missing");
+    if (const auto* flags = reader.take("flags")) {
+        const detail::FieldReader fields(*flags, "/flags", problems);
+        detail::flag_fields(o.flags, fields);
+        fields.finish();
+    }
+    if (const auto* options = reader.take("options")) {
+        const detail::FieldReader fields(*options, "/options", problems);
+        detail::option_fields(o, fields);
+        fields.finish();
+    }
+    reader.finish();
+    problems.throw_if_any();
+    validate(o);
+    return o;
+}
+
+GPUSCHED_INLINE std::string write_config(const ControllerOptions& o) {
+    validate(o);
+    nlohmann::ordered_json j;
+    j["format"] = "gpusched.control";
+    j["version"] = 1;
+    auto& host = j["host"];
+    host["roots"] = host["gpus"] = nlohmann::ordered_json::array();
+    for (const auto& root : o.host.roots)
+        detail::root_fields(root, config_detail::FieldWriter{host["roots"].emplace_back()});
+    for (const auto& gpu : o.host.gpus)
+        detail::gpu_fields(gpu, config_detail::FieldWriter{host["gpus"].emplace_back()});
+    host["core_numa"] = o.host.core_numa;
+    host["numa_nodes"] = o.host.numa_nodes;
+    for (const auto& t : o.host.tenants) {
+        auto& out = host["tenants"].emplace_back();
+        detail::tenant_fields(t, config_detail::FieldWriter{out});
+        if (t.client_of >= 0) out["client_of"] = o.host.tenants[static_cast<std::size_t>(t.client_of)].name;
+        if (!t.is_protected) continue;
+        auto& start = out["start"];
+        start["gpu"] = t.start.gpu;
+        start["profile"] = config_detail::key_of(o.host, t.start.gpu, t.start.instance);
+        start["slice"] = t.start.instance.start;
+        start["quota_percent"] = t.start.quota_percent;
+        start["cpus"] = cpus_text(t.start.cpus);
+    }
+    detail::flag_fields(o.flags, config_detail::FieldWriter{j["flags"]});
+    detail::option_fields(o, config_detail::FieldWriter{j["options"]});
+    return j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace gpusched::control

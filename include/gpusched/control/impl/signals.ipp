@@ -1,0 +1,200 @@
+#pragma once
+
+#include <gpusched/control/audit.hpp>
+#include <gpusched/control/config.hpp>
+#include <gpusched/control/detail/config_fields.hpp>
+
+#include <type_traits>
+
+namespace gpusched::control {
+
+namespace signal_detail {
+
+using detail::FieldReader;
+using detail::Json;
+
+template <class E>
+void read_name(const FieldReader& reader, const char* name, E& value, std::string_view expected) {
+    const auto* found = reader.take(name);
+    if (found == nullptr) return;
+    if (found->is_string())
+        for (const auto& [enumerator, text] : enum_names<E>)
+            if (found->template get<std::string>() == text) {
+                value = enumerator;
+                return;
+            }
+    reader.bad(reader.at(name), *found, expected);
+}
+
+/// Elements by tenant: an object by name, or an array in the host's order.
+template <class F>
+void by_tenant(const FieldReader& reader, const char* name, const Host& host, const F& each) {
+    const auto* found = reader.take(name);
+    if (found == nullptr) return;
+    const auto where = reader.at(name);
+    if (found->is_array()) {
+        if (found->size() != host.tenants.size())
+            return reader.bad(where, found->size(), number_text(host.tenants.size()) + " elements");
+        for (std::size_t i = 0; i < found->size(); ++i) each((*found)[i], where + "/" + number_text(i), i);
+        return;
+    }
+    if (!found->is_object()) return reader.bad(where, *found, "an object or an array");
+    for (const auto& [key, value] : found->items()) {
+        std::size_t i = 0;
+        while (i < host.tenants.size() && host.tenants[i].name != key) ++i;
+        if (i == host.tenants.size())
+            reader.bad(where, key, "the name of a tenant");
+        else
+            each(value, where + "/" + key, i);
+    }
+}
+
+inline void read_gpu(const FieldReader& reader, const Json& j, const std::string& path,
+                     const MigDevice& device, GpuSignals& gpu, Problems& problems) {
+    const FieldReader fields(j, path, problems);
+    fields("lost", gpu.lost);
+    fields("readable", gpu.readable);
+    if (const auto* list = fields.take("instances")) {
+        gpu.layout = {};
+        if (!list->is_array() || list->size() > MigLayout::capacity)
+            reader.bad(path + "/instances", *list, "an array of at most 8 pairs");
+        else
+            for (std::size_t k = 0; k < list->size(); ++k) {
+                const auto& pair = (*list)[k];
+                const bool form = pair.is_array() && pair.size() == 2 && pair[0].is_string() &&
+                                  pair[1].is_number_integer() && pair[1] >= 0 && pair[1] <= 7;
+                const int p = form ? device.find(pair[0].get<std::string>()) : -1;
+                if (p < 0)
+                    reader.bad(path + "/instances/" + number_text(k), pair, "a profile's key and a slice");
+                else
+                    gpu.layout.add({static_cast<std::uint8_t>(p), pair[1].get<std::uint8_t>()});
+            }
+        if (!is_valid(device, gpu.layout))
+            reader.bad(path + "/instances", *list, "a layout that the part can hold");
+    }
+    fields.finish();
+}
+
+inline void read_numbers(const FieldReader& reader, const char* name, std::vector<double>& out,
+                         Problems& problems) {
+    std::vector<double> values;
+    const auto* found = reader.take(name);
+    if (found == nullptr) return;
+    reader.read(*found, reader.at(name), values);
+    if (values.size() == out.size())
+        out = values;
+    else
+        problems.add(
+            bad_value(reader.at(name), number_text(values.size()), number_text(out.size()) + " elements"));
+}
+
+inline std::string instance_text(const Host& host, const Configuration& c) {
+    const auto& device = mig_device(host.gpus[static_cast<std::size_t>(c.gpu)].device);
+    return "GPU " + number_text(c.gpu) + " " + std::string(device.profiles[c.instance.profile].key) + " at " +
+           number_text(static_cast<int>(c.instance.start));
+}
+
+}  // namespace signal_detail
+
+GPUSCHED_INLINE Observation parse_signals(std::string_view line, const ControllerOptions& options,
+                                          std::int64_t window, std::span<const MigLayout> layouts) {
+    using namespace signal_detail;
+    const auto& host = options.host;
+    if (layouts.size() != host.gpus.size())
+        throw InvalidInput(
+            bad_value("layouts", number_text(layouts.size()), number_text(host.gpus.size()) + " elements"));
+    const auto j = detail::parse_document(line, "signals");
+    if (j.is_object() && j.contains("observation")) return parse_audit_observation(line);
+    Problems problems;
+    Observation seen;
+    seen.window = window;
+    seen.tenants.resize(host.tenants.size());
+    seen.feedback.resize(host.tenants.size());
+    seen.roots.resize(host.roots.size());
+    seen.numa_io_bytes_per_s.assign(static_cast<std::size_t>(host.numa_nodes), unknown_signal);
+    seen.irq_per_s.assign(host.core_numa.size(), unknown_signal);
+    for (const auto& layout : layouts) seen.gpus.push_back({.layout = layout});
+
+    const FieldReader reader(j, "", problems);
+    reader("window", seen.window);
+    seen.time_s = (static_cast<double>(seen.window) + 1) * options.window_s;
+    reader("time_s", seen.time_s);
+    seen.wall_time_s = seen.time_s;
+    reader("wall_time_s", seen.wall_time_s);
+    reader("enabled", seen.enabled);
+    reader("operator_resume", seen.operator_resume);
+    by_tenant(reader, "tenants", host, [&](const Json& item, const std::string& path, std::size_t i) {
+        const FieldReader fields(item, path, problems);
+        detail::signal_fields(seen.tenants[i], fields);
+        read_name(fields, "pcie_attribution", seen.tenants[i].pcie_attribution,
+                  "measured, inferred or unknown");
+        read_name(fields, "io_attribution", seen.tenants[i].io_attribution, "measured, inferred or unknown");
+        fields.finish();
+    });
+    by_tenant(reader, "feedback", host, [&](const Json& item, const std::string& path, std::size_t i) {
+        const FieldReader fields(item, path, problems);
+        fields("finished", seen.feedback[i].finished);
+        read_name(fields, "status", seen.feedback[i].status, "the name of a status, such as ok or in_use");
+        fields("restored", seen.feedback[i].restored);
+        fields.finish();
+    });
+    std::size_t index = 0;
+    reader.elements("roots", [&](const Json& item, const std::string& path) {
+        if (index >= seen.roots.size()) return problems.add(path + ": the host has fewer roots");
+        const FieldReader fields(item, path, problems);
+        auto& root = seen.roots[index++];
+        fields("bytes_per_s", root.bytes_per_s);
+        fields("replays", root.replays);
+        fields.finish();
+    });
+    index = 0;
+    reader.elements("gpus", [&](const Json& item, const std::string& path) {
+        if (index >= seen.gpus.size()) return problems.add(path + ": the host has fewer GPUs");
+        const auto g = index++;
+        read_gpu(reader, item, path, mig_device(host.gpus[g].device), seen.gpus[g], problems);
+    });
+    read_numbers(reader, "numa_io_bytes_per_s", seen.numa_io_bytes_per_s, problems);
+    read_numbers(reader, "irq_per_s", seen.irq_per_s, problems);
+    reader.finish();
+    problems.throw_if_any();
+    return seen;
+}
+
+GPUSCHED_INLINE std::string describe(const ControllerOptions& options, const Action& a) {
+    const auto& host = options.host;
+    const auto name = [&](std::int32_t i) { return host.tenants[static_cast<std::size_t>(i)].name; };
+    auto text = name(a.tenant) + ": ";
+    switch (a.kind) {
+    case ActionKind::throttle_io:
+        return text + "limit block I/O of " + name(a.target) + " to " + number_text(a.value) + " MB/s for " +
+               number_text(options.lease_s) + " s";
+    case ActionKind::release_io:
+        return text + "end the limit of " + name(a.target) + "'s block I/O";
+    case ActionKind::set_quota:
+        return text + "quota of " + name(a.target) + " from " + number_text(a.before.quota_percent) + " to " +
+               number_text(a.after.quota_percent) + " % of the instance";
+    case ActionKind::pin:
+        return text + "pin to cores " + (a.after.cpus == CpuSet{} ? "any" : cpus_text(a.after.cpus));
+    case ActionKind::reconfigure:
+        break;
+    }
+    text.append(enum_name(a.lever)).append(" from ").append(signal_detail::instance_text(host, a.before));
+    text.append(" to ").append(signal_detail::instance_text(host, a.after));
+    if (a.after.cpus != CpuSet{}) text += ", cores " + cpus_text(a.after.cpus);
+    if (a.after.quota_percent != a.before.quota_percent)
+        text += ", quota " + number_text(a.after.quota_percent) + " %";
+    return text + (a.make_before_break ? " (no pause: both exist for a while)" : " (with a pause)");
+}
+
+GPUSCHED_INLINE std::string describe(const ControllerOptions& options, const AuditEvent& e) {
+    auto text = options.host.tenants[static_cast<std::size_t>(e.tenant)].name + ": ";
+    text.append(enum_name(e.from));
+    if (e.to != e.from) text.append(" -> ").append(enum_name(e.to));
+    text += " (";
+    if (e.row > 0) text += "row " + number_text(e.row) + ", ";
+    text.append("cause ").append(enum_name(e.cause)).append("): ").append(e.reason);
+    if (e.loss > 0) text += ", at most " + number_text(100 * e.loss) + " % of the hour lost";
+    return text;
+}
+
+}  // namespace gpusched::control
