@@ -26,6 +26,7 @@ void bind_sim(py::module_& parent) {
     auto m = submodule(parent, "sim");
     bind_trace(m);
     bind_replay(m);
+    bind_host(m);
     using G = Arguments;
     const auto options =
         Options<G>("sim::GeneratorOptions")

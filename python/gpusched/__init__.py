@@ -4,7 +4,20 @@ A snapshot (`Cluster`) says which nodes there are, which tasks, and who runs whe
 return plans, with statistics and what was proved about them; `verify` checks plans independently.
 """
 
-from . import allocation, consolidation, fragmentation, io, milp, model, preemption, serving, sim, topology, verify
+from . import (
+    allocation,
+    consolidation,
+    control,
+    fragmentation,
+    io,
+    milp,
+    model,
+    preemption,
+    serving,
+    sim,
+    topology,
+    verify,
+)
 from ._core import __version__
 from .allocation import allocate, allocate_many, place
 from .consolidation import consolidate, make_room
@@ -28,6 +41,7 @@ __all__ = [
     "apply",
     "consolidate",
     "consolidation",
+    "control",
     "fragmentation",
     "io",
     "make_room",

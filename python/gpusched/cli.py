@@ -1,7 +1,8 @@
 """The console script `gpusched`: everyday jobs on files.
 
-Exit codes: 0 done, 1 a plan does not verify, no eviction helps, a job is not placed or there is no serving plan, 2 bad
-input or a file that cannot be read or written, 130 interrupted, 141 whoever reads the output has closed it.
+Exit codes: 0 done, 1 a plan does not verify, no eviction helps, a job is not placed, there is no serving plan or a log
+replays otherwise, 2 bad input or a file that cannot be read or written, 130 interrupted, 141 whoever reads the output has
+closed it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from . import __version__, allocation
 from . import _commands as commands
+from . import _control_commands as control_commands
 from .errors import BackendError, InvalidInput
 
 
@@ -271,6 +273,36 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("input", metavar="IN.json")
     p.add_argument("output", metavar="OUT.json")
     p.add_argument("--seed", type=int)
+
+    p = command("control", control_commands.control_host, "say what the controller would do, and why")
+    p.add_argument("--config", required=True, metavar="FILE.json")
+    p.add_argument("--signals", default="-", metavar="FILE.jsonl", help="recorded windows; default: standard input")
+    flag(p, "--dry-run", "decide and tell, act on nothing")
+    p.add_argument("--audit", metavar="LOG.jsonl", help="write the audit log")
+
+    p = command("simulate-host", control_commands.simulate_host, "run the controller on a simulated host")
+    p.add_argument(
+        "--variants",
+        nargs="+",
+        choices=control_commands.VARIANTS,
+        default=list(control_commands.VARIANTS),
+        metavar="NAME",
+        help=", ".join(control_commands.VARIANTS),
+    )
+    p.add_argument("--seeds", type=int, default=7, metavar="N", help="runs per variant")
+    p.add_argument("--first-seed", type=int, default=0, metavar="N")
+    p.add_argument("--duration-s", type=float, metavar="SECONDS")
+    p.add_argument("--scenario", metavar="NAME", help="table3 (default) or a harder one")
+    p.add_argument("--pause-mode", choices=("shed", "queue", "mbb"))
+    p.add_argument("--audit", metavar="LOG.jsonl", help="audit log of the last variant's first run")
+    p.add_argument("--config-output", metavar="FILE.json", help="its configuration, for replay-audit")
+    p.add_argument("--plot", metavar="OUT.png", help="its timeline: p99, actions, instance")
+
+    p = command("replay-audit", control_commands.replay_audit, "derive the decisions of an audit log again")
+    p.add_argument("log", metavar="LOG.jsonl")
+    p.add_argument("--config", required=True, metavar="FILE.json")
+    flag(p, "--dry-run", "the log is of a dry run")
+    p.add_argument("--plot", metavar="OUT.png", help="also draw the timeline")
 
     p = command("plot", commands.plot, "draw a cluster")
     p.add_argument("what", choices=("occupancy", "fragmentation"))

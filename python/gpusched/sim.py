@@ -1,5 +1,29 @@
-"""Generated clusters and trace replay."""
+"""Generated clusters, trace replay, and the simulated host of the controller."""
 
-from ._core.sim import ReplayResult, Timeline, Trace, generate_cluster, replay, resample
+from ._core.sim import (
+    HostResult,
+    ReplayResult,
+    Timeline,
+    Trace,
+    generate_cluster,
+    is_stable,
+    kingman_wait,
+    record_host,
+    replay,
+    resample,
+    simulate_host,
+)
 
-__all__ = ["ReplayResult", "Timeline", "Trace", "generate_cluster", "replay", "resample"]
+__all__ = [
+    "HostResult",
+    "ReplayResult",
+    "Timeline",
+    "Trace",
+    "generate_cluster",
+    "is_stable",
+    "kingman_wait",
+    "record_host",
+    "replay",
+    "resample",
+    "simulate_host",
+]

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -7,8 +7,22 @@ import pandas as pd
 
 from .model import Cluster, Node, Task
 
-__all__ = ["ReplayResult", "Timeline", "Trace", "generate_cluster", "replay", "resample"]
+__all__ = [
+    "HostResult",
+    "ReplayResult",
+    "Timeline",
+    "Trace",
+    "generate_cluster",
+    "is_stable",
+    "kingman_wait",
+    "record_host",
+    "replay",
+    "resample",
+    "simulate_host",
+]
 
+_Floats = npt.NDArray[np.float64]
+_Variant = Literal["static", "guards", "placement", "mig", "full"]
 _Ints = npt.NDArray[np.int64]
 _Answer = None | str | Node | tuple[str | Node, Sequence[int]]
 _Progress = bool | Callable[[str, int, int], object] | None
@@ -52,6 +66,43 @@ class ReplayResult:
     @property
     def stop_reason(self) -> str: ...
 
+class HostResult:
+    def __len__(self) -> int: ...
+    @property
+    def arrived(self) -> _Ints: ...
+    @property
+    def completed(self) -> _Ints: ...
+    @property
+    def missed(self) -> _Ints: ...
+    @property
+    def shed(self) -> _Ints: ...
+    @property
+    def miss_rate(self) -> _Floats: ...
+    @property
+    def miss_rate_completed(self) -> _Floats: ...
+    @property
+    def p50_ms(self) -> _Floats: ...
+    @property
+    def p95_ms(self) -> _Floats: ...
+    @property
+    def p99_ms(self) -> _Floats: ...
+    @property
+    def p999_ms(self) -> _Floats: ...
+    @property
+    def structural_actions(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def structural_actions_per_hour(self) -> _Floats: ...
+    @property
+    def throttles(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def quota_changes(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def rollbacks(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def throughput(self) -> _Floats: ...
+    @property
+    def system_throughput(self) -> _Floats: ...
+
 def generate_cluster(
     *,
     preset: str = "asi",
@@ -76,3 +127,27 @@ def replay(
     progress: _Progress = None,
 ) -> ReplayResult: ...
 def resample(trace: Trace, ratio: float, *, seed: int = 0) -> Trace: ...
+def simulate_host(
+    *,
+    variant: _Variant = "full",
+    seeds: Iterable[int] = (0, 1, 2, 3, 4, 5, 6),
+    duration_s: float = 3600.0,
+    scenario: str = "table3",
+    overrides: Mapping[str, Any] | None = None,
+) -> HostResult: ...
+def record_host(
+    seed: int = 0,
+    *,
+    variant: _Variant = "full",
+    duration_s: float = 3600.0,
+    scenario: str = "table3",
+    overrides: Mapping[str, Any] | None = None,
+) -> tuple[str, dict[str, Any]]: ...
+def kingman_wait(rho: float, ca2: float, cs2: float, mean_service: float) -> float: ...
+def is_stable(
+    demand: Sequence[float],
+    throttle: Sequence[float],
+    capacity: float,
+    arrival_rate: float,
+    service_rate: float,
+) -> bool: ...

@@ -33,6 +33,12 @@ io.read_hardware io.read_nvidia_smi_topo io.read_nccl_topology io.read_hwloc io.
 io.read_slurm_topology io.read_kubernetes_topology io.NetworkReading io.network_tree io.set_network
 io.reads_xml io.reads_yaml
 sim.resample model.hardware_preset
+control.Controller.step control.Controller.state control.Controller.audit_log control.mig_layout control.replay_audit
+control.MigLayout.profiles control.MigLayout.count_layouts control.mig_devices control.variant_flags
+sim.simulate_host sim.record_host sim.kingman_wait sim.is_stable
+sim.HostResult.miss_rate sim.HostResult.miss_rate_completed sim.HostResult.p95_ms sim.HostResult.p99_ms
+sim.HostResult.p999_ms sim.HostResult.throughput sim.HostResult.system_throughput
+sim.HostResult.structural_actions_per_hour
 fragmentation.entropy fragmentation.job_entropy
 serving.plan_serving serving.replan serving.estimate_throughput serving.enumerate_deployments serving.gpu_type
 serving.gpu_catalogue serving.paper_gpus serving.paper_gpus_dense serving.language_model serving.layer_seconds
@@ -66,6 +72,7 @@ SIGNATURES: dict[str, dict[str, Any]] = {
         "objective": "gpus",
         "progress": None,
     },
+    "sim.simulate_host": {"variant": "full", "duration_s": 3600.0, "scenario": "table3", "overrides": None},
     "preempt": {"policy": "imp", "qos": None, "alpha": 0.5, "now": None},
     "allocate": {"policy": "exact", "level": None, "mode": None},
     "allocate_many": {"policy": "joint", "time_limit": None},
@@ -106,6 +113,7 @@ def public_functions() -> list[str]:
         "preemption",
         "serving",
         "topology",
+        "control",
     )
     return [f"{m}.{n}" for m in modules for n in look_up(m).__all__ if inspect.isroutine(look_up(f"{m}.{n}"))]
 
@@ -134,6 +142,7 @@ def test_functions_say_where_they_live_and_document_their_options(path: str) -> 
         "preemption",
         "serving",
         "topology",
+        "control",
     ],
 )
 def test_public_names_are_complete(module: str) -> None:
@@ -143,7 +152,18 @@ def test_public_names_are_complete(module: str) -> None:
 
 
 def test_classes_live_where_users_find_them() -> None:
-    for module in ("sim", "io", "fragmentation", "consolidation", "verify", "model", "preemption", "topology"):
+    for module in (
+        "sim",
+        "io",
+        "fragmentation",
+        "consolidation",
+        "verify",
+        "model",
+        "preemption",
+        "serving",
+        "topology",
+        "control",
+    ):
         for name in look_up(module).__all__:
             thing = look_up(f"{module}.{name}")
             if inspect.isclass(thing) and not thing.__module__.startswith("gpusched._"):

@@ -1,5 +1,6 @@
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
+#include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
 
 #include <support/catch.hpp>
@@ -101,10 +102,9 @@ TEST_CASE("everything that is wrong with a configuration is told, with its place
          {R"({"profile": "9g"})", R"({"profile": "2g", "slice": 8})", R"({"profile": "2g", "gpu": 1})",
           R"({"profile": "2g", "cpus": "4-"})", R"({"profile": "2g", "slice": 1})"}) {
         INFO(start);
-        CHECK_THROWS_AS(parse_config(document(R"("roots": [{}], "gpus": [{}], "tenants": [{"name": "a",
-                                     "protected": true, "start": )" +
-                                              std::string(start) + "}]")),
-                        InvalidInput);
+        const auto tenant = R"("tenants": [{"name": "a", "protected": true, "start": )" + std::string(start);
+        const auto text = document(R"("roots": [{}], "gpus": [{}], )" + tenant + "}]");
+        CHECK_THROWS_AS(parse_config(text), InvalidInput);
     }
     try {
         static_cast<void>(parse_config(document(plain, R"(, "options": {"dwell": "x", "window_s": []})")));

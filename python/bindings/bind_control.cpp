@@ -1,0 +1,240 @@
+// gpusched.control: the controller's decision core and its audit log.
+#include "mig.hpp"
+#include "options.hpp"
+#include "records.hpp"
+
+#include <gpusched/control/audit.hpp>
+#include <gpusched/control/config.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::python {
+
+namespace {
+
+namespace c = control;
+using Layout = MigLayoutValue;
+
+/// An action with names.
+struct NamedAction {
+    std::string kind, lever, tenant, target, text;
+    int value = 0;
+};
+struct NamedEvent {
+    std::string tenant, before, after, cause, reason, text;
+    int row = 0;
+    double loss = 0;
+};
+
+std::string config_text(const py::object& options) {
+    return py::isinstance<py::str>(options) ? options.cast<std::string>() : json_text(options);
+}
+
+/// The decision core with its state and log.
+struct Controller {
+    c::ControllerOptions options;
+    c::ControllerState state;
+    c::StepResult result{};
+    std::uint64_t hash = 0;
+    std::int64_t next = 0;
+    std::string log{};
+
+    explicit Controller(c::ControllerOptions o)
+        : options(std::move(o)), state(c::initial_state(options)), hash(c::options_hash(options)) {}
+
+    [[nodiscard]] std::vector<NamedAction> named(const std::vector<c::Action>& actions) const {
+        std::vector<NamedAction> out;
+        const auto name = [&](std::int32_t i) {
+            return options.host.tenants[static_cast<std::size_t>(i)].name;
+        };
+        for (const auto& a : actions)
+            out.push_back({std::string(enum_name(a.kind)), std::string(enum_name(a.lever)), name(a.tenant),
+                           name(a.target), c::describe(options, a), a.value});
+        return out;
+    }
+    [[nodiscard]] std::vector<NamedEvent> events() const {
+        std::vector<NamedEvent> out;
+        for (const auto& e : result.events)
+            out.push_back({options.host.tenants[static_cast<std::size_t>(e.tenant)].name,
+                           std::string(enum_name(e.from)), std::string(enum_name(e.to)),
+                           std::string(enum_name(e.cause)), e.reason, c::describe(options, e), e.row,
+                           e.loss});
+        return out;
+    }
+    void step(const std::string& signals) {
+        const auto seen = c::parse_signals(signals, options, next, state.layouts);
+        c::step(state, seen, options, result);
+        next = seen.window + 1;
+        c::append_audit_line(log, seen, state, result, hash);
+    }
+    [[nodiscard]] py::dict states() const {
+        py::dict out;
+        for (std::size_t i = 0; i < state.tenants.size(); ++i) {
+            if (!options.host.tenants[i].is_protected) continue;
+            const auto& t = state.tenants[i];
+            const auto& gpu = options.host.gpus[static_cast<std::size_t>(t.current.gpu)];
+            py::dict row;
+            row["phase"] = enum_name(t.phase);
+            row["counter"] = t.counter;
+            row["ema_ms"] = t.ema.known ? py::object(py::float_(t.ema.value)) : py::none();
+            row["gpu"] = t.current.gpu;
+            row["profile"] = c::mig_device(gpu.device).profiles[t.current.instance.profile].key;
+            row["slice"] = int{t.current.instance.start};
+            row["quota_percent"] = t.current.quota_percent;
+            row["cpus"] = c::cpus_text(t.current.cpus);
+            row["frozen"] = t.frozen;
+            out[options.host.tenants[i].name.c_str()] = row;
+        }
+        return out;
+    }
+};
+
+/// A configuration without a host gets one GPU with the layout; its first instance is the protected tenant's.
+c::ControllerOptions with_layout(const py::object& options, const py::object& mig) {
+    if (mig.is_none()) return c::parse_config(config_text(options));
+    if (!py::isinstance<Layout>(mig)) bad_option("mig", mig, "a MigLayout or None");
+    const auto& layout = mig.cast<const Layout&>();
+    if (!py::isinstance<py::dict>(options) && !options.is_none())
+        bad_option("options", options, "a dict or None, where `mig` is given");
+    py::dict document = options.is_none() ? py::dict() : py::dict(options.attr("copy")());
+    document["format"] = "gpusched.control";
+    document["version"] = 1;
+    if (document.contains("host")) bad_option("mig", mig, "None, where `options` has a host");
+    auto instances = layout.instances();
+    if (instances.empty()) instances.emplace_back(std::string(layout.device->profiles[0].key), 0);
+    const auto dict = [](auto&&... pairs) {
+        py::dict out;
+        ((out[pairs.first] = pairs.second), ...);
+        return out;
+    };
+    const auto start = dict(std::pair{"profile", py::cast(instances.front().first)},
+                            std::pair{"slice", py::cast(instances.front().second)});
+    const auto tenant =
+        dict(std::pair{"name", py::object(py::str("T1"))},
+             std::pair{"protected", py::object(py::bool_(true))}, std::pair{"start", py::object(start)});
+    py::list roots, gpus, tenants;
+    roots.append(py::dict());
+    gpus.append(dict(std::pair{"device", py::cast(std::string(layout.device->name))}));
+    tenants.append(tenant);
+    document["host"] = dict(std::pair{"roots", py::object(roots)}, std::pair{"gpus", py::object(gpus)},
+                            std::pair{"tenants", py::object(tenants)});
+    return c::parse_config(json_text(document));
+}
+
+void bind_controller(py::module_& m) {
+    using A = NamedAction;
+    auto action = py::class_<A>(m, "Action", "One of at most two actions of a window.");
+    define_record(
+        action,
+        attribute("kind", &A::kind,
+                  "\"throttle_io\", \"release_io\", \"set_quota\", \"pin\" or \"reconfigure\"."),
+        attribute("lever", &A::lever, doc("control::Lever")),
+        attribute("tenant", &A::tenant, "For whose sake."), attribute("target", &A::target, "Whom it hits."),
+        attribute("value", &A::value, "MB/s or percent."), attribute("text", &A::text, "The same in words."));
+    action.def("__str__", [](const A& a) { return a.text; });
+    using E = NamedEvent;
+    auto event = py::class_<E>(m, "Event", "A transition or remark of a window.");
+    define_record(
+        event, attribute("tenant", &E::tenant, "Whose."),
+        attribute("row", &E::row, "Of the transition table in docs/control.md; 0 for remarks."),
+        attribute("before", &E::before, "State before."), attribute("after", &E::after, "State after."),
+        attribute("cause", &E::cause, doc("control::Cause")), attribute("reason", &E::reason, "Why."),
+        attribute("loss", &E::loss, "Predicted, of the tenant's throughput over the hour."),
+        attribute("text", &E::text, "The same in words."));
+    event.def("__str__", [](const E& e) { return e.text; });
+
+    py::class_<Controller>(m, "Controller",
+                           "The decision core with its state and audit log: one window in, actions out.")
+        .def(py::init([](const py::object& options, const py::object& mig) {
+                 return Controller(with_layout(options, mig));
+             }),
+             py::arg("options") = py::none(), py::kw_only(), py::arg("mig") = py::none(),
+             documented(
+                 "__init__(self, options=None, *, mig=None)",
+                 "From a configuration (a dict, or JSON text; docs/control.md). `mig`: a `MigLayout`, "
+                 "instead of a host: one GPU, and the protected tenant \"T1\" in its first instance, or "
+                 "in the part's smallest one.")
+                 .c_str())
+        .def(
+            "step",
+            [](Controller& self, const py::object& observation) {
+                self.step(config_text(observation));
+                return self.named(self.result.actions);
+            },
+            py::arg("observation"),
+            documented(
+                "step(self, observation)",
+                "One window: a list of at most two `Action`, mostly empty. They count as done; how a "
+                "change of instance ended comes with `feedback` of a later window.\n\n`observation`: a "
+                "dict, or a line of JSON, as docs/control.md has it; what is left out is unknown.")
+                .c_str())
+        .def_property_readonly("state", &Controller::states,
+                               "By protected tenant: its phase and configuration.")
+        .def_property_readonly(
+            "wished", [](const Controller& self) { return self.named(self.result.wished); },
+            "The last window's actions, also in a dry run.")
+        .def_property_readonly("events", &Controller::events, "What happened in the last window, and why.")
+        .def_property_readonly(
+            "admission_open", [](const Controller& self) { return self.state.admission_open; },
+            "Whether new tenants may come.")
+        .def_property_readonly(
+            "audit_log", [](const Controller& self) { return self.log; },
+            "JSON lines, one per window; `replay_audit` takes them.")
+        .def(
+            "take_log", [](Controller& self) { return std::exchange(self.log, {}); },
+            documented("take_log(self)",
+                       "The lines since the last call, which `audit_log` then leaves out: for long runs.")
+                .c_str())
+        .def_property_readonly(
+            "config",
+            [](const Controller& self) {
+                return py::module_::import("json").attr("loads")(c::write_config(self.options));
+            },
+            "The complete configuration, as a dict.");
+
+    using R = c::AuditReplay;
+    auto replay = py::class_<R>(m, "AuditReplay", doc("control::AuditReplay").c_str());
+    define_record(
+        replay, attribute("windows", &R::windows, "Lines that came out the same."),
+        attribute("actions", &R::actions, "Actions in them."),
+        attribute("first_difference", &R::first_difference, doc("control::AuditReplay::first_difference")),
+        attribute("expected", &R::expected, "That line, as recorded."),
+        attribute("found", &R::found, "What replaying it gave."));
+    m.def(
+        "replay_audit",
+        [](const std::string& log, const py::object& options) {
+            const auto o = c::parse_config(config_text(options));
+            return unlocked([&] { return c::replay_audit(log, o); });
+        },
+        py::arg("log"), py::arg("options"),
+        documented("replay_audit(log, options)",
+                   doc("control::replay_audit") +
+                       "\n\n`log`: text; `options`: a configuration, dict or text.")
+            .c_str());
+    m.def(
+        "variant_flags",
+        [](const std::string& variant) {
+            const auto f = c::variant_flags(variant);
+            py::dict out;
+            for (const auto& [name, value] :
+                 {std::pair{"guard_io", f.guard_io}, std::pair{"guard_mps", f.guard_mps},
+                  std::pair{"place", f.place}, std::pair{"mig", f.mig}, std::pair{"pin", f.pin},
+                  std::pair{"relax", f.relax}, std::pair{"rollback", f.rollback},
+                  std::pair{"admission", f.admission}, std::pair{"dry_run", f.dry_run}})
+                out[name] = value;
+            return out;
+        },
+        py::arg("variant"), documented("variant_flags(variant)", doc("control::variant_flags")).c_str());
+}
+
+}  // namespace
+
+void bind_control(py::module_& parent) {
+    auto m = submodule(parent, "control");
+    bind_mig(m);
+    bind_controller(m);
+}
+
+}  // namespace gpusched::python

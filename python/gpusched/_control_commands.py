@@ -1,0 +1,156 @@
+"""Commands of the controller: `control`, `simulate-host`, `replay-audit`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from typing import IO, Any
+
+import numpy as np
+
+from . import control, sim
+from ._commands import FAILED, OK, given, require_writable, save_figure, say
+from ._tables import format_table
+from .errors import BackendError, InvalidInput
+
+VARIANTS = ("static", "guards", "placement", "mig", "full")
+
+
+def read_text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BackendError(f"{path}: cannot be read: {reason}") from None
+
+
+def read_config(path: str, dry_run: bool | None) -> dict[str, Any]:
+    """The document of a file; what is in it is for the library to judge."""
+    try:
+        document = json.loads(read_text(path))
+    except ValueError as error:
+        raise InvalidInput(f"{path}: no JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise InvalidInput(f"{path}: expected an object")
+    if dry_run and isinstance(document.setdefault("flags", {}), dict):
+        document["flags"]["dry_run"] = True
+    return document
+
+
+@contextlib.contextmanager
+def open_lines(path: str) -> Iterator[IO[str]]:
+    if path == "-":
+        yield sys.stdin
+        return
+    try:
+        file = open(path, encoding="utf-8")  # noqa: SIM115
+    except OSError as error:
+        raise BackendError(f"{path}: cannot be read: {error.strerror}") from None
+    with file:
+        yield file
+
+
+@contextlib.contextmanager
+def open_log(path: str | None) -> Iterator[IO[str] | None]:
+    if path is None:
+        yield None
+        return
+    try:
+        file = open(path, "w", encoding="utf-8")  # noqa: SIM115
+    except OSError as error:
+        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
+    with file:
+        yield file
+
+
+def control_host(args: argparse.Namespace) -> int:
+    """Decisions on recorded signals, with their reasons; nothing is acted on."""
+    if not args.dry_run:
+        raise InvalidInput("control: acts on recorded signals only; add --dry-run")
+    controller = control.Controller(read_config(args.config, True))
+    windows = actions = 0
+    with open_log(args.audit) as log, open_lines(args.signals) as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                controller.step(line)
+            except InvalidInput as error:
+                raise InvalidInput([f"{args.signals}: line {number}: {p}" for p in error.problems]) from None
+            windows += 1
+            recorded = controller.take_log()
+            if log is not None:
+                log.write(recorded)
+                log.flush()  # whoever reads along, or a crash, loses no window
+            time = json.loads(recorded)["observation"]["time_s"]
+            when = f"{time:10.1f} s" if time is not None else f"{'?':>10} s"
+            for event in controller.events:
+                say(f"{when}  {event}")
+            for action in controller.wished:
+                actions += 1
+                say(f"{when}  would {'act' if action.kind != 'release_io' else 'end'}: {action}")
+    state = controller.state
+    for name, row in state.items():
+        say(f"{name}: {row['phase']}, GPU {row['gpu']} {row['profile']} at {row['slice']}")
+    say(f"{windows:,} windows, {actions:,} actions wished, none carried out")
+    return OK
+
+
+def simulate_host(args: argparse.Namespace) -> int:
+    require_writable(args.audit, args.config_output, args.plot)
+    options = given(args, "scenario", "duration_s")
+    if args.pause_mode is not None:
+        options["overrides"] = {"pause_mode": args.pause_mode}
+    seeds = range(args.first_seed, args.first_seed + args.seeds)
+    rows = []
+    for variant in args.variants:
+        r = sim.simulate_host(variant=variant, seeds=seeds, **options)
+        if len(r) == 0:
+            raise InvalidInput("--seeds: 0; expected at least 1")
+        rows.append(
+            (
+                variant,
+                *(float(np.mean(x)) for x in (100 * r.miss_rate, r.p95_ms, r.p99_ms, r.p999_ms)),
+                *(float(np.mean(x)) for x in (r.throughput, r.system_throughput)),
+                float(np.mean(r.structural_actions_per_hour)),
+            )
+        )
+    columns = ("variant", "miss_pct", "p95_ms", "p99_ms", "p999_ms", "throughput", "system", "actions_per_h")
+    say(format_table(columns, rows))
+    say(f"means of {args.seeds} seeds; throughput against static under the same seeds")
+    if args.audit or args.config_output or args.plot:
+        log, config = sim.record_host(args.first_seed, variant=args.variants[-1], **options)
+        for path, text in ((args.audit, log), (args.config_output, json.dumps(config, indent=2) + "\n")):
+            with open_log(path) as file:
+                if file is not None:
+                    file.write(text)
+        if args.plot:
+            from . import plotting
+
+            save_figure(args.plot, lambda: plotting.plot_control(log, config))
+    return OK
+
+
+def replay_audit(args: argparse.Namespace) -> int:
+    require_writable(args.plot)
+    config = read_config(args.config, args.dry_run)
+    log = read_text(args.log)
+    try:
+        result = control.replay_audit(log, config)
+    except InvalidInput as error:
+        raise InvalidInput([f"{args.log}: {problem}" for problem in error.problems]) from None
+    if args.plot:
+        from . import plotting
+
+        save_figure(args.plot, lambda: plotting.plot_control(log, config))
+    if result.first_difference < 0:
+        say(f"{result.windows:,} windows and {result.actions:,} actions came out the same, byte by byte")
+        return OK
+    say(f"line {result.first_difference + 1} came out otherwise, after {result.windows:,} that did not")
+    say(f"recorded: {result.expected.rstrip()}")
+    say(f"replayed: {result.found.rstrip()}")
+    return FAILED

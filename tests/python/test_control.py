@@ -1,0 +1,302 @@
+"""gpusched.control, the simulated host, and the commands `control`, `simulate-host` and `replay-audit`."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import numpy as np
+import pytest
+from gpusched import cli
+
+
+def config(**more: Any) -> dict[str, Any]:
+    return {
+        "format": "gpusched.control",
+        "version": 1,
+        "host": {
+            "roots": [{}, {"bridge": 1}],
+            "gpus": [{"root": 0}, {"root": 1}],
+            "tenants": [
+                {"name": "T1", "protected": True, "start": {"profile": "2g", "slice": 0}},
+                {"name": "T2", "gpu": 0, "numa": 0},
+            ],
+        },
+        **more,
+    }
+
+
+def window(p99: float, pcie: float = 0.0) -> dict[str, Any]:
+    return {
+        "tenants": {
+            "T1": {"p99_ms": p99, "count": 100, "offered_per_s": 50, "completed_per_s": 50},
+            "T2": {"pcie_bytes_per_s": pcie, "pcie_attribution": "measured", "io_bytes_per_s": pcie / 4},
+        },
+        "roots": [{"bytes_per_s": pcie + 1e9}, {"bytes_per_s": 1e9}],
+        "numa_io_bytes_per_s": [0],
+    }
+
+
+def test_layout_counts_are_the_golden_ones() -> None:
+    five = ["1g", "2g", "3g", "4g", "7g"]
+    a100, a30 = gs.control.mig_layout("A100-80GB"), gs.control.mig_layout("A30-24GB")
+    counts = [
+        (a100.count_layouts(profiles=p), a100.count_layouts(profiles=p, maximal=True))
+        for p in (five, [*five, "1g.2mem"], [])
+    ]
+    assert counts == [(298, 19), (723, 78), (2319, 239)]
+    assert a100.count_layouts(profiles=five, multisets=True) == 38
+    assert (a30.count_layouts(profiles=["1g", "2g", "4g"]), a30.count_layouts(maximal=True)) == (26, 17)
+    assert len(a100.all_layouts(profiles=five)) == 298
+    assert "A30-24GB" in gs.control.mig_devices()
+
+
+def test_layouts_are_values() -> None:
+    empty = gs.control.mig_layout("A100-40GB")
+    one = empty.create("2g", 0).create("1g", 2)
+    assert empty.instances == [] and one.instances == [("2g", 0), ("1g", 2)]
+    assert one == gs.control.mig_layout("A100-40GB", [("1g", 2), ("2g", 0)])
+    assert one == copy.copy(one) == copy.deepcopy(one) == pickle.loads(pickle.dumps(one))
+    assert one != empty and repr(one) == "mig_layout('A100-40GB', [('2g', 0), ('1g', 2)])"
+    assert one.destroy("1g", 2).instances == [("2g", 0)]
+    assert one.least_fragmenting("3g") == 4 and one.least_fragmenting("7g") is None
+    assert one.enlargements("2g", 0) == [("3g", 4)]
+    assert one.largest_free_block == 5
+    assert one.profiles[0].key == "1g" and one.profiles[0].starts == [0, 1, 2, 3, 4, 5, 6]
+    target = empty.create("3g", 4).create("1g", 2)
+    here = one
+    for kind, profile, start in one.transition_to(target):
+        here = here.create(profile, start) if kind == "create" else here.destroy(profile, start)
+    assert here == target
+    for bad in (
+        lambda: one.create("2g", 0),
+        lambda: one.create("9g", 0),
+        lambda: one.create("2g", 9),
+        lambda: one.destroy("3g", 4),
+        lambda: one.transition_to(gs.control.mig_layout("A30-24GB")),
+        lambda: gs.control.mig_layout("X"),
+        lambda: one.count_layouts(profiles=["x"]),
+    ):
+        with pytest.raises(gs.InvalidInput):
+            bad()
+
+
+def test_a_controller_decides_and_its_log_replays() -> None:
+    controller = gs.control.Controller(config())
+    actions = [a for _ in range(10) for a in controller.step(window(25.0, 15e9))]
+    assert actions[0].kind == "throttle_io" and actions[0].target == "T2"
+    assert str(actions[0]) == "T1: limit block I/O of T2 to 500 MB/s for 30 s"
+    assert actions[0] == pickle.loads(pickle.dumps(actions[0]))
+    assert controller.state["T1"]["phase"] == "guarded"
+    assert controller.admission_open
+    replay = gs.control.replay_audit(controller.audit_log, config())
+    assert (replay.windows, replay.actions, replay.first_difference) == (10, 1, -1)
+    other = gs.control.replay_audit(controller.audit_log, config(options={"persistence": 4}))
+    assert other.first_difference == 0 and other.expected != other.found
+    again = gs.control.Controller(controller.config)
+    assert again.config == controller.config
+    assert len(controller.take_log().splitlines()) == 10 and controller.audit_log == ""
+
+
+def test_events_say_why() -> None:
+    controller = gs.control.Controller(config())
+    events = []
+    for _ in range(4):
+        controller.step(window(25.0, 15e9))
+        events += controller.events
+    assert [(e.row, e.before, e.after) for e in events] == [(2, "observe", "suspect"), (7, "suspect", "guarded")]
+    assert events[-1].cause == "pcie" and "block I/O limited" in str(events[-1])
+
+
+def test_a_layout_instead_of_a_host() -> None:
+    layout = gs.control.mig_layout("A100-80GB", [("2g", 2)])
+    controller = gs.control.Controller({"options": {"dwell": 64}}, mig=layout)
+    assert controller.state["T1"]["profile"] == "2g" and controller.state["T1"]["slice"] == 2
+    assert controller.config["host"]["gpus"][0]["device"] == "A100-80GB"
+    assert controller.step({"tenants": {"T1": {"p99_ms": 3, "count": 100}}}) == []
+    assert gs.control.Controller(mig=gs.control.mig_layout("A30-24GB")).state["T1"]["profile"] == "1g"
+    with pytest.raises(gs.InvalidInput, match="where `options` has a host"):
+        gs.control.Controller(config(), mig=layout)
+
+
+def test_dry_runs_wish_and_do_nothing() -> None:
+    controller = gs.control.Controller(config(flags={"dry_run": True}))
+    wished = []
+    for _ in range(10):
+        assert controller.step(window(25.0, 15e9)) == []
+        wished += controller.wished
+    assert [a.kind for a in wished] == ["throttle_io"]
+
+
+@pytest.mark.parametrize(
+    ("observation", "message"),
+    [
+        ({"tenants": {"T9": {}}}, "the name of a tenant"),
+        ({"tenants": {"T1": {"p99_ms": "x"}}}, "/tenants/T1/p99_ms"),
+        ({"surprise": 1}, "unknown field"),
+        ({"tenants": {"T1": {"p99_ms": float("nan")}}}, "finite"),
+        ("nonsense", "signals:"),
+    ],
+)
+def test_bad_observations(observation: Any, message: str) -> None:
+    controller = gs.control.Controller(config())
+    with pytest.raises(gs.InvalidInput, match=message):
+        controller.step(observation)
+    assert controller.audit_log == ""
+
+
+def test_the_simulated_host() -> None:
+    static = gs.sim.simulate_host(variant="static", seeds=range(2), duration_s=900)
+    full = gs.sim.simulate_host(variant="full", seeds=range(2), duration_s=900)
+    assert len(static) == 2 and np.all(static.throughput == 1) and np.all(static.structural_actions == 0)
+    assert np.all(full.miss_rate <= static.miss_rate) and np.all(full.p99_ms <= static.p99_ms)
+    assert np.all(static.arrived == full.arrived)
+    assert full.miss_rate.shape == (2,) and not full.miss_rate.flags.writeable
+    again = gs.sim.simulate_host(variant="full", seeds=[1], duration_s=900)
+    assert again.p99_ms[0] == full.p99_ms[1]
+    rows = gs.sim.simulate_host(
+        seeds=[0],
+        duration_s=200,
+        overrides={"classes": [(1.0, 4e6, 6.0)], "mmpp_rates": (20, 30), "pause_mode": "shed", "dwell": 64},
+    )
+    assert rows.arrived[0] < full.arrived[0]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"variant": "x"},
+        {"scenario": "x"},
+        {"overrides": {"x": 1}},
+        {"overrides": {"classes": [(0.5, 1, 1)]}},
+        {"overrides": {"pause_mode": "x"}},
+        {"overrides": [1]},
+        {"duration_s": 0},
+        {"seeds": [-1]},
+    ],
+)
+def test_bad_simulations(options: dict[str, Any]) -> None:
+    with pytest.raises(gs.InvalidInput):
+        gs.sim.simulate_host(**options)
+
+
+def test_queueing_formulas() -> None:
+    assert gs.sim.kingman_wait(0.5, 1, 1, 10) == 10
+    assert gs.sim.is_stable([1e9, 5e9], [float("inf"), 1e9], 3e9, 1, 2)
+    assert not gs.sim.is_stable([1e9, 5e9], [float("inf"), 5e9], 3e9, 1, 2)
+    with pytest.raises(gs.InvalidInput):
+        gs.sim.kingman_wait(2, 1, 1, 1)
+
+
+def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, file, dry = (str(tmp_path / name) for name in ("log.jsonl", "config.json", "dry.jsonl"))
+    simulate = ["simulate-host", "--variants", "static", "full", "--seeds", "1", "--duration-s", "900"]
+    assert cli.main([*simulate, "--audit", log, "--config-output", file]) == 0
+    assert "means of 1 seeds" in capsys.readouterr().out
+    assert cli.main(["replay-audit", log, "--config", file]) == 0
+    assert "450 windows" in capsys.readouterr().out
+
+    # Signals of a host that nobody controls.
+    signals = str(tmp_path / "static.jsonl")
+    Path(signals).write_text(gs.sim.record_host(0, variant="static", duration_s=900)[0])
+    assert cli.main(["control", "--config", file, "--signals", signals, "--dry-run", "--audit", dry]) == 0
+    out = capsys.readouterr().out
+    assert "would act: T1: enlarge from GPU 0 2g at 0 to GPU 0 3g at 4, cores 0-3 (no pause" in out
+    assert "suspect -> cooldown (row 12, cause unknown): dry run: would reconfigure" in out
+    assert "none carried out" in out
+    assert cli.main(["replay-audit", dry, "--config", file, "--dry-run"]) == 0
+    assert cli.main(["replay-audit", dry, "--config", file]) == 1
+    assert "came out otherwise" in capsys.readouterr().out
+
+    changed = Path(log).read_text().replace('"done":1', '"done":0', 1)
+    Path(log).write_text(changed)
+    assert cli.main(["replay-audit", log, "--config", file]) == 1
+
+
+def test_commands_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, signals = tmp_path / "config.json", tmp_path / "signals.jsonl"
+    run = ["control", "--config", str(file), "--signals", str(signals), "--dry-run"]
+    assert cli.main(run) == 2 and "cannot be read" in capsys.readouterr().err
+    file.write_text("nonsense")
+    assert cli.main(run) == 2 and "no JSON" in capsys.readouterr().err
+    file.write_text(json.dumps(config(options={"dwel": 1})))
+    assert cli.main(run) == 2 and "/options/dwel: unknown field" in capsys.readouterr().err
+    file.write_text(json.dumps(config()))
+    assert cli.main(run) == 2 and "cannot be read" in capsys.readouterr().err
+    signals.write_text(json.dumps(window(20)) + "\n{}x\n")
+    assert cli.main(run) == 2 and "line 2" in capsys.readouterr().err
+    assert cli.main(run[:-1]) == 2 and "--dry-run" in capsys.readouterr().err
+
+
+def test_timeline(tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from gpusched import plotting
+
+    log, options = gs.sim.record_host(0, duration_s=2400)
+    ax = plotting.plot_control(log, options)
+    labels = ax.get_legend_handles_labels()[1]
+    assert "instance changed" in labels
+    assert len(ax.lines[0].get_xdata()) == len(log.splitlines())
+    stays = [text.get_text() for text in ax.texts if text.get_text().startswith("GPU")]
+    assert stays[0] == "GPU 0 2g@0" and len(stays) == len(ax.patches) >= 2
+    assert plotting.plot_control(log, options, "T1", ax) is ax
+    for bad in (lambda: plotting.plot_control(log, options, "T2"), lambda: plotting.plot_control("", options)):
+        with pytest.raises(gs.InvalidInput):
+            bad()
+    assert cli.main(["simulate-host", "--variants", "full", "--seeds", "1", "--duration-s", "600", "--plot",
+                     str(tmp_path / "t.png")]) == 0
+    assert (tmp_path / "t.png").stat().st_size > 1000
+    matplotlib.pyplot.close("all")
+
+
+def test_the_schema_agrees_with_the_reader() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    here = Path(__file__).resolve().parents[2] / "docs" / "schema" / "gpusched.control.v1.schema.json"
+    schema = json.loads(here.read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(schema)
+
+    def accepted(document: dict[str, Any]) -> bool:
+        try:
+            gs.control.Controller(document)
+        except gs.InvalidInput:
+            return False
+        return True
+
+    complete = gs.control.Controller(config()).config
+    validator.validate(complete)
+    # Defaults and fields are the library's.
+    for part, where in (("flags", "flags"), ("options", "options")):
+        fields = schema["$defs"][where]["properties"]
+        assert set(fields) == set(complete[part])
+        for name, field in fields.items():
+            assert field["default"] == complete[part][name], name
+    assert set(schema["$defs"]["host"]["properties"]["gpus"]["items"]["properties"]["device"]["enum"]) == set(
+        gs.control.mig_devices()
+    )
+    # Every number just inside and just outside its range.
+    for name, field in schema["$defs"]["options"]["properties"].items():
+        rule = {**schema["$defs"].get(field.get("$ref", "").removeprefix("#/$defs/"), {}), **field}
+        tries: list[Any] = ["x", None, [["x"]]]
+        for bound in ("minimum", "maximum", "exclusiveMinimum"):
+            if bound in rule:
+                tries += [rule[bound], rule[bound] - 1, rule[bound] + 1]
+        for value in tries:
+            if name.endswith(("_high", "_low")) and isinstance(value, (int, float)) and value > 0:
+                continue  # the schema does not see that low is below high
+            document = config(options={name: value})
+            assert validator.is_valid(document) == accepted(document), (name, value)
+    for change in (
+        {"surprise": 1},
+        {"version": 2},
+        {"host": {}},
+        {"host": {**complete["host"], "gpus": []}},
+        {"host": {**complete["host"], "tenants": [{"name": "a", "protected": True}]}},
+        {"host": {**complete["host"], "tenants": [{"name": ""}]}},
+    ):
+        document = {**config(), **change}
+        assert not validator.is_valid(document) and not accepted(document), change
