@@ -1,0 +1,326 @@
+// The invariants I1 to I20 of docs/control.md, each by name, over 100,000 windows of random signals, failures, layouts and
+// options. One run looks at all of them; every test case asks for its own, and that it was put to the test often enough.
+#include <gpusched/control/audit.hpp>
+
+#include <support/catch.hpp>
+#include <support/control_signals.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::control;
+using test::ControlHost;
+
+namespace {
+
+constexpr int rounds = 100, windows = 1000;
+
+struct Findings {
+    std::array<std::string, 21> first{};       ///< what was seen first against I<n>
+    std::array<std::int64_t, 21> occasions{};  ///< how often it could have been broken
+    std::int64_t steps = 0;
+
+    void look(int n, bool holds, int round, std::int64_t window, const char* what) {
+        const auto k = static_cast<std::size_t>(n);
+        ++occasions[k];
+        if (!holds && first[k].empty())
+            first[k] = std::string(what) + " in round " + std::to_string(round) + ", window " +
+                       std::to_string(window);
+    }
+};
+
+/// A tenant as the host has it: what the controller asked for, carried out.
+struct Observed {
+    std::int64_t last_structural = -1;
+    std::set<std::tuple<int, int, int>> entered{};  ///< of the episode
+    int sms = 0;
+};
+
+bool structural(const Action& a) { return a.kind == ActionKind::reconfigure; }
+bool escalates(const Action& a) {
+    return a.lever == Lever::throttle || a.lever == Lever::quota || a.lever == Lever::pin ||
+           a.lever == Lever::move || a.lever == Lever::enlarge;
+}
+
+/// One round: a controller with random options in a random environment.
+class Round {
+  public:
+    Round(Findings& findings, int round)
+        : f_(findings), round_(round), rng_(Rng(31).split(static_cast<std::uint64_t>(round))),
+          o_(test::random_options(rng_)), host_(o_), state_(initial_state(o_)),
+          limits_(o_.host.tenants.size(), 0), observed_(o_.host.tenants.size()) {
+        const auto all = all_layouts(device_);
+        for (std::size_t g = 0; g < 2; ++g)
+            for (const auto& instance : rng_.pick(std::span(all)).instances())
+                if (rng_.chance(0.4) && can_create(device_, host_.layouts[g], instance)) {
+                    host_.layouts[g].add(instance);
+                    foreign_[g].push_back(instance);
+                }
+    }
+
+    void run() {
+        const auto hash = options_hash(o_);
+        auto twin = state_;
+        StepResult again;
+        std::string line, other;
+        for (std::int64_t w = 0; w < windows; ++w) {
+            w_ = w;
+            if (rng_.chance(0.03)) regime_ = rng_.below(512);
+            auto seen = test::control_window(o_, w);
+            test::random_signals(seen, rng_, regime_, 0.1);
+            host_.fill(seen);
+            const auto before = state_;
+            step(state_, seen, o_, out_);
+            ++f_.steps;
+            line.clear();
+            append_audit_line(line, seen, state_, out_, hash);
+            step(twin, round_ % 10 == 0 ? parse_audit_observation(line) : seen, o_, again);
+            other.clear();
+            append_audit_line(other, seen, twin, again, hash);
+            look(12, line == other, "the same observation decided otherwise");
+            window(seen, before, line);
+            carry_out();
+            after();
+        }
+    }
+
+  private:
+    void look(int n, bool holds, const char* what) { f_.look(n, holds, round_, w_, what); }
+    int sms(const Configuration& c) const { return device_.profiles[c.instance.profile].sm_count; }
+
+    void window(const Observation& seen, const ControllerState& before, const std::string& line) {
+        const bool in_time =
+            !before.started || (seen.time_s > before.last_time_s && seen.window > before.last_window &&
+                                seen.time_s - before.last_time_s <= 10 * o_.window_s);
+        look(2,
+             !o_.flags.dry_run ||
+                 std::all_of(out_.actions.begin(), out_.actions.end(),
+                             [](const Action& a) { return a.kind == ActionKind::release_io; }),
+             "an action in a dry run");
+        if (!in_time) {
+            for (const auto& a : out_.wished)
+                look(19, a.kind == ActionKind::release_io, "an action out of time");
+            for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
+                look(19, state_.tenants[i].phase != Phase::suspect, "persistence outlived a jump of time");
+        }
+        for (const auto& e : out_.events)
+            look(20, line.find(e.reason) != std::string::npos, "an event without its line");
+        for (const auto& a : out_.wished) {
+            look(16, a.tenant == 0 || a.tenant == 3, "an action for a tenant that is not protected");
+            look(17,
+                 a.kind == ActionKind::throttle_io || a.kind == ActionKind::release_io ||
+                     a.kind == ActionKind::set_quota || a.kind == ActionKind::pin || structural(a),
+                 "an action of another kind");
+            look(20,
+                 a.kind == ActionKind::release_io ||
+                     std::any_of(out_.events.begin(), out_.events.end(),
+                                 [&](const AuditEvent& e) { return e.tenant == a.tenant && e.row > 0; }),
+                 "an action without an event");
+            if (a.kind != ActionKind::release_io) decided(a, seen, before);
+        }
+        for (const std::size_t i : {std::size_t{0}, std::size_t{3}}) {
+            const auto& x = seen.tenants[i];
+            // I13: a tail that cannot be right moves no average.
+            if (!(x.p99_ms >= 0 && x.p99_ms < 1e300))
+                look(13,
+                     state_.tenants[i].ema.value == before.tenants[i].ema.value ||
+                         state_.tenants[i].phase != before.tenants[i].phase,
+                     "an average took a value that cannot be right");
+            const auto& t = state_.tenants[i];
+            if (t.phase == Phase::suspect && t.suppressed && !before.tenants[i].suppressed)
+                look(20,
+                     std::any_of(out_.events.begin(), out_.events.end(),
+                                 [&](const AuditEvent& e) { return e.row == 6 || e.row == 13; }),
+                     "a suppressed trigger without an event");
+        }
+    }
+
+    void decided(const Action& a, const Observation& seen, const ControllerState& before) {
+        const auto i = static_cast<std::size_t>(a.tenant);
+        const auto& was = before.tenants[i];
+        const auto& now = state_.tenants[i];
+        look(2, was.phase != Phase::hold && was.phase != Phase::disabled && seen.enabled,
+             "an action in HOLD or DISABLED");
+        look(2, was.phase != Phase::cooldown, "an action in COOLDOWN");
+        if (escalates(a)) {
+            if (was.phase == Phase::suspect) look(3, was.counter + 1 >= o_.persistence, "too early");
+            if (was.phase == Phase::observe) look(3, o_.persistence == 1, "too early");
+            look(13, now.tail.on && now.fresh.missing == 0, "an action without a tail above the threshold");
+        }
+        const std::pair<Lever, bool> flags[] = {
+            {Lever::throttle, o_.flags.guard_io}, {Lever::quota, o_.flags.guard_mps},
+            {Lever::pin, o_.flags.pin},           {Lever::move, o_.flags.place},
+            {Lever::enlarge, o_.flags.mig},       {Lever::rollback, o_.flags.rollback},
+            {Lever::relax, o_.flags.relax}};
+        for (const auto& [lever, on] : flags)
+            if (a.lever == lever) look(11, on, "a lever that is off");
+        if (!o_.flags.pin && a.lever != Lever::rollback)
+            look(11, a.after.cpus == a.before.cpus || a.after.cpus == CpuSet{},
+                 "cores changed with pinning off");
+        if (a.kind == ActionKind::throttle_io) {
+            const auto& target = seen.tenants[static_cast<std::size_t>(a.target)];
+            look(9, a.value >= 100 && a.value <= 500, "a limit out of range");
+            look(9, !o_.host.tenants[static_cast<std::size_t>(a.target)].is_protected,
+                 "a protected offender");
+            look(9,
+                 target.pcie_attribution != Attribution::unknown ||
+                     target.io_attribution != Attribution::unknown,
+                 "an offender that nothing points to");
+        }
+        look(9, a.after.quota_percent >= 50 && a.after.quota_percent <= 100, "a quota out of range");
+        if (a.lever == Lever::rollback) {
+            const bool same = a.before.gpu == was.before.gpu && a.before.instance == was.before.instance;
+            look(7, a.after == (same ? was.before : was.good), "a rollback to something else");
+        }
+        if (a.lever == Lever::relax) {
+            look(15, sms(a.after) <= sms(a.before), "giving back took more");
+            if (structural(a)) {
+                look(15,
+                     seen.tenants[i].memory_used_mib <= device_.profiles[a.after.instance.profile].memory_mib,
+                     "less memory than is used");
+                auto rest = seen.gpus[static_cast<std::size_t>(a.after.gpu)].layout;
+                rest.remove(a.before.instance);
+                const auto terms =
+                    placement_terms(o_.host, seen, before, i, static_cast<std::size_t>(a.after.gpu),
+                                    a.after.instance, rest, a.after.cpus);
+                look(15, WeightedScore{}(terms) < o_.relax_score, "a score above the bound");
+            }
+        }
+        if (!structural(a)) return;
+        auto& seen_before = observed_[i];
+        if (a.lever != Lever::rollback && seen_before.last_structural >= 0)
+            look(1, state_.now - seen_before.last_structural >= o_.dwell, "sooner than the dwell");
+        seen_before.last_structural = state_.now;
+        const auto from = static_cast<std::size_t>(a.before.gpu), to = static_cast<std::size_t>(a.after.gpu);
+        auto rest = seen.gpus[to].layout;
+        if (from == to) rest.remove(a.before.instance);
+        look(5, can_create(device_, rest, a.after.instance), "an instance that does not fit");
+        look(6,
+             seen.gpus[from].layout.contains(a.before.instance) &&
+                 (a.before == was.current || (was.in_flight && a.before == was.pending)),
+             "an instance of another");
+        look(6, a.tenant != 0 || o_.host.tenants[2].follows || !seen.tenants[2].present,
+             "an instance with another owner");
+        for (const auto& c : host_.changes)
+            for (const auto gpu : {a.before.gpu, a.after.gpu})
+                look(14, c.action.before.gpu != gpu && c.action.after.gpu != gpu, "two changes on a GPU");
+        // A dry run enters nothing, so it may wish the same again.
+        if (!o_.flags.dry_run && (a.lever == Lever::move || a.lever == Lever::enlarge)) {
+            look(4, sms(a.after) >= sms(a.before), "an escalation to fewer SMs");
+            // The old episode's placements are forgotten with it.
+            if (!was.episode) seen_before.entered.clear();
+            look(4,
+                 seen_before.entered.insert({a.after.instance.profile, a.after.gpu, a.after.instance.start})
+                     .second,
+                 "a placement entered twice in an episode");
+        }
+        std::int32_t recent = 0;
+        double pauses = 0;
+        const auto kept = std::min<std::size_t>(8, static_cast<std::size_t>(now.structural_count));
+        for (std::size_t k = 0; k < kept; ++k)
+            if (state_.clock_s - now.structural_s[k] < o_.hour_s) {
+                ++recent;
+                pauses += now.pause_s[k];
+            }
+        look(10, recent <= o_.structural_per_hour, "too many structural actions in an hour");
+        if (a.lever != Lever::rollback)
+            look(10, pauses <= o_.loss_budget * o_.hour_s, "pauses above the budget");
+    }
+
+    void carry_out() {
+        for (const auto& a : out_.actions) {
+            const auto target = static_cast<std::size_t>(a.target);
+            if (a.kind == ActionKind::throttle_io) {
+                look(8, limits_[target] == 0, "a limit over a limit");
+                limits_[target] = state_.now;
+            } else if (a.kind == ActionKind::release_io) {
+                look(8, limits_[target] != 0, "a release without a limit");
+                limits_[target] = 0;
+            } else if (structural(a)) {
+                Feedback outcome{.finished = true};
+                if (rng_.chance(0.15)) {
+                    outcome.status = static_cast<BackendStatus>(1 + rng_.below(10));
+                    outcome.restored = !rng_.chance(0.2);
+                }
+                host_.start(a, w_, static_cast<std::int64_t>(1 + rng_.below(12)), outcome);
+            }
+        }
+    }
+
+    void after() {
+        const auto lease = static_cast<std::int64_t>(std::max(1.0, o_.lease_s / o_.window_s));
+        for (std::size_t j = 0; j < limits_.size(); ++j) {
+            const bool leased =
+                std::any_of(state_.tenants.begin(), state_.tenants.end(),
+                            [&](const TenantState& t) { return t.offender == static_cast<std::int32_t>(j); });
+            if (limits_[j] != 0 || leased)
+                look(8, (limits_[j] != 0) == leased, "a limit that nobody will lift");
+            // A stall counts as the windows it took: the release comes with the next one.
+            if (limits_[j] != 0) look(9, state_.now - limits_[j] <= lease + 2, "a lease beyond its maximum");
+        }
+        for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
+            if (!state_.tenants[i].episode) observed_[i].entered.clear();
+        for (std::size_t g = 0; g < 2; ++g) {
+            look(5, is_valid(device_, host_.layouts[g]), "an invalid layout");
+            for (const auto& instance : foreign_[g])
+                look(6, host_.layouts[g].contains(instance), "an instance of another is gone");
+        }
+    }
+
+    Findings& f_;
+    const MigDevice& device_ = mig_device("A100-40GB");
+    int round_;
+    std::int64_t w_ = 0;
+    Rng rng_;
+    ControllerOptions o_;
+    ControlHost host_;
+    ControllerState state_;
+    std::vector<std::int64_t> limits_;
+    std::vector<Observed> observed_;
+    std::array<std::vector<MigInstance>, 2> foreign_{};
+    std::uint64_t regime_ = 0;
+    StepResult out_{};
+};
+
+const Findings& findings() {
+    static const Findings all = [] {
+        Findings f;
+        for (int round = 0; round < rounds; ++round) Round(f, round).run();
+        return f;
+    }();
+    return all;
+}
+
+void holds(int n, std::int64_t occasions) {
+    const auto& f = findings();
+    CHECK(f.steps >= 100'000);
+    CHECK(f.first[static_cast<std::size_t>(n)] == "");
+    CHECK(f.occasions[static_cast<std::size_t>(n)] >= occasions);
+}
+
+}  // namespace
+
+TEST_CASE("I1 structural actions of a tenant are at least the dwell apart") { holds(1, 100); }
+TEST_CASE("I2 no action in COOLDOWN, HOLD, DISABLED or a dry run, but releases") { holds(2, 1000); }
+TEST_CASE("I3 no episode starts before the tail was high for long enough") { holds(3, 100); }
+TEST_CASE("I4 upgrades of an episode never fall and enter nothing twice") { holds(4, 100); }
+TEST_CASE("I5 every layout is valid") { holds(5, 100'000); }
+TEST_CASE("I6 only the tenant's own instance is replaced") { holds(6, 100'000); }
+TEST_CASE("I7 a rollback restores exactly") { holds(7, 100); }
+TEST_CASE("I8 limits end when their leases do") { holds(8, 1000); }
+TEST_CASE("I9 quotas, limits and leases are in range, offenders not protected") { holds(9, 1000); }
+TEST_CASE("I10 structural actions and pauses of an hour are within their caps") { holds(10, 100); }
+TEST_CASE("I11 a flag that is off never acts") { holds(11, 1000); }
+TEST_CASE("I12 the same observations decide the same, read back from the log too") { holds(12, 100'000); }
+TEST_CASE("I13 signals that cannot be right cause nothing") { holds(13, 1000); }
+TEST_CASE("I14 one structural change at a time on a GPU") { holds(14, 50); }
+TEST_CASE("I15 giving back keeps to score and memory") { holds(15, 50); }
+TEST_CASE("I16 actions are for protected tenants, none is sent away") { holds(16, 1000); }
+TEST_CASE("I17 no action but those of the five kinds: MIG mode is none of them") { holds(17, 1000); }
+TEST_CASE("I19 time that jumps ends persistence and causes nothing") { holds(19, 100); }
+TEST_CASE("I20 a line for every action and every suppressed trigger") { holds(20, 1000); }
