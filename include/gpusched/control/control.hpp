@@ -7,6 +7,7 @@
 #include <gpusched/control/host.hpp>
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/control/mig_tables.hpp>
+#include <gpusched/control/nvidia_smi.hpp>
 #include <gpusched/control/observation.hpp>
 #include <gpusched/control/options.hpp>
 #include <gpusched/control/placement_score.hpp>

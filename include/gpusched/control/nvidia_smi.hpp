@@ -1,0 +1,243 @@
+// GPU instances through `nvidia-smi mig`: readers of its output, and a `MigBackend` that runs it.
+#pragma once
+
+#include <gpusched/control/runner.hpp>
+#include <gpusched/core/errors.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusched::control {
+
+/// A GPU instance as `nvidia-smi mig -lgi` lists it.
+struct SmiInstance {
+    std::int32_t gpu = 0;
+    std::int32_t profile_id = 0;
+    std::int32_t instance = 0;         ///< the driver's id: opaque, reused, another one after each creation
+    std::int32_t start = 0, size = 0;  ///< memory slices
+    friend constexpr bool operator==(const SmiInstance&, const SmiInstance&) = default;
+};
+
+/// A profile as `-lgip` lists it.
+struct SmiProfile {
+    std::int32_t gpu = 0;
+    std::string name{};  ///< such as `1g.10gb+me`
+    std::int32_t id = 0;
+    std::int32_t free = 0, total = 0;  ///< instances
+    double memory_gib = 0;
+    std::int32_t sm_count = 0;
+};
+
+/// Where a profile may start, as `-lgipp` lists it.
+struct SmiPlacements {
+    std::int32_t gpu = 0, profile_id = 0, size = 0;
+    std::vector<std::int32_t> starts{};
+};
+
+/// The rows of `nvidia-smi mig -lgi`, `-lgip` and `-lgipp`; text without rows gives none.
+/// @throws BackendError for a row that cannot be read, with the row
+[[nodiscard]] std::vector<SmiInstance> parse_lgi(std::string_view text);
+[[nodiscard]] std::vector<SmiProfile> parse_lgip(std::string_view text);
+[[nodiscard]] std::vector<SmiPlacements> parse_lgipp(std::string_view text);
+
+/// What a command did.
+struct CommandResult {
+    int code = 0;
+    bool timed_out = false;  ///< it was killed; whether it had an effect is not known
+    std::string output{};    ///< standard output and error
+};
+
+/// The failure that an exit code and output of `nvidia-smi mig` stand for. Codes are those of NVML; texts win, because not
+/// every driver sets the code.
+[[nodiscard]] BackendStatus smi_status(const CommandResult& result);
+
+/// Runs a program with these arguments, the first being its name, and waits for its end or a time limit.
+template <class R>
+concept CommandRunner = requires(R& runner, std::span<const std::string> arguments) {
+    { runner.run(arguments) } -> std::same_as<CommandResult>;
+};
+
+/// A GPU's instance by placement, which, unlike the driver's id, stays the same.
+struct OwnedInstance {
+    std::int32_t gpu = 0;
+    MigInstance instance{};
+    friend constexpr bool operator==(const OwnedInstance&, const OwnedInstance&) = default;
+};
+
+/// A `MigBackend` over `nvidia-smi mig`, always with explicit starts.
+///
+/// It destroys only what it owns: the instances named at construction, and those that it created. It never changes the
+/// MIG mode, resets nothing, and does not touch compute instances of others. When a GPU instance cannot be destroyed
+/// after its compute instance was, the compute instance is made again, so that the tenant can go on.
+template <CommandRunner Run>
+class SmiMig {
+  public:
+    /// @param gpus the host's, whose indices are those of `nvidia-smi -i`
+    /// @param owned the protected tenants' instances
+    SmiMig(Run& run, std::vector<HostGpu> gpus, std::vector<OwnedInstance> owned)
+        : run_(run), gpus_(std::move(gpus)), owned_(std::move(owned)) {}
+
+    BackendStatus read(int gpu, MigLayout& layout) {
+        std::vector<SmiInstance> found;
+        if (const auto status = list(gpu, found); status != BackendStatus::ok) return status;
+        layout = {};
+        for (const auto& row : found) {
+            const auto instance = known(gpu, row);
+            if (!instance || layout.size() == MigLayout::capacity) return BackendStatus::not_supported;
+            layout.add(*instance);
+        }
+        return BackendStatus::ok;
+    }
+
+    BackendStatus create(int gpu, MigInstance instance) {
+        MigLayout there;
+        if (const auto status = read(gpu, there); status != BackendStatus::ok) return status;
+        // The driver says so too, but also when just this instance exists: then it is not ours to use.
+        if (!can_create(device(gpu), there, instance)) return BackendStatus::insufficient_resources;
+        // Owned from here on: the command may have an effect and fail.
+        owned_.push_back({gpu, instance});
+        const auto& profile = device(gpu).profiles[instance.profile];
+        const auto status =
+            command({"-cgi", std::to_string(profile.id) + ":" + std::to_string(instance.start), "-C"}, gpu);
+        MigLayout now;
+        if (read(gpu, now) != BackendStatus::ok)
+            return freezes(status) ? status : BackendStatus::invalid_state;
+        // What did not come into being must not be owned: somebody else may put an instance there.
+        if (now.contains(instance)) return status;
+        owned_.pop_back();
+        return status == BackendStatus::ok ? BackendStatus::invalid_state : status;
+    }
+
+    /// Makes a compute instance where an owned GPU instance has none, as after a crash between two commands.
+    BackendStatus complete(int gpu, MigInstance instance) {
+        if (!owns(gpu, instance)) return BackendStatus::no_permission;
+        std::vector<SmiInstance> found;
+        if (const auto status = list(gpu, found); status != BackendStatus::ok) return status;
+        for (const auto& row : found) {
+            if (known(gpu, row) != instance) continue;
+            const auto id = std::to_string(row.instance);
+            const auto status = command({"-lci", "-gi", id}, gpu);
+            return status == BackendStatus::not_found ? command({"-cci", "-gi", id}, gpu) : status;
+        }
+        return BackendStatus::not_found;
+    }
+
+    BackendStatus destroy(int gpu, MigInstance instance) {
+        if (!owns(gpu, instance)) return BackendStatus::no_permission;
+        std::vector<SmiInstance> found;
+        if (const auto status = list(gpu, found); status != BackendStatus::ok) return status;
+        for (const auto& row : found) {
+            if (known(gpu, row) != instance) continue;
+            const auto id = std::to_string(row.instance);
+            auto status = command({"-dci", "-gi", id}, gpu);
+            if (status == BackendStatus::ok || status == BackendStatus::not_found)
+                status = command({"-dgi", "-gi", id}, gpu);
+            if (status != BackendStatus::ok && !freezes(status)) {
+                // A command may have an effect and fail. If the instance stands, the tenant needs its compute instance.
+                const auto left = complete(gpu, instance);
+                if (left == BackendStatus::not_found)
+                    status = BackendStatus::ok;
+                else if (left != BackendStatus::ok)
+                    status = BackendStatus::invalid_state;
+            }
+            if (status != BackendStatus::ok) return status;
+            // Success is believed when the listing says so too.
+            MigLayout now;
+            if (read(gpu, now) != BackendStatus::ok || now.contains(instance))
+                return BackendStatus::invalid_state;
+            std::erase(owned_, OwnedInstance{gpu, instance});
+            return status;
+        }
+        std::erase(owned_, OwnedInstance{gpu, instance});
+        return BackendStatus::not_found;
+    }
+
+    [[nodiscard]] std::span<const OwnedInstance> owned() const noexcept { return owned_; }
+
+  private:
+    [[nodiscard]] bool owns(int gpu, MigInstance instance) const {
+        return std::find(owned_.begin(), owned_.end(), OwnedInstance{gpu, instance}) != owned_.end();
+    }
+    [[nodiscard]] const MigDevice& device(int gpu) const {
+        return mig_device(gpus_[static_cast<std::size_t>(gpu)].device);
+    }
+    [[nodiscard]] std::optional<MigInstance> known(int gpu, const SmiInstance& row) const {
+        const int p = device(gpu).find_id(row.profile_id);
+        if (p < 0 || row.start < 0 || row.start > 7 ||
+            device(gpu).profiles[static_cast<std::size_t>(p)].memory_slices != row.size)
+            return std::nullopt;
+        return MigInstance{static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(row.start)};
+    }
+    BackendStatus list(int gpu, std::vector<SmiInstance>& rows) {
+        const auto result = call({"-lgi"}, gpu);
+        const auto status = smi_status(result);
+        rows.clear();
+        if (status == BackendStatus::not_found) return BackendStatus::ok;  // no instances
+        if (status != BackendStatus::ok) return status;
+        try {
+            for (const auto& row : parse_lgi(result.output))
+                if (row.gpu == gpu) rows.push_back(row);
+        } catch (const BackendError&) {
+            return BackendStatus::unknown;
+        }
+        return status;
+    }
+    BackendStatus command(std::vector<std::string> what, int gpu) {
+        return smi_status(call(std::move(what), gpu));
+    }
+    CommandResult call(std::vector<std::string> what, int gpu) {
+        std::vector<std::string> arguments{"nvidia-smi", "mig"};
+        arguments.insert(arguments.end(), what.begin(), what.end());
+        arguments.insert(arguments.end(), {"-i", std::to_string(gpu)});
+        return run_.run(std::span<const std::string>(arguments));
+    }
+
+    Run& run_;
+    std::vector<HostGpu> gpus_;
+    std::vector<OwnedInstance> owned_;
+};
+
+/// After a crash in the middle of a change from `before` to `after`: brings the host to one of the two. The old instance
+/// stays where it exists, and the new one goes; where only the new one exists it is kept; where neither does, the old
+/// one is made again. Instances are found by enumeration, so that one without a compute instance is found as well.
+/// @param backend owns both placements
+/// @return the configuration that stands, or nothing when the backend failed: then somebody has to look
+template <MigBackend B>
+[[nodiscard]] std::optional<Configuration> recover_instance(B& backend, const Configuration& before,
+                                                            const Configuration& after) {
+    using enum BackendStatus;
+    const auto exists = [&](const Configuration& c) -> std::optional<bool> {
+        MigLayout now;
+        if (backend.read(c.gpu, now) != ok) return std::nullopt;
+        return now.contains(c.instance);
+    };
+    // An instance may have lost its compute instance, or not have got it yet.
+    const auto keep = [&](const Configuration& c) -> std::optional<Configuration> {
+        if constexpr (requires { backend.complete(c.gpu, c.instance); })
+            if (backend.complete(c.gpu, c.instance) != ok) return std::nullopt;
+        return c;
+    };
+    const auto old_there = exists(before), new_there = exists(after);
+    if (!old_there || !new_there) return std::nullopt;
+    const bool same = before.gpu == after.gpu && before.instance == after.instance;
+    if (*old_there) {
+        if (*new_there && !same && backend.destroy(after.gpu, after.instance) != ok) return std::nullopt;
+        return keep(before);
+    }
+    if (*new_there) return keep(after);
+    if (backend.create(before.gpu, before.instance) != ok) return std::nullopt;
+    return before;
+}
+
+}  // namespace gpusched::control
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/control/impl/nvidia_smi.ipp>
+#endif

@@ -1,0 +1,332 @@
+#include <gpusched/control/nvidia_smi.hpp>
+
+#include <support/catch.hpp>
+#include <support/control_host.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+using namespace gpusched;
+using namespace gpusched::control;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+struct Crash {};
+
+enum class Fault { none, code, code_after_effect, hang, garbage, partial, crash_before, crash_after };
+
+/// `nvidia-smi mig` as it behaves, in memory: the same arguments, tables and exit codes.
+struct FakeSmi {
+    struct Gi {
+        int profile = 0, id = 0, start = 0, size = 0;
+        bool compute = true, mine = false;
+    };
+    std::array<std::vector<Gi>, 2> gpus{};
+    int next_id = 1;
+    int calls = 0, fault_at = -1;
+    Fault fault = Fault::none;
+    int code = 19;
+    std::vector<std::string> log{};
+    bool forbidden = false;  ///< a command that must never be run, or one on an instance of another
+
+    CommandResult run(std::span<const std::string> arguments) {
+        std::string text;
+        for (const auto& a : arguments) text += a + " ";
+        log.push_back(text);
+        const bool now = calls++ == fault_at;
+        if (now && fault == Fault::crash_before) throw Crash{};
+        if (now && fault == Fault::code) return {code, false, "failed"};
+        if (now && fault == Fault::garbage) return {0, false, "|   0  MIG what\n"};
+        const bool partial = now && fault == Fault::partial;
+        auto result = effect(arguments, partial);
+        if (now && fault == Fault::crash_after) throw Crash{};
+        if (now && fault == Fault::hang) return {0, true, ""};
+        if (now && (fault == Fault::code_after_effect || partial)) return {code, false, "failed"};
+        return result;
+    }
+
+    CommandResult effect(std::span<const std::string> a, bool partial) {
+        const auto has = [&](const char* flag) { return std::find(a.begin(), a.end(), flag) != a.end(); };
+        const auto value = [&](const char* flag) { return *(std::find(a.begin(), a.end(), flag) + 1); };
+        if (a[0] != "nvidia-smi" || a[1] != "mig" || has("-mig") || has("-r")) forbidden = true;
+        auto& gpu = gpus[static_cast<std::size_t>(std::stoi(value("-i")))];
+        if (has("-lgi")) {
+            if (gpu.empty()) return {6, false, "No GPU instances found: Not Found\n"};
+            std::string out =
+                "+----+\n| GPU instances: |\n| GPU   Name   Profile  Instance   Placement  |\n|===|\n";
+            for (const auto& i : gpu)
+                out += "|   " + value("-i") + "  MIG 1g.5gb   " + std::to_string(i.profile) + "   " +
+                       std::to_string(i.id) + "    " + std::to_string(i.start) + ":" +
+                       std::to_string(i.size) + "     |\n+----+\n";
+            return {0, false, out};
+        }
+        if (has("-cgi")) {
+            const auto what = value("-cgi");
+            const auto& device = mig_device("A100-40GB");
+            const int profile = std::stoi(what), start = std::stoi(what.substr(what.find(':') + 1));
+            const int p = device.find_id(profile);
+            const int size = device.profiles[static_cast<std::size_t>(p)].memory_slices;
+            for (const auto& i : gpu)
+                if (start < i.start + i.size && i.start < start + size)
+                    return {23, false, "Unable to create a GPU instance: Insufficient Resources\n"};
+            gpu.push_back({profile, next_id++, start, size, !partial && has("-C"), true});
+            return {0, false, "Successfully created GPU instance ID\n"};
+        }
+        const int id = std::stoi(value("-gi"));
+        const auto found = std::find_if(gpu.begin(), gpu.end(), [&](const Gi& i) { return i.id == id; });
+        if (found == gpu.end()) return {6, false, "Not Found\n"};
+        if (!found->mine) forbidden = true;
+        if (has("-lci")) return found->compute ? CommandResult{} : CommandResult{6, false, "Not Found\n"};
+        if (has("-dci")) {
+            if (!found->compute) return {6, false, "Not Found\n"};
+            found->compute = false;
+        } else if (has("-cci")) {
+            found->compute = true;
+        } else if (has("-dgi")) {
+            if (found->compute) return {19, false, "In use by another client\n"};
+            gpu.erase(found);
+        } else {
+            forbidden = true;
+        }
+        return {};
+    }
+};
+
+const MigDevice& part() { return mig_device("A100-40GB"); }
+MigInstance at(const char* key, int start) {
+    return {static_cast<std::uint8_t>(part().find(key)), static_cast<std::uint8_t>(start)};
+}
+
+struct World {
+    ControllerOptions options = test::control_options();
+    FakeSmi smi{};
+    Configuration before{}, after{};
+
+    explicit World(bool disjoint) {
+        before = {.gpu = 0, .instance = at("2g", 0)};
+        after = disjoint ? Configuration{.gpu = 1, .instance = at("2g", 4)}
+                         : Configuration{.gpu = 0, .instance = at("4g", 0)};
+        put(0, at("2g", 0), true);
+        put(0, at("1g", 6), false);
+        if (!disjoint) put(0, at("2g", 4), false);
+        put(1, at("3g", 0), false);
+    }
+    void put(std::size_t gpu, MigInstance i, bool mine) {
+        const auto& p = part().profiles[i.profile];
+        smi.gpus[gpu].push_back({p.id, smi.next_id++, i.start, p.memory_slices, true, mine});
+    }
+    SmiMig<FakeSmi> backend(bool both = false) {
+        std::vector<OwnedInstance> owned{{before.gpu, before.instance}};
+        if (both) owned.push_back({after.gpu, after.instance});
+        return {smi, options.host.gpus, owned};
+    }
+    Feedback change(SmiMig<FakeSmi>& mig) {
+        return replace_instance(
+            mig, options.host, before, after, [] { return BackendStatus::ok; }, [](int) {});
+    }
+    /// Whether it stands, with its compute instance.
+    bool stands(const Configuration& c) const {
+        for (const auto& i : smi.gpus[static_cast<std::size_t>(c.gpu)])
+            if (i.start == c.instance.start && i.profile == part().profiles[c.instance.profile].id && i.mine)
+                return i.compute;
+        return false;
+    }
+    std::size_t mine() const {
+        std::size_t n = 0;
+        for (const auto& gpu : smi.gpus)
+            for (const auto& i : gpu) n += i.mine;
+        return n;
+    }
+    std::size_t foreign() const {
+        std::size_t n = 0;
+        for (const auto& gpu : smi.gpus)
+            for (const auto& i : gpu) n += !i.mine && i.compute;
+        return n;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a change by nvidia-smi: explicit starts, compute instance before GPU instance") {
+    World w(false);
+    auto mig = w.backend();
+    CHECK(w.change(mig).status == BackendStatus::ok);
+    CHECK(w.stands(w.after));
+    CHECK(w.mine() == 1);
+    std::vector<std::string> writes;
+    for (const auto& line : w.smi.log)
+        if (line.find("-lgi") == std::string::npos) writes.push_back(line);
+    CHECK(writes == std::vector<std::string>{"nvidia-smi mig -dci -gi 1 -i 0 ",
+                                             "nvidia-smi mig -dgi -gi 1 -i 0 ",
+                                             "nvidia-smi mig -cgi 5:0 -C -i 0 "});
+    CHECK(mig.owned().size() == 1);
+}
+
+TEST_CASE("instances of others are refused, present or not") {
+    World w(false);
+    auto mig = w.backend();
+    CHECK(mig.destroy(0, at("1g", 6)) == BackendStatus::no_permission);
+    CHECK(mig.complete(1, at("3g", 0)) == BackendStatus::no_permission);
+    CHECK(mig.create(1, at("3g", 0)) == BackendStatus::insufficient_resources);
+    CHECK(mig.destroy(1, at("3g", 0)) == BackendStatus::no_permission);
+    // A creation that failed leaves no claim to the place.
+    w.smi.fault = Fault::code;
+    w.smi.code = 23;
+    w.smi.fault_at = w.smi.calls + 1;
+    CHECK(mig.create(1, at("2g", 4)) == BackendStatus::insufficient_resources);
+    w.put(1, at("2g", 4), false);
+    CHECK(mig.destroy(1, at("2g", 4)) == BackendStatus::no_permission);
+    CHECK(!w.smi.forbidden);
+}
+
+TEST_CASE("every fault at every call: others untouched, and what is reported is true") {
+    int runs = 0, restored = 0;
+    for (const bool disjoint : {false, true})
+        for (const auto fault :
+             {Fault::code, Fault::code_after_effect, Fault::hang, Fault::garbage, Fault::partial})
+            for (const int code : {3, 4, 6, 10, 15, 16, 19, 23, 29, 999})
+                for (int call = 0; call < 30; ++call) {
+                    World w(disjoint);
+                    const auto others = w.foreign();
+                    w.smi.fault = fault;
+                    w.smi.code = code;
+                    w.smi.fault_at = call;
+                    auto mig = w.backend();
+                    const auto f = w.change(mig);
+                    INFO(disjoint << " fault " << static_cast<int>(fault) << " code " << code << " call "
+                                  << call);
+                    std::string trace;
+                    for (const auto& line : w.smi.log) trace += line + "\n";
+                    INFO(trace << enum_name(f.status));
+                    if (w.smi.calls <= call) break;  // the change was over before
+                    ++runs;
+                    REQUIRE(f.finished);
+                    REQUIRE(!w.smi.forbidden);
+                    REQUIRE(w.foreign() == others);
+                    REQUIRE(w.mine() <= 2);
+                    if (f.status == BackendStatus::ok) {
+                        REQUIRE(w.stands(w.after));
+                    } else if (f.restored && !freezes(f.status)) {
+                        ++restored;
+                        REQUIRE(w.stands(w.before));
+                        REQUIRE(w.mine() == 1);
+                    }
+                }
+    CHECK(runs > 200);
+    CHECK(restored > 20);
+}
+
+TEST_CASE(
+    "I18 a crash at any call, before or after its effect: recovery leads to the old or the new instance") {
+    int runs = 0;
+    for (const bool disjoint : {false, true})
+        for (const auto fault : {Fault::crash_before, Fault::crash_after})
+            for (int call = 0; call < 30; ++call) {
+                World w(disjoint);
+                const auto others = w.foreign();
+                w.smi.fault = fault;
+                w.smi.fault_at = call;
+                bool crashed = false;
+                try {
+                    auto mig = w.backend();
+                    static_cast<void>(w.change(mig));
+                } catch (const Crash&) {
+                    crashed = true;
+                }
+                if (!crashed) break;
+                ++runs;
+                INFO(disjoint << " fault " << static_cast<int>(fault) << " call " << call);
+                auto restarted = w.backend(true);
+                const auto found = recover_instance(restarted, w.before, w.after);
+                REQUIRE(found.has_value());
+                REQUIRE((*found == w.before || *found == w.after));
+                REQUIRE(w.stands(*found));
+                REQUIRE(w.mine() == 1);
+                REQUIRE(w.foreign() == others);
+                REQUIRE(!w.smi.forbidden);
+            }
+    CHECK(runs >= 16);
+}
+
+TEST_CASE("exit codes and texts become failures") {
+    const auto of = [](int code, const char* text = "", bool timed_out = false) {
+        return smi_status({code, timed_out, text});
+    };
+    CHECK(of(0) == BackendStatus::ok);
+    CHECK(of(0, "", true) == BackendStatus::timeout);
+    CHECK(of(1, "Unable to destroy: In use by another client") == BackendStatus::in_use);
+    CHECK(of(1, "Insufficient Resources") == BackendStatus::insufficient_resources);
+    CHECK(of(1, "Insufficient Permissions") == BackendStatus::no_permission);
+    CHECK(of(4) == BackendStatus::no_permission);
+    CHECK(of(6) == BackendStatus::not_found);
+    CHECK(of(15) == BackendStatus::gpu_is_lost);
+    CHECK(of(16) == BackendStatus::reset_required);
+    CHECK(of(2) == BackendStatus::unknown);
+}
+
+TEST_CASE("rows that cannot be read are told") {
+    CHECK(parse_lgi("").empty());
+    CHECK(parse_lgi("No GPU instances found: Not Found\n").empty());
+    CHECK_THROWS_WITH(parse_lgi("|   0  MIG 1g.5gb   x |\n"),
+                      ContainsSubstring("row cannot be read: |   0  MIG"));
+    CHECK_THROWS_AS(parse_lgi("|   0  MIG 1g.5gb   19   7   0-1 |\n"), BackendError);
+    CHECK_THROWS_AS(parse_lgi("|   0  something else |\n"), BackendError);
+    CHECK_THROWS_AS(parse_lgip("|   0  MIG 1g.5gb   19   7   0:1 |\n"), BackendError);
+    CHECK_THROWS_AS(parse_lgipp("GPU  0 Profile ID 19 Placements: {0,1:1\n"), BackendError);
+    CHECK_THROWS_AS(parse_lgipp("GPU  0 Profile ID 99999999999 Placements: {0}:1\n"), BackendError);
+}
+
+TEST_CASE("the output of real drivers agrees with the tables") {
+    const char* data = std::getenv("GPUSCHED_DATA");
+    std::filesystem::path folder = data != nullptr ? data : GPUSCHED_SOURCE_DIR "/../shared/data";
+    folder /= "mig";
+    if (!std::filesystem::exists(folder)) {
+        WARN("no data folder: set GPUSCHED_DATA");
+        return;
+    }
+    const auto text = [&](const char* name) {
+        std::ostringstream out;
+        out << std::ifstream(folder / name).rdbuf();
+        return out.str();
+    };
+    const auto three = parse_lgi(text("lgi_a30_three_instances.txt"));
+    CHECK(three == std::vector<SmiInstance>{{0, 14, 3, 0, 1}, {0, 14, 4, 1, 1}, {0, 5, 2, 2, 2}});
+    CHECK(parse_lgi(text("lgi_80gb_fragmented_0_1_5.txt")).back() == SmiInstance{3, 19, 12, 5, 1});
+    for (const auto& [file, device] :
+         {std::pair{"lgipp_a100_40gb_new_driver.txt", "A100-40GB"},
+          std::pair{"lgipp_a100_40gb_old_driver.txt", "A100-40GB"},
+          std::pair{"lgipp_a30_24gb_driver535.txt", "A30-24GB"},
+          std::pair{"lgipp_h100_80gb.txt", "H100-80GB"}, std::pair{"lgipp_h100_nvl_94gb.txt", "H100-94GB"}}) {
+        const auto rows = parse_lgipp(text(file));
+        CHECK(rows.size() >= 5);
+        for (const auto& row : rows) {
+            INFO(file << " profile " << row.profile_id);
+            const auto& d = mig_device(device);
+            REQUIRE(d.find_id(row.profile_id) >= 0);
+            const auto& p = d.profiles[static_cast<std::size_t>(d.find_id(row.profile_id))];
+            std::uint8_t starts = 0;
+            for (const auto s : row.starts) starts = static_cast<std::uint8_t>(starts | 1u << s);
+            CHECK(p.starts == starts);
+            CHECK(p.memory_slices == row.size);
+        }
+    }
+    for (const auto& [file, device] :
+         {std::pair{"lgip_a30_24gb_driver535.txt", "A30-24GB"}, std::pair{"lgip_h100_80gb.txt", "H100-80GB"},
+          std::pair{"lgip_h200_141gb_partial.txt", "H200-141GB"}}) {
+        const auto rows = parse_lgip(text(file));
+        CHECK(rows.size() >= 5);
+        for (const auto& row : rows) {
+            INFO(file << " " << row.name);
+            const auto& d = mig_device(device);
+            REQUIRE(d.find_id(row.id) >= 0);
+            const auto& p = d.profiles[static_cast<std::size_t>(d.find_id(row.id))];
+            CHECK(p.name == row.name);
+            CHECK(p.sm_count == row.sm_count);
+            CHECK(p.max_count == row.total);
+        }
+    }
+}
