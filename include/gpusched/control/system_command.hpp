@@ -1,0 +1,32 @@
+// Programs of the host, run one at a time with a time limit (POSIX).
+#pragma once
+
+#include <gpusched/control/nvidia_smi.hpp>
+
+#include <span>
+#include <string>
+
+namespace gpusched::control {
+
+/// Runs programs: the `CommandRunner` for a real host.
+class SystemCommand {
+  public:
+    /// @param limit_s how long a program may take, above 0 and at most 600; then it is killed
+    /// @throws InvalidInput when out of range
+    explicit SystemCommand(double limit_s = 30);
+
+    /// Runs a program, found along PATH, without a shell and without input. The end of a program by a signal counts as
+    /// 128 + signal, as in a shell. Output beyond 1 MiB is read and dropped.
+    /// @param arguments the first one names the program
+    /// @throws InvalidInput when there are none; BackendError when it cannot be started
+    [[nodiscard]] CommandResult run(std::span<const std::string> arguments) const;
+
+  private:
+    double limit_s_;
+};
+
+}  // namespace gpusched::control
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/control/impl/system_command.ipp>
+#endif
