@@ -8,7 +8,9 @@
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -45,6 +47,51 @@ TEST_CASE("every plan is valid and leads to what it claims") {
     REQUIRE(vacated > 5'000);
     REQUIRE(moves > vacated);
     REQUIRE(later_waves > 100);
+}
+
+TEST_CASE("plans keep to the options") {
+    using consolidation::Preset;
+    std::int64_t vacated = 0, cleared = 0;
+    for (std::uint64_t seed = 0; seed < 6'000; ++seed) {
+        Rng rng = Rng(seed).split(1);
+        const auto spec = testing_support::random_cluster(rng);
+        const auto cluster = Cluster::build(spec);
+        consolidation::Options options;
+        options.preset =
+            rng.pick(std::span<const Preset>(std::array{Preset::ipc, Preset::fast, Preset::best}));
+        options.seed = seed;
+        for (const auto node : cluster.nodes()) {
+            if (rng.chance(0.4)) options.clear.push_back(node);
+            if (options.clear.empty() && rng.chance(0.2)) options.exempt.push_back(node);
+        }
+        if (rng.chance(0.3)) options.clear.clear();
+        if (rng.chance(0.4)) options.max_disrupted = rng.between(1, 2);
+        if (rng.chance(0.3)) options.max_moves = rng.between(0, 6);
+        if (rng.chance(0.2)) options.max_moves_per_wave = rng.between(1, 3);
+        if (rng.chance(0.2)) options.max_moves_per_node = rng.between(1, 2);
+        INFO("seed " << seed);
+        const auto result = consolidation::consolidate(cluster, options);
+        const auto report = verify::plan(spec, to_spec(result.plan, cluster));
+        INFO((report.ok ? "" : report.violations.front()));
+        REQUIRE(report.ok);
+        REQUIRE(result.stats.vacated_nodes <= result.plan.bound.vacated_nodes_at_most);
+        REQUIRE(result.stats.vacated_gpus <= result.plan.bound.vacated_gpus_at_most);
+        const auto is_in = [](const auto& list, NodeId node) {
+            return std::find(list.begin(), list.end(), node) != list.end();
+        };
+        if (!options.clear.empty())
+            for (const auto node : result.plan.vacated_nodes) REQUIRE(is_in(options.clear, node));
+        for (const auto& move : result.plan.moves) {
+            REQUIRE(!is_in(options.exempt, move.from));
+            REQUIRE(!is_in(options.exempt, move.to));
+        }
+        if (options.max_moves)
+            REQUIRE(static_cast<std::int64_t>(result.plan.moves.size()) <= *options.max_moves);
+        vacated += result.stats.vacated_nodes;
+        cleared += options.clear.empty() ? 0 : result.stats.vacated_nodes;
+    }
+    REQUIRE(vacated > 2'000);
+    REQUIRE(cleared > 500);
 }
 
 namespace {

@@ -42,9 +42,12 @@ struct WaveOrder {
 /// @param cluster the snapshot; the moves are made on this copy
 /// @param closed by NodeId: nodes that receive nothing, not even for a while
 /// @param options `max_moves`, `max_move_cost`, `max_disrupted`, `max_moves_per_wave`, `max_moves_per_node`
+/// @param may_vacate by NodeId: nodes that may run empty, as in `Scope`; empty: all. On the others no move takes the last
+///     task away, also where the chain that was to bring another is dropped
 /// @return moves that `apply` accepts. O(steps x waves)
 [[nodiscard]] WaveOrder order_into_waves(Cluster cluster, std::span<const Step> steps,
-                                         std::span<const std::uint8_t> closed, const Options& options = {});
+                                         std::span<const std::uint8_t> closed, const Options& options = {},
+                                         std::span<const std::uint8_t> may_vacate = {});
 
 }  // namespace gpusched::consolidation
 

@@ -54,6 +54,24 @@ TEST_CASE("moves that cannot be ordered are dropped and counted") {
     CHECK(order.after.same_placement(before));
 }
 
+TEST_CASE("a node that may not run empty keeps its last task") {
+    ClusterSpec spec{.nodes = {node("a"), node("b")},
+                     .tasks = {task("x", "a", {0}), task("y", "b", {0}), task("l", "b", {1}, true)}};
+    const auto before = Cluster::build(spec);
+    const auto a = before.find_node("a"), b = before.find_node("b");
+    const con::Step leave{before.find_task("x"), a, b, gpu_bit(2), 0};
+    const con::Step arrive{before.find_task("y"), b, a, gpu_bit(1), 1};
+    const std::vector<std::uint8_t> closed(2), none_empty(2), any{1, 1};
+    const auto order = [&](const std::vector<con::Step>& steps, const std::vector<std::uint8_t>& may_vacate) {
+        return con::order_into_waves(before, steps, closed, {}, may_vacate);
+    };
+    CHECK(order({leave}, any).moves.size() == 1);
+    CHECK(order({leave}, none_empty).moves.empty());
+    CHECK(order({leave}, none_empty).dropped_chains == 1);
+    CHECK(order({leave, arrive}, none_empty).moves.size() == 2);
+    CHECK(order({leave, arrive}, none_empty).waves == 2);
+}
+
 TEST_CASE("steps of one task are joined") {
     ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
                      .tasks = {task("x", "a", {0}), task("l", "b", {0}, true), task("m", "c", {0}, true)}};

@@ -121,6 +121,7 @@ class ChainSearch {
             if (choose_victims(task, node, depth)) {
                 const auto cost = cost_of(level.victims);
                 if (!cheapest_first || cost == std::pair{0, 1}) {
+                    if (budget_.exhausted()) return false;
                     if (make_room(task, node, depth)) return true;
                 } else {
                     level.chosen.push_back({cost, i, node});

@@ -99,11 +99,18 @@ GPUSCHED_INLINE Result Joiner::finish(const Budget& budget) {
     std::vector<std::uint8_t> closed(cluster_.node_count());
     for (const auto node : cluster_.nodes())
         closed[index(node)] = vacated_[index(node)] || !scope_.may_receive[index(node)];
-    auto order = order_into_waves(std::move(cluster_), steps_, closed, options_);
+    auto order = order_into_waves(std::move(cluster_), steps_, closed, options_, scope_.may_vacate);
     auto& plan = result.plan;
     plan.waves = order.waves;
     plan.moves = std::move(order.moves);
     plan.vacated_nodes = vacated_nodes(snapshot_, order.after);
+    // What is left of dropped chains is not worth a move by itself.
+    if (plan.vacated_nodes.empty() && !plan.moves.empty()) {
+        plan.moves.clear();
+        plan.waves = 0;
+        order.hops = 0;
+        order.after = snapshot_;
+    }
 
     result.stats = std::move(stats_);
     static_cast<PlanStatistics&>(result.stats) = plan_statistics(snapshot_, order.after, plan);

@@ -13,9 +13,11 @@ namespace detail {
 
 class WaveBuilder {
   public:
-    WaveBuilder(Cluster cluster, std::span<const std::uint8_t> closed, const Options& options)
-        : closed_(closed), options_(options), tried_(cluster.node_count()), touched_(cluster.node_count()),
-          disrupted_(cluster.inventory().job_names.size()), cluster_(std::move(cluster)) {}
+    WaveBuilder(Cluster cluster, std::span<const std::uint8_t> closed, const Options& options,
+                std::span<const std::uint8_t> may_vacate)
+        : closed_(closed), may_vacate_(may_vacate), options_(options), tried_(cluster.node_count()),
+          touched_(cluster.node_count()), disrupted_(cluster.inventory().job_names.size()),
+          leaving_(cluster.node_count()), cluster_(std::move(cluster)) {}
 
     WaveOrder run(std::span<const Step> steps) {
         join(steps);
@@ -92,6 +94,9 @@ class WaveBuilder {
             gpus = allocation::TightestGpu{}(cluster_, task, to);
         }
         const auto from = cluster_.node_of(task);
+        if (!may_vacate_.empty() && !may_vacate_[index(from)] &&
+            cluster_.occupants(from) - leaving_[index(from)] <= 1)
+            return false;
         cluster_.reserve(task, to, gpus);
         if (crowds_out_earlier(task, from, to)) {
             cluster_.unreserve(task, to, gpus);
@@ -100,6 +105,7 @@ class WaveBuilder {
         wave_.push_back({task, from, to, gpus, waves_});
         ++touched_[index(from)];
         ++touched_[index(to)];
+        ++leaving_[index(from)];
         if (const auto job = cluster_.inventory().tasks.job[index(task)]; job != none<JobId>)
             ++disrupted_[index(job)];
         return true;
@@ -160,6 +166,7 @@ class WaveBuilder {
         for (const auto& move : wave_) {
             cluster_.assign(move.task, move.to, move.gpus);
             touched_[index(move.from)] = touched_[index(move.to)] = 0;
+            leaving_[index(move.from)] = 0;
             if (const auto job = cluster_.inventory().tasks.job[index(move.task)]; job != none<JobId>)
                 disrupted_[index(job)] = 0;
         }
@@ -170,10 +177,11 @@ class WaveBuilder {
         ++waves_;
     }
 
-    std::span<const std::uint8_t> closed_;
+    std::span<const std::uint8_t> closed_, may_vacate_;
     const Options& options_;
     std::vector<std::uint8_t> tried_;  // nodes where no waiting task can hop to in this wave
     std::vector<std::int64_t> touched_, disrupted_;
+    std::vector<int> leaving_;  // tasks that this wave takes away from a node
     std::vector<Waiting> waiting_;
     std::vector<Move> wave_;
     std::vector<Move> moves_;
@@ -185,8 +193,9 @@ class WaveBuilder {
 }  // namespace detail
 
 GPUSCHED_INLINE WaveOrder order_into_waves(Cluster cluster, std::span<const Step> steps,
-                                           std::span<const std::uint8_t> closed, const Options& options) {
-    return detail::WaveBuilder(std::move(cluster), closed, options).run(steps);
+                                           std::span<const std::uint8_t> closed, const Options& options,
+                                           std::span<const std::uint8_t> may_vacate) {
+    return detail::WaveBuilder(std::move(cluster), closed, options, may_vacate).run(steps);
 }
 
 }  // namespace gpusched::consolidation

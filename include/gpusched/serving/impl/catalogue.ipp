@@ -14,7 +14,7 @@ GPUSCHED_INLINE void validate(const std::vector<GpuType>& gpus) {
     const double least = std::numeric_limits<double>::min();
     std::set<std::string> names;
     for (const auto& gpu : gpus) {
-        const auto owner = "GPU type " + quoted(gpu.name);
+        const auto owner = "GPU type " + gpusched::quoted(gpu.name);
         if (gpu.name.empty()) problems.add(bad_value("name", "''", "a name", "GPU type"));
         if (!names.insert(gpu.name).second) problems.add(owner + ": appears twice");
         check_range(problems, "tflops", gpu.tflops, least, most, owner);
@@ -77,7 +77,7 @@ GPUSCHED_INLINE GpuType gpu_type(std::string_view name) {
         if (gpu.name == name) return gpu;
         known += (known.empty() ? "" : ", ") + gpu.name;
     }
-    throw InvalidInput(bad_value("GPU type", quoted(name), "one of " + known));
+    throw InvalidInput(bad_value("GPU type", gpusched::quoted(name), "one of " + known));
 }
 
 }  // namespace gpusched::serving

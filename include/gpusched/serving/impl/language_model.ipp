@@ -25,7 +25,7 @@ GPUSCHED_INLINE double LanguageModel::kv_bytes_per_layer() const noexcept {
 
 GPUSCHED_INLINE void validate(const LanguageModel& model) {
     Problems problems;
-    const auto owner = "model " + quoted(model.name);
+    const auto owner = "model " + gpusched::quoted(model.name);
     check_at_least(problems, "layers", model.layers, 1, owner);
     check_at_least(problems, "hidden", model.hidden, 1, owner);
     check_at_least(problems, "heads", model.heads, 1, owner);
