@@ -12,11 +12,11 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 from . import __version__, allocation
-from . import _commands as commands
-from . import _control_commands as control_commands
+from ._commands import clusters, control, jobs, plans, serving, topology
+from ._commands.shared import BAD_INPUT, CLOSED_PIPE, INTERRUPTED
 from .errors import BackendError, InvalidInput
 
 
@@ -87,7 +87,7 @@ class Parser(argparse.ArgumentParser):
 
     def tell(self, prog: str) -> None:
         lines = [f"{prog}: {problem} (see {prog} --help)\n" for problem in self.problems]
-        self.exit(commands.BAD_INPUT, "".join(lines))
+        self.exit(BAD_INPUT, "".join(lines))
 
 
 BAD = object()
@@ -119,7 +119,7 @@ def parser() -> argparse.ArgumentParser:
         sub.problems = top.problems
         return sub
 
-    p = command("generate", commands.generate, "write a generated cluster")
+    p = command("generate", clusters.generate, "write a generated cluster")
     p.add_argument("preset", nargs="?", help="asi (default), openb or flextopo-4090")
     p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json")
     p.add_argument("--nodes", type=int)
@@ -129,7 +129,7 @@ def parser() -> argparse.ArgumentParser:
     flag(p, "--cpu-tight", "tasks ask for about twice the cores per GPU")
     p.add_argument("--locked-fraction", type=float)
 
-    p = command("report", commands.report, "say which idle GPUs cannot be used, and why")
+    p = command("report", clusters.report, "say which idle GPUs cannot be used, and why")
     p.add_argument("cluster", metavar="CLUSTER.json")
     p.add_argument(
         "--shapes", type=shapes, metavar="1x8,8x128", help="requests, GPUs x cores (default: the ASI paper's)"
@@ -144,7 +144,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--csv", action="store_true", help="the table alone, as CSV")
     p.add_argument("--plot", metavar="OUT.png", help="also draw the causes")
 
-    p = command("replay", commands.replay, "place the tasks of an openb trace one by one")
+    p = command("replay", clusters.replay, "place the tasks of an openb trace one by one")
     p.add_argument("nodes", metavar="NODES.csv")
     p.add_argument("pods", metavar="PODS.csv")
     p.add_argument(
@@ -166,7 +166,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("-o", "--output", metavar="CLUSTER.json")
     p.add_argument("--progress", action="store_true")
 
-    p = command("consolidate", commands.consolidate, "plan moves that vacate nodes, and check the plan")
+    p = command("consolidate", plans.consolidate, "plan moves that vacate nodes, and check the plan")
     p.add_argument("cluster", metavar="CLUSTER.json")
     p.add_argument("-o", "--output", metavar="PLAN.json")
     p.add_argument("--preset", choices=("ipc", "fast", "best"))
@@ -193,7 +193,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--report", action="store_true", help="costs and gains in detail")
     p.add_argument("--progress", action="store_true")
 
-    p = command("preempt", commands.preempt, "say whom to evict so that a pending task can run")
+    p = command("preempt", jobs.preempt, "say whom to evict so that a pending task can run")
     p.add_argument("cluster", metavar="CLUSTER.json")
     p.add_argument("task", metavar="TASK", help="name of a pending task of the cluster")
     p.add_argument("--policy", choices=("spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"))
@@ -203,7 +203,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--search-limit", type=int, metavar="N", help="sets of victims looked at per node")
     p.add_argument("-o", "--output", metavar="PLAN.json")
 
-    p = command("allocate", commands.allocate, "place jobs over switches, each with all of its pods or not at all")
+    p = command("allocate", jobs.allocate, "place jobs over switches, each with all of its pods or not at all")
     p.add_argument("cluster", metavar="CLUSTER.json")
     p.add_argument("jobs", nargs="+", metavar="JOB", help="name of a job of the cluster with pending pods, or JOB.json")
     p.add_argument(
@@ -217,7 +217,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--write-cluster", metavar="OUT.json", help="the snapshot with the pods of jobs from files, pending")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="the placements as a plan")
     p = command(
-        "plan-serving", commands.plan_serving, "say which GPUs to rent for language models, and where requests go"
+        "plan-serving", serving.plan_serving, "say which GPUs to rent for language models, and where requests go"
     )
     p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it")
     p.add_argument("-o", "--output", metavar="PLAN.json")
@@ -237,25 +237,25 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--threads", type=int, metavar="N")
     p.add_argument("--progress", action="store_true")
 
-    p = command("verify", commands.verify_plan, "replay a plan and report every constraint that it breaks")
+    p = command("verify", plans.verify_plan, "replay a plan and report every constraint that it breaks")
     p.add_argument("cluster", metavar="CLUSTER.json")
     p.add_argument("plan", metavar="PLAN.json")
     p.add_argument("--max-violations", type=int, metavar="N")
 
-    p = command("explain", commands.explain, "say which task and which constraint kept a node; options as the plan was made with")
+    p = command("explain", plans.explain, "say which task and which constraint kept a node; options as the plan was made with")
     p.add_argument("cluster", metavar="CLUSTER.json")
     p.add_argument("plan", metavar="PLAN.json")
     p.add_argument("node", nargs="+", metavar="NODE")
     add_scope(p)
 
-    p = command("export", commands.export, "write a plan as CSV, as kubectl steps or as Koordinator objects")
+    p = command("export", plans.export, "write a plan as CSV, as kubectl steps or as Koordinator objects")
     p.add_argument("plan", metavar="PLAN.json")
     p.add_argument("--to", choices=("csv", "kubernetes", "koordinator"), default="csv")
     p.add_argument("--cluster", metavar="CLUSTER.json", help="the snapshot, for koordinator")
     p.add_argument("--default-namespace", metavar="NAME")
     p.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
 
-    p = command("topology", commands.show_topology, "show the network above the nodes, or a machine")
+    p = command("topology", topology.show_topology, "show the network above the nodes, or a machine")
     p.add_argument("what", choices=("show",))
     p.add_argument(
         "file",
@@ -269,25 +269,25 @@ def parser() -> argparse.ArgumentParser:
     flag(p, "--cores", "with --dot of a machine: every core")
     p.add_argument("-o", "--output", metavar="FILE.dot", help="with --dot; default: standard output")
 
-    p = command("anonymize", commands.anonymize, "write a snapshot without the names that tell whose it is")
+    p = command("anonymize", clusters.anonymize, "write a snapshot without the names that tell whose it is")
     p.add_argument("input", metavar="IN.json")
     p.add_argument("output", metavar="OUT.json")
     p.add_argument("--seed", type=int)
 
-    p = command("control", control_commands.control_host, "say what the controller would do, and why")
+    p = command("control", control.control_host, "say what the controller would do, and why")
     p.add_argument("--config", required=True, metavar="FILE.json")
     p.add_argument("--signals", default="-", metavar="FILE.jsonl", help="recorded windows; default: standard input")
     flag(p, "--dry-run", "decide and tell, act on nothing")
     p.add_argument("--audit", metavar="LOG.jsonl", help="write the audit log")
 
-    p = command("simulate-host", control_commands.simulate_host, "run the controller on a simulated host")
+    p = command("simulate-host", control.simulate_host, "run the controller on a simulated host")
     p.add_argument(
         "--variants",
         nargs="+",
-        choices=control_commands.VARIANTS,
-        default=list(control_commands.VARIANTS),
+        choices=control.VARIANTS,
+        default=list(control.VARIANTS),
         metavar="NAME",
-        help=", ".join(control_commands.VARIANTS),
+        help=", ".join(control.VARIANTS),
     )
     p.add_argument("--seeds", type=int, default=7, metavar="N", help="runs per variant")
     p.add_argument("--first-seed", type=int, default=0, metavar="N")
@@ -298,13 +298,13 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--config-output", metavar="FILE.json", help="its configuration, for replay-audit")
     p.add_argument("--plot", metavar="OUT.png", help="its timeline: p99, actions, instance")
 
-    p = command("replay-audit", control_commands.replay_audit, "derive the decisions of an audit log again")
+    p = command("replay-audit", control.replay_audit, "derive the decisions of an audit log again")
     p.add_argument("log", metavar="LOG.jsonl")
     p.add_argument("--config", required=True, metavar="FILE.json")
     flag(p, "--dry-run", "the log is of a dry run")
     p.add_argument("--plot", metavar="OUT.png", help="also draw the timeline")
 
-    p = command("plot", commands.plot, "draw a cluster")
+    p = command("plot", clusters.plot, "draw a cluster")
     p.add_argument("what", choices=("occupancy", "fragmentation"))
     p.add_argument("cluster", metavar="CLUSTER.json")
     p.add_argument("-o", "--output", required=True, metavar="OUT.png")
@@ -327,22 +327,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BackendError as error:
         complain(error)
     except BrokenPipeError:  # whoever reads has seen enough
-        abandon_output()
-        return commands.CLOSED_PIPE
+        abandon(sys.stdout)
+        return CLOSED_PIPE
     except OSError as error:  # files have been seen to; this is standard output
-        abandon_output()
+        abandon(sys.stdout)
         complain(f"standard output: cannot be written: {error.strerror}")
     except KeyboardInterrupt:
         complain("interrupted")
-        return commands.INTERRUPTED
-    return commands.BAD_INPUT
+        return INTERRUPTED
+    return BAD_INPUT
 
 
 def complain(*problems: object) -> None:
     """One line each on standard error, as far as that can be written."""
-    with contextlib.suppress(OSError):
+    try:
         for problem in problems:
             print(f"gpusched: {problem}", file=sys.stderr, flush=True)
+    except OSError:
+        abandon(sys.stderr)
 
 
 def flush() -> None:
@@ -350,11 +352,11 @@ def flush() -> None:
         sys.stdout.flush()
 
 
-def abandon_output() -> None:
-    """Keeps the interpreter from flushing what cannot be written when it ends, which would print a traceback."""
+def abandon(stream: TextIO) -> None:
+    """Keeps the interpreter from flushing what cannot be written when it ends, which would print or fail."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
+        os.dup2(null, stream.fileno())
         os.close(null)
 
 

@@ -345,7 +345,7 @@ def test_output_paths_are_looked_at_before_the_work(
 
 
 def test_looking_at_an_output_path_leaves_everything_as_it_was(tmp_path: Path) -> None:
-    from gpusched._commands import require_writable
+    from gpusched._commands.shared import require_writable
 
     old, new, link = tmp_path / "old", tmp_path / "new", tmp_path / "link"
     old.write_text("as it was")

@@ -52,7 +52,7 @@ def test_every_gpu_has_its_state() -> None:
     tasks = [make_task("t", node="a", gpus=[0]), make_task("l", node="a", gpus=[1], locked=True)]
     ax = plotting.plot_occupancy(gs.Cluster.from_json(document(nodes, tasks)))
     shown = ax.collections[0].get_array().reshape(4, 2).T.tolist()  # fullest first, cells sorted
-    names = list(plotting.STATES)
+    names = list(plotting.occupancy.STATES)
     assert [[names[int(cell)] for cell in node] for node in shown] == [
         ["locked", "held", "idle", "failed"],
         ["free"] * 4,

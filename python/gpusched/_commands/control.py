@@ -11,10 +11,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from . import control, sim
-from ._commands import FAILED, OK, given, require_writable, save_figure, say
-from ._tables import format_table
-from .errors import BackendError, InvalidInput
+from .. import control, sim
+from .._tables import format_table
+from ..errors import BackendError, InvalidInput
+from .shared import FAILED, OK, given, require_writable, save_figure, say
 
 VARIANTS = ("static", "guards", "placement", "mig", "full")
 
@@ -129,7 +129,7 @@ def simulate_host(args: argparse.Namespace) -> int:
                 if file is not None:
                     file.write(text)
         if args.plot:
-            from . import plotting
+            from .. import plotting
 
             save_figure(args.plot, lambda: plotting.plot_control(log, config))
     return OK
@@ -144,7 +144,7 @@ def replay_audit(args: argparse.Namespace) -> int:
     except InvalidInput as error:
         raise InvalidInput([f"{args.log}: {problem}" for problem in error.problems]) from None
     if args.plot:
-        from . import plotting
+        from .. import plotting
 
         save_figure(args.plot, lambda: plotting.plot_control(log, config))
     if result.first_difference < 0:

@@ -1,0 +1,1 @@
+"""What the commands of the console script do: each takes the parsed arguments and returns the exit code."""

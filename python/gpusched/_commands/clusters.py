@@ -1,0 +1,128 @@
+"""Commands on snapshots: `generate`, `report`, `replay`, `anonymize`, `plot`."""
+
+from __future__ import annotations
+
+import argparse
+
+from .. import fragmentation, io, sim
+from .._tables import format_table
+from ..model import Cluster
+from .shared import OK, Problems, given, require_writable, save_figure, say, write_text
+
+
+def describe(cluster: Cluster) -> str:
+    nodes = cluster.nodes
+    ratio = fragmentation.allocation_ratio(cluster)
+    counts = fragmentation.occupancy(cluster)
+    return (
+        f"{len(nodes):,} nodes, {int(nodes.gpu_count.sum()):,} GPUs, {len(cluster.tasks):,} tasks "
+        f"({int((cluster.tasks.node_index < 0).sum()):,} pending, "
+        f"{int(cluster.tasks.locked.sum()):,} locked)\n"
+        f"{100 * ratio.total:.1f} % of the GPUs allocated, HP alone {100 * ratio.hp:.1f} %; GPU nodes: "
+        f"{counts.empty:,} empty, {counts.not_fully_occupied:,} not fully occupied, "
+        f"{counts.fully_occupied:,} full"
+    )
+
+
+def generate(args: argparse.Namespace) -> int:
+    require_writable(args.output)
+    cluster = sim.generate_cluster(
+        **given(args, "preset", "nodes", "seed", "layout", "load", "cpu_tight", "locked_fraction")
+    )
+    cluster.to_json(args.output)
+    say(describe(cluster))
+    say(f"wrote {args.output}")
+    return OK
+
+
+def report(args: argparse.Namespace) -> int:
+    require_writable(args.plot)
+    cluster = Cluster.from_json(args.cluster)
+    problems = Problems()
+    with problems.collect():
+        table = fragmentation.report(
+            cluster, args.shapes, **given(args, "by", "max_gpus_per_node", "include_cordoned")
+        )
+    with problems.collect():
+        slots = fragmentation.switch_slots(
+            cluster,
+            **given(args, "include_cordoned", "max_gpus_per_node"),
+            gpus=args.job_gpus,
+            cores_per_gpu=args.cores_per_gpu,
+        )
+    problems.raise_if_any()
+    if args.csv:
+        write_text(None, table.to_csv())
+    else:
+        say(describe(cluster))
+        for warning in cluster.warnings():
+            say(f"note: {warning}")
+        say("\nIdle GPUs that a request cannot use, by cause (percentages of all idle GPUs)")
+        say(str(table))
+        say(f"\nJobs of {args.job_gpus} GPUs that could start, across and within switches")
+        say(str(slots))
+    if args.plot:
+        save_figure(args.plot, table.plot)
+    return OK
+
+
+def replay(args: argparse.Namespace) -> int:
+    require_writable(args.output)
+    trace = io.read_openb(args.nodes, args.pods)
+    result = sim.replay(
+        trace,
+        progress=args.progress,
+        **given(args, "placement", "until", "ignore_departures", "resample_to", "shuffle", "seed"),
+    )
+    timeline = result.timeline
+    capacity = 1000 * trace.gpu_count
+    if len(timeline):
+        rows = [
+            (
+                "end",
+                *(column[-1] for column in (timeline.requested_gpu_milli, timeline.allocated_gpu_milli)),
+                timeline.fragmented_gpus[-1],
+            )
+        ]
+        beyond = timeline.requested_gpu_milli > capacity
+        if beyond.any() and beyond.argmax() > 0:
+            at = int(beyond.argmax()) - 1
+            rows.insert(
+                0,
+                (
+                    "100 % requested",
+                    timeline.requested_gpu_milli[at],
+                    timeline.allocated_gpu_milli[at],
+                    timeline.fragmented_gpus[at],
+                ),
+            )
+        table = [
+            (name, 100.0 * float(asked) / capacity, 100.0 * float(got) / capacity, float(lost))
+            for name, asked, got, lost in rows
+        ]
+        say(format_table(("when", "requested_pct", "allocated_pct", "fragmented_gpus"), table))
+    say(f"{len(timeline):,} arrivals, {len(result.unplaced):,} fitted nowhere")
+    say(describe(result.cluster))
+    if args.output:
+        result.cluster.to_json(args.output)
+        say(f"wrote {args.output}")
+    return OK
+
+
+def anonymize(args: argparse.Namespace) -> int:
+    require_writable(args.output)
+    io.anonymize(Cluster.from_json(args.input), **given(args, "seed")).to_json(args.output)
+    say(f"wrote {args.output}")
+    return OK
+
+
+def plot(args: argparse.Namespace) -> int:
+    from .. import plotting
+
+    require_writable(args.output)
+    cluster = Cluster.from_json(args.cluster)
+    if args.what == "occupancy":
+        save_figure(args.output, lambda: plotting.plot_occupancy(cluster, gpus=args.gpus))
+    else:
+        save_figure(args.output, lambda: fragmentation.report(cluster).plot())
+    return OK

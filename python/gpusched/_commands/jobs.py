@@ -1,0 +1,79 @@
+"""Commands for tasks and jobs that wait: `preempt`, `allocate`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .. import allocation, consolidation, preemption
+from ..errors import InvalidInput
+from ..model import Cluster
+from .shared import FAILED, OK, given, read_mapping, require_writable, say
+
+
+def preempt(args: argparse.Namespace) -> int:
+    require_writable(args.output)
+    cluster = Cluster.from_json(args.cluster)
+    options = given(args, "policy", "qos", "alpha", "now", "search_limit")
+    decision = preemption.preempt(cluster, args.task, **options)
+    if decision is None:
+        say("nobody is evicted: " + preemption.explain(cluster, args.task, **options).text)
+        return FAILED
+    gpus = f"GPUs {', '.join(map(str, decision.gpus))}" if decision.gpus else "no GPUs"
+    where = {"numa": "one NUMA node", "socket": "one socket", "cross": "several sockets"}[decision.topology]
+    say(f"{decision.task} goes to {decision.node}: {gpus}" + (f" ({where})" if decision.gpus else ""))
+    if not decision.victims:
+        say("it fits as it is")
+    for victim in decision.victims:
+        say(f"evict {victim}")
+    if decision.victims:
+        score = "" if decision.score is None else f", score {decision.score:.6g}"
+        say(f"lost work {decision.cost:,.0f} GPU-seconds, sum of priorities {decision.priority_sum}{score}")
+    if not decision.proven:
+        say("the search limit was hit: this may not be the best answer")
+    if args.output is not None:
+        preemption.to_plan(decision).to_json(args.output)
+        say(f"wrote {args.output}")
+    return OK
+
+
+def read_job(source: str) -> dict[str, Any] | str:
+    """A job's description from a file, or the name of one of the cluster's."""
+    if not source.endswith(".json"):
+        return source
+    return read_mapping(source)
+
+
+def allocate(args: argparse.Namespace) -> int:
+    for path in (args.output, args.write_cluster):
+        require_writable(path)
+    cluster = Cluster.from_json(args.cluster)
+    jobs = [read_job(job) for job in args.jobs]
+    if len(jobs) > 1 and (args.make_room or args.level is not None or args.mode is not None):
+        raise InvalidInput("--level, --mode, --make-room: one job only; write them into the jobs' files")
+    options = given(args, "level", "mode")
+    plan = None
+    if len(jobs) == 1:
+        found = [allocation.allocate(cluster, jobs[0], **options, **given(args, "policy"))]
+        if args.make_room and not found[0].placed:
+            plan = consolidation.make_room(cluster, jobs[0], **options)
+    else:
+        found = allocation.allocate_many(cluster, jobs, **given(args, "policy")).jobs
+    for a in found:
+        if a.placed:
+            switches = ", ".join(f"{name} {gpus}" for name, gpus in a.per_domain.items())
+            say(f"{a.job}: {len(a.pods)} pods placed, GPUs per domain: {switches}; entropy {a.entropy:.4f}")
+        elif plan is not None:
+            moves, pods = len(plan.moves), len(plan.placements)
+            say(f"{a.job}: moves make room: {moves} in {plan.waves} waves, then {pods} pods")
+        else:
+            say(f"{a.job}: not placed: {a.reason}")
+    if plan is None:
+        plan = allocation.to_plan(*found)
+    if args.write_cluster is not None:
+        allocation.with_job(cluster, *[job for job in jobs if isinstance(job, dict)]).to_json(args.write_cluster)
+        say(f"wrote {args.write_cluster}")
+    if args.output is not None:
+        plan.to_json(args.output)
+        say(f"wrote {args.output}")
+    return OK if all(a.placed for a in found) or plan.moves else FAILED

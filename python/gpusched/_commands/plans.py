@@ -1,0 +1,119 @@
+"""Commands on plans: `consolidate`, `verify`, `explain`, `export`."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+
+from .. import consolidation, io, verify
+from ..errors import InvalidInput
+from ..model import Cluster, Plan
+from .shared import FAILED, OK, Problems, given, require_writable, say, write_text
+
+
+def consolidate(args: argparse.Namespace) -> int:
+    require_writable(args.output)
+    cluster = Cluster.from_json(args.cluster)
+    plan = consolidation.consolidate(
+        cluster,
+        progress=args.progress,
+        **given(
+            args,
+            "preset",
+            "partition_size",
+            "depth",
+            "rounds",
+            "seed",
+            "threads",
+            "time_limit",
+            "polish_time",
+            "max_moves",
+            "max_move_cost",
+            "max_others",
+            "max_disrupted",
+            "max_moves_per_wave",
+            "max_moves_per_node",
+            "protect_core_members",
+            "objective",
+            "bound_method",
+            "clear",
+            "exempt",
+        ),
+    )
+    # Against the file, which no code of the search has touched; a pipe cannot be read twice.
+    checked = verify.plan(args.cluster if os.path.isfile(args.cluster) else cluster, plan)
+    print_plan(plan)
+    if args.report:
+        say()
+        say(str(consolidation.value_report(cluster, plan)).rstrip())
+    if args.output:
+        plan.to_json(args.output)
+        say(f"wrote {args.output}")
+    return print_check(checked)
+
+
+def print_plan(plan: Plan) -> None:
+    gpus, bound = plan.stats.get("vacated_gpus", 0), plan.bound
+    say(
+        f"{len(plan.vacated_nodes):,} nodes with {gpus:,} GPUs vacated by {len(plan.moves):,} moves "
+        f"in {plan.waves} waves"
+    )
+    if bound["method"] and bound["vacated_gpus_at_most"]:
+        say(
+            f"{math.floor(1000 * gpus / bound['vacated_gpus_at_most']) / 10} % of the proven bound of "
+            f"{bound['vacated_gpus_at_most']:,} GPUs "
+            f"({bound['vacated_nodes_at_most']:,} nodes; {bound['method']})"
+        )
+    if plan.stop_reason != "completed":
+        say(f"stopped early: {plan.stop_reason}")
+
+
+def print_check(checked: verify.Report) -> int:
+    if checked.ok:
+        say("the plan verifies")
+        return OK
+    print(f"the plan does not verify: {checked.violation_count:,} violations", file=sys.stderr)
+    for violation in checked.violations:
+        print(f"  - {violation}", file=sys.stderr)
+    return FAILED
+
+
+def verify_plan(args: argparse.Namespace) -> int:
+    checked = verify.plan(args.cluster, args.plan, **given(args, "max_violations"))
+    say(f"vacates {len(checked.vacated_nodes):,} nodes with {checked.vacated_gpus:,} GPUs")
+    return print_check(checked)
+
+
+def explain(args: argparse.Namespace) -> int:
+    cluster = Cluster.from_json(args.cluster)
+    plan = Plan.from_json(args.plan)
+    scope = given(args, "protect_core_members", "max_disrupted", "clear", "exempt")
+    problems, texts = Problems(), []
+    for node in args.node:
+        with problems.collect():
+            texts.append(str(consolidation.explain(cluster, plan, node, **scope)).rstrip())
+    problems.raise_if_any()
+    for text in texts:
+        say(text)
+    return OK
+
+
+def export(args: argparse.Namespace) -> int:
+    require_writable(args.output)
+    plan = Plan.from_json(args.plan)
+    if args.to == "csv":
+        write_text(args.output, io.plan_to_csv(plan))
+    elif args.to == "kubernetes":
+        write_text(args.output, io.plan_to_kubernetes_steps(plan, **given(args, "default_namespace")))
+    else:
+        if args.cluster is None:
+            raise InvalidInput(
+                "--cluster: koordinator objects name the tasks' requests, so the snapshot is needed"
+            )
+        cluster = Cluster.from_json(args.cluster)
+        write_text(
+            args.output, io.plan_to_pod_migration_jobs(plan, cluster, **given(args, "default_namespace"))
+        )
+    return OK

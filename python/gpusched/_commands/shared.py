@@ -1,0 +1,131 @@
+"""What the commands have in common: exit codes, options that were given, files that are read and written."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import errno
+import importlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..errors import BackendError, InvalidInput
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+OK, FAILED, BAD_INPUT, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
+
+
+def given(args: argparse.Namespace, *fields: str) -> dict[str, Any]:
+    """The options that were given; the library knows the defaults of all others."""
+    return {name: value for name in fields if (value := getattr(args, name)) is not None}
+
+
+class Problems:
+    """Mistakes in the options of one call that different functions of the library find."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    @contextlib.contextmanager
+    def collect(self) -> Iterator[None]:
+        try:
+            yield
+        except InvalidInput as error:
+            self.found += [problem for problem in error.problems if problem not in self.found]
+
+    def raise_if_any(self) -> None:
+        if self.found:
+            raise InvalidInput(self.found)
+
+
+def require_writable(*paths: str | None) -> None:
+    """Raises BackendError unless files can be written there: before work that would be lost."""
+    for path in paths:
+        if path is None:
+            continue
+        try:
+            if os.path.exists(path) and not os.path.isfile(path):
+                if os.path.isdir(path):
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+                continue  # a pipe or a device; opening it may wait for somebody or do something
+            target = os.path.realpath(path)  # what is removed must not be a link that was there
+            new = not os.path.exists(target)
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT, 0o666))
+            if new:
+                os.unlink(target)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise BackendError(f"{path}: cannot be written: {reason}") from None
+
+
+def say(text: str = "") -> None:
+    print(text)
+
+
+def read_mapping(path: str) -> dict[str, Any]:
+    """A JSON or, where PyYAML is installed, YAML file that holds a mapping."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, ValueError) as error:
+        raise BackendError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    document: Any
+    if path.endswith((".yaml", ".yml")):
+        try:
+            yaml: Any = importlib.import_module("yaml")
+        except ImportError:
+            raise BackendError(f"{path}: YAML needs PyYAML: pip install pyyaml; or write JSON") from None
+        try:
+            document = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise InvalidInput(f"{path}: no YAML: {error}") from None
+    else:
+        try:
+            document = json.loads(text)
+        except ValueError as error:
+            raise InvalidInput(f"{path}: no JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise InvalidInput(f"{path}: expected a mapping")
+    return document
+
+
+def write_json(path: str, document: dict[str, Any]) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.write("\n")
+    except OSError as error:
+        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def save_figure(path: str, draw: Callable[[], Axes]) -> None:
+    try:
+        import matplotlib
+    except ImportError:
+        raise BackendError("figures need matplotlib: pip install 'gpusched[plot]'") from None
+    matplotlib.use("Agg")
+    try:
+        figure: Any = draw().figure
+        figure.savefig(path, dpi=200, bbox_inches="tight")
+    except InvalidInput:
+        raise
+    except (OSError, ValueError) as error:
+        raise BackendError(f"{path}: cannot be written: {error}") from None
+    say(f"wrote {path}")
+
+
+def write_text(path: str | None, text: str) -> None:
+    """To a file, or to standard output."""
+    if path is None:
+        print(text, end="")
+        return
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
+    say(f"wrote {path}")

@@ -1,0 +1,102 @@
+"""The command `topology show`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from .. import io, topology
+from .._tables import format_table
+from ..errors import BackendError, InvalidInput
+from ..model import Cluster
+from .shared import OK, given, require_writable, say, write_text
+
+
+def kind_of_topology(path: str) -> str:
+    """What a file seems to hold: "cluster", "slurm" or "machine". A pipe, which cannot be read twice, a cluster."""
+    if not os.path.isfile(path):
+        return "cluster"
+    name = os.path.basename(path)
+    if name.endswith(".conf") or name in ("topology.yaml", "topology.yml"):
+        return "slurm"
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            start = file.read(1 << 16)
+    except OSError as error:
+        raise BackendError(f"{path}: cannot be opened: {error.strerror}") from None
+    if start.lstrip("\ufeff \t\r\n").startswith("{") and "FlexTopo" not in start:
+        return "cluster"
+    return "machine"
+
+
+def show_machine(args: argparse.Namespace) -> int:
+    if args.nodes is not None:
+        raise InvalidInput("--no-nodes: only a network has nodes to leave out")
+    reading = io.read_hardware(args.file)
+    graph = reading.graph
+    if args.dot:
+        write_text(args.output, topology.hardware_to_dot(graph, **given(args, "cores")))
+        return OK
+    vertices = graph.vertices
+    counts = {kind: sum(v["kind"] == kind for v in vertices) for kind in ("gpu", "numa_node", "socket", "core")}
+    say(
+        f"{counts['gpu']} GPUs, {counts['numa_node']} NUMA nodes, {counts['socket']} sockets, "
+        f"{counts['core']} cores"
+    )
+    gpus = sorted((v for v in vertices if v["kind"] == "gpu"), key=lambda v: int(v["id"]))
+    if gpus:
+        rows = [
+            (
+                v["id"],
+                *("-" if at is None else at for at in places(graph, v["id"])),
+                v["model"] or "-",
+                v["status"],
+                v["used_by"] or "-",
+            )
+            for v in gpus
+        ]
+        say(format_table(("gpu", "numa_node", "socket", "pcie_root", "model", "status", "used_by"), rows))
+    if len(gpus) > 1:
+        ids = [v["id"] for v in gpus]
+        say("GB/s between GPUs (widest path, one direction):")
+        links = [
+            (a, *("-" if a == b else f"{graph.bandwidth(a, b):.6g}" for b in ids)) for a in ids
+        ]
+        say(format_table(("gpu", *map(str, ids)), links))
+    for note in reading.notes:
+        say(f"note: {note}")
+    return OK
+
+
+def places(graph: topology.HardwareGraph, gpu: int) -> tuple[int | None, int | None, int | None]:
+    """Where a GPU is: NUMA node, socket, PCIe root."""
+    return graph.numa_node_of([gpu]), graph.socket_of([gpu]), graph.pcie_root_of([gpu])
+
+
+def show_topology(args: argparse.Namespace) -> int:
+    require_writable(args.output)
+    if args.output is not None and not args.dot:
+        raise InvalidInput("--output: only the drawing is written to a file; add --dot")
+    kind = kind_of_topology(args.file)
+    if kind == "machine":
+        return show_machine(args)
+    if args.cores:
+        raise InvalidInput("--cores: only a machine has cores to draw")
+    if kind == "slurm":
+        reading = io.read_slurm_topology(args.file)
+        for note in reading.notes:
+            say(f"note: {note}")
+        tree = io.network_tree(reading)
+    else:
+        tree = topology.NetworkTree(Cluster.from_json(args.file))
+    if args.dot:
+        write_text(args.output, topology.to_dot(tree, **given(args, "nodes")))
+        return OK
+    rows = []
+    for level in range(tree.levels):
+        sizes = sorted(len(domain.nodes) for domain in tree.domains(level))
+        rows.append((level, len(sizes), sizes[0], sizes[len(sizes) // 2], sizes[-1]) if sizes else (level, 0, 0, 0, 0))
+    say(format_table(("level", "domains", "fewest_nodes", "median_nodes", "most_nodes"), rows))
+    alone = sum(vertex.level == "node" for vertex in tree.root.children)
+    say(f"{len(tree.root.nodes):,} nodes, {alone:,} of unknown position")
+    return OK

@@ -1,0 +1,17 @@
+"""Figures. Every function draws on `ax` (a new one by default) and returns it."""
+
+from .control import plot_control
+from .fragmentation import plot_fragmentation
+from .occupancy import plot_occupancy
+from .serving import plot_assignment, plot_composition, plot_makespan
+from .waves import plot_waves
+
+__all__ = [
+    "plot_assignment",
+    "plot_composition",
+    "plot_control",
+    "plot_fragmentation",
+    "plot_makespan",
+    "plot_occupancy",
+    "plot_waves",
+]

@@ -1,0 +1,39 @@
+"""Axes, sizes and colours that figures share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._optional import require
+from ..errors import InvalidInput, repr_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#4d4d4d")
+# Files of wider figures exceed what image formats can hold; bars then get narrower instead.
+WIDEST_INCHES = 100.0
+
+
+def width(least: float, per_bar: float, bars: int) -> float:
+    return min(WIDEST_INCHES, max(least, 1.6 + per_bar * bars))
+
+
+def require_range(field: str, value: Any, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
+        shown = repr_text(value)
+        raise InvalidInput(f"{field}: {shown}; expected an integer from {low} to {high}")
+
+
+def new_axes(ax: Axes | None, **figure: Any) -> Axes:
+    if ax is not None:
+        return ax
+    axes: Axes = require("matplotlib.pyplot", "plot").subplots(layout="constrained", **figure)[1]
+    return axes
+
+
+def quiet(ax: Axes) -> None:
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)

@@ -1,0 +1,126 @@
+"""GPUs of nodes as cells, before and after."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import InvalidInput
+from ._axes import new_axes, require_range
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..model import Cluster
+
+STATES = {
+    "locked": ("#4d4d4d", "held by a locked task"),
+    "held": ("#56B4E9", "held"),
+    "idle": ("#F0E442", "idle on an occupied node"),
+    "free": ("#E4E4E4", "idle on an empty node"),
+    "failed": ("#D55E00", "failed"),
+}
+
+
+def _cells(cluster: Cluster) -> tuple[np.ndarray, np.ndarray]:
+    """State of every GPU, by node and card (-1 = no such card), with the nodes' GPU counts."""
+    nodes, tasks = cluster.nodes, cluster.tasks
+    names = list(STATES)
+    count = nodes.gpu_count.astype(int)
+    cards = np.arange(16)
+    there = cards < count[:, None]
+
+    def bits(masks: np.ndarray) -> np.ndarray:
+        return (masks.astype(int)[:, None] >> cards & 1).astype(bool)
+
+    state = np.full(there.shape, -1)
+    state[there] = names.index("idle")
+    state[there & (nodes.occupants == 0)[:, None]] = names.index("free")
+    place = tasks.node_index
+    for flag, name in ((None, "held"), (tasks.locked | tasks.standby, "locked")):
+        wanted = place >= 0 if flag is None else (place >= 0) & flag
+        held = np.zeros(len(count), dtype=int)
+        np.bitwise_or.at(held, place[wanted], tasks.gpus[wanted].astype(int))
+        state[there & bits(held)] = names.index(name)
+    state[bits(nodes.failed_gpus) & there] = names.index("failed")
+    return state, count
+
+
+def plot_occupancy(
+    cluster: Cluster,
+    ax: Axes | None = None,
+    *,
+    max_nodes: int = 240,
+    gpus: int | None = None,
+    title: str | None = None,
+) -> Axes:
+    """GPUs as cells, one column per node: held, held by locked tasks, idle on occupied nodes, on empty nodes.
+
+    Parameters
+    ----------
+    max_nodes
+        of larger clusters, an evenly spaced sample of the sorted nodes is shown
+    gpus
+        only nodes with that many GPUs; by default the most common number of GPUs that is at least 2
+    """
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+    from matplotlib.patches import Patch
+
+    state, count = _cells(cluster)
+    require_range("max_nodes", max_nodes, 1, 20_000)
+    if gpus is not None:
+        require_range("gpus", gpus, 1, 16)
+    if gpus is None:
+        sizes = Counter({int(k): int(k) * int((count == k).sum()) for k in np.unique(count) if k >= 2})
+        gpus = sizes.most_common(1)[0][0] if sizes else int(count.max(initial=1))
+    chosen = np.flatnonzero(count == gpus)
+    if len(chosen) == 0:
+        counts = ", ".join(str(n) for n in np.unique(count))
+        raise InvalidInput(f"gpus: {gpus}; expected the GPUs of some node ({counts or 'there is none'})")
+    totals = [(state[chosen, :gpus] == n).sum(axis=1) for n in range(len(STATES))]
+    locked, _, idle, free, failed = totals
+    chosen = chosen[np.lexsort((-locked, -failed, idle, free))]
+    shown = (
+        chosen if len(chosen) <= max_nodes else chosen[np.linspace(0, len(chosen) - 1, max_nodes).astype(int)]
+    )
+    cells = np.sort(state[shown, :gpus], axis=1).T
+    ax = new_axes(ax, figsize=(7.2, 2.2))
+    colors = ListedColormap([color for color, _ in STATES.values()])
+    ax.pcolormesh(
+        np.arange(len(shown) + 1),
+        np.arange(gpus + 1),
+        cells,
+        cmap=colors,
+        norm=BoundaryNorm(np.arange(len(STATES) + 1) - 0.5, len(STATES)),
+        edgecolors="white",
+        linewidth=0.3 if len(shown) <= 400 else 0,
+        rasterized=True,
+    )
+    for side in ax.spines.values():
+        side.set_visible(False)
+    ax.tick_params(length=0)
+    ax.set_yticks([0, gpus])
+    ax.set_ylabel("GPUs of a node")
+    sampled = "" if len(shown) == len(chosen) else f"; {len(shown)} of them shown"
+    ax.set_xlabel(f"{len(chosen):,} nodes with {gpus} GPUs, fullest first{sampled}")
+    ax.set_xticks([])
+    present = set(np.unique(cells))
+    handles = [
+        Patch(facecolor=color, label=text) for n, (color, text) in enumerate(STATES.values()) if n in present
+    ]
+    ax.legend(
+        handles=handles,
+        frameon=False,
+        fontsize=8,
+        ncols=len(handles),
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        borderaxespad=0.2,
+        handlelength=1,
+        columnspacing=1.2,
+    )
+    if title:
+        ax.set_title(title, loc="left", fontsize=10, pad=20)
+    return ax

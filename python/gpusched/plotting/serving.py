@@ -1,0 +1,102 @@
+"""Serving plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InvalidInput, repr_text
+from ._axes import PALETTE, new_axes, quiet, width
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..serving import ServingPlanResult
+
+
+def _budgets(plans: Mapping[float, ServingPlanResult]) -> list[float]:
+    if not isinstance(plans, Mapping) or not plans:
+        raise InvalidInput(f"plans: {repr_text(plans)}; expected a dict of one plan or more by budget")
+    return sorted(plans)
+
+
+def plot_composition(plans: Mapping[float, ServingPlanResult], ax: Axes | None = None) -> Axes:
+    """What is spent on each GPU type, by budget.
+
+    `plans` holds serving plans by budget in $/h. Bars are the rented GPUs' parts of the plan's cost; the numbers in them
+    say how many GPUs there are. Budgets without a plan have no bar.
+    """
+    budgets = _budgets(plans)
+    ax = new_axes(ax, figsize=(width(4.0, 0.7, len(budgets)), 3.2))
+    spent: dict[str, list[float]] = {}
+    counts: dict[str, list[int]] = {}
+    for at, budget in enumerate(budgets):
+        for replicas in plans[budget].replicas:
+            total = sum(replicas["gpus"].values())
+            for name, count in replicas["gpus"].items():
+                # Replicas of several types: their cost goes by GPUs.
+                spent.setdefault(name, [0.0] * len(budgets))[at] += replicas["cost"] * count / total
+                counts.setdefault(name, [0] * len(budgets))[at] += replicas["count"] * count
+    below = np.zeros(len(budgets))
+    for i, name in enumerate(sorted(spent)):
+        bars = ax.bar(range(len(budgets)), spent[name], bottom=below, color=PALETTE[i % len(PALETTE)], label=name)
+        ax.bar_label(bars, [str(n) if n else "" for n in counts[name]], label_type="center", fontsize=8)
+        below += spent[name]
+    ax.set_xticks(range(len(budgets)), [f"{budget:g}" for budget in budgets])
+    ax.set_xlabel("budget, $/h")
+    ax.set_ylabel("spent, $/h")
+    if spent:
+        ax.legend(frameon=False, fontsize=8)
+    quiet(ax)
+    return ax
+
+
+def plot_assignment(plan: ServingPlanResult, ax: Axes | None = None) -> Axes:
+    """Heat map of where requests go: a row per deployment, a column per kind of requests, the share in per cent."""
+    rows = plan.replicas
+    if not rows:
+        raise InvalidInput("plan: has no replicas; expected a plan that serves something")
+    several = len({replicas["model"] for replicas in rows}) > 1
+    columns = list(dict.fromkeys((r["model"], name) for r in rows for name in r["requests_per_s"]))
+    shares = np.array(
+        [[r["share"].get(name, 0.0) if r["model"] == model else np.nan for model, name in columns] for r in rows]
+    )
+    ax = new_axes(ax, figsize=(width(4.0, 0.6, len(columns)), 1.4 + 0.35 * len(rows)))
+    ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for i in range(len(rows)):
+        for j in range(len(columns)):
+            if shares[i, j] > 0.0005:
+                colour = "white" if shares[i, j] > 0.6 else "black"
+                ax.text(j, i, f"{100 * shares[i, j]:.0f}", ha="center", va="center", fontsize=8, color=colour)
+    ax.set_xticks(
+        range(len(columns)),
+        [f"{model}: {name}" if several else name for model, name in columns],
+        rotation=45,
+        ha="right",
+        rotation_mode="anchor",
+    )
+    labels = [f"{r['count']} x {r['deployment']}" + (f" ({r['model']})" if several else "") for r in rows]
+    ax.set_yticks(range(len(rows)), labels)
+    ax.set_title("share of requests, %", fontsize=9)
+    return ax
+
+
+def plot_makespan(
+    plans: Mapping[float, ServingPlanResult], ax: Axes | None = None, label: str | None = None
+) -> Axes:
+    """Makespan against budget, and the bound below it. Call it again with the same `ax` and a `label` to compare."""
+    budgets = [budget for budget in _budgets(plans) if plans[budget].makespan is not None]
+    ax = new_axes(ax, figsize=(4.0, 3.2))
+    makespans: list[Any] = [plans[budget].makespan for budget in budgets]
+    line = ax.plot(budgets, makespans, marker="o", label=label)[0]
+    bounds = [plans[budget].bound or 0.0 for budget in budgets]
+    if any(bounds):
+        ax.fill_between(budgets, bounds, makespans, color=line.get_color(), alpha=0.15, linewidth=0)
+    ax.set_xlabel("budget, $/h")
+    ax.set_ylabel("makespan, s")
+    ax.set_ylim(bottom=0)
+    if label is not None:
+        ax.legend(frameon=False)
+    return ax
