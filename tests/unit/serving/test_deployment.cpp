@@ -26,12 +26,10 @@ std::set<std::vector<std::pair<int, int>>> brute_force(const LanguageModel& m,
         std::map<int, std::set<int>> degrees;
         std::map<int, int> used;
         int all = 0;
-        double memory = 0;
         for (const auto& [g, d] : stages) {
             degrees[g].insert(d);
             used[g] += d;
             all += d;
-            memory += d * gpus[static_cast<std::size_t>(g)].memory_gb;
             const auto& gpu = gpus[static_cast<std::size_t>(g)];
             if (d > gpu.per_machine || (d > 1 && gpu.link_gb_s == 0) || m.heads % d != 0) return false;
         }
