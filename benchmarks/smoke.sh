@@ -4,7 +4,8 @@
 #   benchmarks/smoke.sh [build folder]     (default: build/release, which must have been built)
 #
 # A plain benchmark program (benchmarks/<component>/<name>.cpp) and a Python script benchmarks/<component>/*.py that is
-# executable are called with --smoke and must then end within two minutes.
+# executable are called with --smoke and must then end within two minutes. The scripts need the Python package: set
+# GPUSCHED_PYTHON to a Python that has it where python3 has not.
 set -eu -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build="${1:-build/release}"

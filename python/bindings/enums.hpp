@@ -17,7 +17,7 @@ struct EnumNames<E> {
     static constexpr auto values = [] {
         std::array<std::pair<const char*, E>, enum_names<E>.size()> swapped{};
         for (std::size_t i = 0; i < swapped.size(); ++i)
-            swapped[i] = {enum_names<E>[i].second, enum_names<E>[i].first};
+            swapped[i] = {enum_names<E>[i].name, enum_names<E>[i].value};
         return swapped;
     }();
 };

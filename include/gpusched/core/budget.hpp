@@ -24,6 +24,11 @@ class Budget {
     /// `completed` unless the budget was exhausted.
     [[nodiscard]] StopReason reason() const noexcept { return reason_.load(std::memory_order_relaxed); }
 
+    /// Keeps `seconds` more at the end of the time limit for what has to be done once the search has stopped. Any thread.
+    void reserve(double seconds) noexcept;
+    /// Gives back all that was reserved.
+    void release_reserve() noexcept { reserved_ns_ = 0; }
+
     /// Tells where the algorithm is. The hook sees it on the calling thread: at the first poll after the first report, then
     /// about every 50 ms.
     void report(const char* phase, std::int64_t done, std::int64_t total) noexcept;
@@ -36,6 +41,7 @@ class Budget {
     const Clock& clock_;
     std::int64_t start_ns_;
     std::optional<std::int64_t> deadline_ns_;
+    std::atomic<std::int64_t> reserved_ns_{0};
     std::atomic<StopReason> reason_{StopReason::completed};
     std::atomic<const char*> phase_{""};
     std::atomic<std::int64_t> done_{0};

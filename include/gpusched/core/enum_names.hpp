@@ -1,14 +1,30 @@
 // Names of enumerators: one table beside each enumeration, for messages, formats and Python.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <type_traits>
-#include <utility>
 
 namespace gpusched {
 
-/// The names of an enumeration, an array of (enumerator, name). Specialise it beside the enumeration.
+/// The name of one enumerator.
+template <class E>
+struct EnumName {
+    E value{};
+    const char* name = nullptr;
+};
+
+/// The names of an enumeration's `n` enumerators. Not std::array of std::pair: both cost too much to include.
+template <class E, std::size_t n>
+struct EnumTable {
+    EnumName<E> rows[n];
+
+    [[nodiscard]] static constexpr std::size_t size() noexcept { return n; }
+    [[nodiscard]] constexpr const EnumName<E>& operator[](std::size_t i) const noexcept { return rows[i]; }
+    [[nodiscard]] constexpr const EnumName<E>* begin() const noexcept { return rows; }
+    [[nodiscard]] constexpr const EnumName<E>* end() const noexcept { return rows + n; }
+};
+
+/// The names of an enumeration, an `EnumTable`. Specialise it beside the enumeration.
 template <class E>
 inline constexpr auto enum_names = nullptr;
 
@@ -27,9 +43,10 @@ template <NamedEnum E>
 
 /// A table for `enum_names`.
 template <class E, std::size_t n>
-[[nodiscard]] constexpr std::array<std::pair<E, const char*>, n>
-name_table(const std::pair<E, const char*> (&rows)[n]) {
-    return std::to_array(rows);
+[[nodiscard]] constexpr EnumTable<E, n> name_table(const EnumName<E> (&rows)[n]) {
+    EnumTable<E, n> table{};
+    for (std::size_t i = 0; i < n; ++i) table.rows[i] = rows[i];
+    return table;
 }
 
 }  // namespace gpusched

@@ -1,6 +1,8 @@
 // Errors: the caller's mistake (InvalidInput) and the environment's (BackendError). Expected outcomes are values.
 #pragma once
 
+#include <gpusched/config.hpp>
+
 #include <cstddef>
 #include <stdexcept>
 #include <string>
@@ -13,20 +15,13 @@ namespace gpusched {
 /// expected. On a throw the inputs are unchanged. `ValueError` in Python.
 class InvalidInput : public std::invalid_argument {
   public:
-    explicit InvalidInput(const std::string& problem) : InvalidInput(std::vector{problem}) {}
-    explicit InvalidInput(std::vector<std::string> problems)
-        : std::invalid_argument(join(problems)), problems_(std::move(problems)) {}
+    explicit InvalidInput(const std::string& problem);
+    explicit InvalidInput(std::vector<std::string> problems);
 
     /// All problems, in the order in which they were found.
     [[nodiscard]] const std::vector<std::string>& problems() const noexcept { return problems_; }
 
   private:
-    static std::string join(const std::vector<std::string>& problems) {
-        if (problems.size() == 1) return problems.front();
-        std::string text = std::to_string(problems.size()) + " problems:";
-        for (const auto& problem : problems) text += "\n  - " + problem;
-        return text;
-    }
     std::vector<std::string> problems_;
 };
 
@@ -37,30 +32,21 @@ class BackendError : public std::runtime_error {
 };
 
 /// A name as it appears in messages.
-inline std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
+[[nodiscard]] std::string quoted(std::string_view name);
 
 /// Collects problems up to a limit, then throws them together.
 class Problems {
   public:
     explicit Problems(std::size_t limit = 100) : limit_(limit) {}
 
-    void add(std::string problem) {
-        if (found_.size() < limit_) found_.push_back(std::move(problem));
-        ++count_;
-    }
+    void add(std::string problem);
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
     [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
     /// Further problems are only counted: their text need not be made.
     [[nodiscard]] bool full() const noexcept { return found_.size() >= limit_; }
 
     /// Throws `InvalidInput` with everything collected, or returns when there was nothing.
-    void throw_if_any() {
-        if (count_ == 0) return;
-        if (count_ > found_.size())
-            found_.push_back("... and " + std::to_string(count_ - found_.size()) + " more");
-        count_ = 0;
-        throw InvalidInput(std::move(found_));
-    }
+    void throw_if_any();
 
   private:
     std::vector<std::string> found_;
@@ -69,3 +55,7 @@ class Problems {
 };
 
 }  // namespace gpusched
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/core/impl/errors.ipp>
+#endif

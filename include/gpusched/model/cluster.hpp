@@ -4,11 +4,11 @@
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/model/detail/domain_counts.hpp>
+#include <gpusched/model/detail/inventory_ptr.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,7 +28,12 @@ enum class Lent : bool { no, yes };
 /// a few megabytes per 40,000 nodes. Distinct copies may be used from distinct threads.
 class Cluster {
   public:
-    Cluster() : Cluster(build({})) {}
+    Cluster();
+    Cluster(const Cluster& other);
+    Cluster(Cluster&& other) noexcept;
+    Cluster& operator=(const Cluster& other);
+    Cluster& operator=(Cluster&& other) noexcept;
+    ~Cluster();
 
     /// Validates `spec` and builds a snapshot of it.
     /// @throws InvalidInput with all problems, each naming the node, task or job
@@ -208,7 +213,7 @@ class Cluster {
     [[nodiscard]] bool same_placement(const Cluster& other) const noexcept;
 
   private:
-    explicit Cluster(std::nullptr_t) {}  // for build
+    explicit Cluster(std::nullptr_t);  // for build
     struct Place {
         NodeId node = none<NodeId>;
         TaskId next = none<TaskId>, previous = none<TaskId>;
@@ -247,7 +252,7 @@ class Cluster {
     void set_capacities();
     void place_initially(const ClusterSpec& spec, Problems& problems);
 
-    std::shared_ptr<const Inventory> inventory_;
+    detail::InventoryPtr inventory_;
     std::vector<Place> place_;
     std::vector<NodeUsage> usage_;
     std::vector<GpuFree> gpu_;              // by NodeTable::first_gpu

@@ -8,7 +8,6 @@
 #include <gpusched/model/spec.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,7 +42,7 @@ struct NodeTable {
 struct NodeAttributes {
     Labels labels;
     std::vector<Taint> taints;
-    auto operator<=>(const NodeAttributes&) const = default;
+    bool operator==(const NodeAttributes&) const = default;
 };
 
 /// What decides whether a task may run on a node at all, shared by all nodes alike in it.
@@ -51,7 +50,7 @@ struct NodeClass {
     GpuModelId gpu_model = none<GpuModelId>;
     Labels labels;              ///< only keys that some task selects on
     std::vector<Taint> taints;  ///< only NoSchedule and NoExecute
-    auto operator<=>(const NodeClass&) const = default;
+    bool operator==(const NodeClass&) const = default;
 };
 
 /// What a task asks of a node besides resources, shared by all tasks alike in it.
@@ -59,7 +58,7 @@ struct Requirement {
     std::vector<GpuModelId> gpu_models;  ///< sorted; empty = any
     Labels node_selector;
     std::vector<Toleration> tolerations;
-    auto operator<=>(const Requirement&) const = default;
+    bool operator==(const Requirement&) const = default;
 };
 
 /// One task's part in a group constraint.
@@ -117,7 +116,7 @@ struct TaskAffinities {
     std::vector<HardwareAffinity> hardware_affinity;
     bool cpu_local = false;
     std::optional<std::vector<int>> cores;
-    auto operator<=>(const TaskAffinities&) const = default;
+    bool operator==(const TaskAffinities&) const = default;
 
     /// The strictest guaranteed level, if any.
     [[nodiscard]] std::optional<HardwareLevel> guaranteed_level() const;
@@ -129,6 +128,10 @@ struct HardwareMasks {
     std::vector<GpuMask> numa;
     std::vector<GpuMask> socket;
 };
+
+namespace detail {
+class InventoryPtr;
+}
 
 /// The unchanging part of a snapshot. Built and validated once, shared by all copies of a cluster.
 class Inventory {
@@ -195,7 +198,7 @@ class Inventory {
     /// Validates and builds. Adds every problem to `problems`; where there is any, the result has all nodes and
     /// tasks with legal quantities, but no groups.
     /// Placements are not looked at: see `Cluster::build`.
-    static std::shared_ptr<const Inventory> build(const ClusterSpec& spec, Problems& problems);
+    static detail::InventoryPtr build(const ClusterSpec& spec, Problems& problems);
 
     [[nodiscard]] static bool matches(const Requirement& requirement, const NodeClass& node_class);
     [[nodiscard]] static bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);

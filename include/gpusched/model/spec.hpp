@@ -29,14 +29,14 @@ inline constexpr auto enum_names<PriorityClass> = name_table<PriorityClass>(
 /// As in Kubernetes; `NoSchedule` and `NoExecute` keep new tasks away unless tolerated.
 struct Taint {
     std::string key{}, value{}, effect{};
-    auto operator<=>(const Taint&) const = default;
+    bool operator==(const Taint&) const = default;
 };
 
 /// As in Kubernetes: `op` is "Equal" (default) or "Exists"; an empty key with "Exists" tolerates everything; an
 /// empty effect matches all effects. "Exists" goes without a value.
 struct Toleration {
     std::string key{}, op = "Equal", value{}, effect{};
-    auto operator<=>(const Toleration&) const = default;
+    bool operator==(const Toleration&) const = default;
 };
 
 /// At most `limit` members of `group` in one domain of `level`. The members are the tasks that list the group;
@@ -45,14 +45,14 @@ struct AntiAffinity {
     std::string group{};
     Level level = node_level;
     int limit = 1;
-    auto operator<=>(const AntiAffinity&) const = default;
+    bool operator==(const AntiAffinity&) const = default;
 };
 
 /// All members of `group` (the tasks that list it) in one domain of `level`.
 struct Affinity {
     std::string group{};
     Level level = node_level;
-    auto operator<=>(const Affinity&) const = default;
+    bool operator==(const Affinity&) const = default;
 };
 
 enum class NetworkMode : std::uint8_t { required, preferred };
@@ -64,7 +64,7 @@ inline constexpr auto enum_names<NetworkMode> =
 struct NetworkAffinity {
     Level level = 0;
     NetworkMode mode = NetworkMode::required;
-    auto operator<=>(const NetworkAffinity&) const = default;
+    bool operator==(const NetworkAffinity&) const = default;
 };
 
 enum class HardwareLevel : std::uint8_t { numa, socket };
@@ -80,7 +80,7 @@ inline constexpr auto enum_names<HardwareQos> = name_table<HardwareQos>(
 struct HardwareAffinity {
     HardwareLevel level = HardwareLevel::numa;
     HardwareQos qos = HardwareQos::best_effort;
-    auto operator<=>(const HardwareAffinity&) const = default;
+    bool operator==(const HardwareAffinity&) const = default;
 };
 
 /// A machine. Only `name` and the capacities are required.

@@ -52,6 +52,23 @@ TEST_CASE("a time limit of nothing ends at once, an endless one never") {
     REQUIRE_FALSE(endless.exhausted());
 }
 
+TEST_CASE("what is reserved for the end brings it forward, until it is given back") {
+    ManualClock clock;
+    Context context;
+    context.clock = &clock;
+    Budget budget(context, 2.0);
+    budget.reserve(0.5);
+    budget.reserve(0.25);
+    clock.advance(second);
+    REQUIRE_FALSE(budget.exhausted());
+    budget.release_reserve();
+    clock.advance(second / 2);
+    REQUIRE_FALSE(budget.exhausted());
+    budget.reserve(0.5);
+    REQUIRE(budget.exhausted());
+    REQUIRE(budget.reason() == StopReason::time_limit);
+}
+
 TEST_CASE("an impossible time limit is refused") {
     const Context context;
     REQUIRE_THROWS_MESSAGE(Budget(context, -1.0), InvalidInput, "time_limit");

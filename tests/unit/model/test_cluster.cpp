@@ -4,7 +4,7 @@
 
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/detail/domain_counts.hpp>
+#include <gpusched/model/impl/domain_counts.ipp>
 
 #include <concepts>
 #include <map>

@@ -70,6 +70,7 @@ void improve_exactly(const Cluster& cluster, const Scope& scope, std::span<const
 template <class Policies>
 Result search(const Cluster& cluster, const Policies& policies, const Options& options, ExecutorRef executor,
               Budget& budget) {
+    budget.release_reserve();
     Joiner joined(cluster, options);
     WorkspacePool workspaces(cluster, joined.scope());
     const Rng rng(options.seed);

@@ -40,11 +40,15 @@ GPUSCHED_INLINE bool Budget::exhausted() noexcept {
         reason_.compare_exchange_strong(none_yet, StopReason::cancelled);
         return true;
     }
-    if (deadline_ns_ && now >= *deadline_ns_) {
+    if (deadline_ns_ && now >= *deadline_ns_ - reserved_ns_.load(std::memory_order_relaxed)) {
         reason_.compare_exchange_strong(none_yet, StopReason::time_limit);
         return true;
     }
     return false;
+}
+
+GPUSCHED_INLINE void Budget::reserve(double seconds) noexcept {
+    reserved_ns_.fetch_add(static_cast<std::int64_t>(seconds * 1e9), std::memory_order_relaxed);
 }
 
 GPUSCHED_INLINE void Budget::report(const char* phase, std::int64_t done, std::int64_t total) noexcept {

@@ -177,7 +177,7 @@ class JsonReader {
             known += (i == 0                         ? "\""
                       : i + 1 < enum_names<E>.size() ? ", \""
                                                      : " or \"") +
-                     std::string(enum_names<E>[i].second) + '"';
+                     std::string(enum_names<E>[i].name) + '"';
         expected(at, known);
     }
 

@@ -5,6 +5,7 @@
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/model/detail/cores.hpp>
 #include <gpusched/model/detail/group_builder.hpp>
+#include <gpusched/model/detail/structural_order.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>

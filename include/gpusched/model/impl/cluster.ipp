@@ -3,6 +3,7 @@
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/detail/cores.hpp>
+#include <gpusched/model/impl/domain_counts.ipp>
 
 #include <algorithm>
 #include <map>
@@ -28,6 +29,14 @@ GPUSCHED_INLINE bool Cluster::is_movable(TaskId task) const noexcept {
     return is_placed(task) && !t.locked[i] && !t.daemon[i] && !t.standby[i] &&
            !inventory_->task_affinities[t.affinities[i]].cpu_local;
 }
+
+GPUSCHED_INLINE Cluster::Cluster(std::nullptr_t) {}
+GPUSCHED_INLINE Cluster::Cluster() : Cluster(build({})) {}
+GPUSCHED_INLINE Cluster::Cluster(const Cluster& other) = default;
+GPUSCHED_INLINE Cluster::Cluster(Cluster&& other) noexcept = default;
+GPUSCHED_INLINE Cluster& Cluster::operator=(const Cluster& other) = default;
+GPUSCHED_INLINE Cluster& Cluster::operator=(Cluster&& other) noexcept = default;
+GPUSCHED_INLINE Cluster::~Cluster() = default;
 
 // Building -------------------------------------------------------------------------------------------------
 

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <gpusched/model/detail/inventory_builder.hpp>
+#include <gpusched/model/detail/inventory_ptr.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace gpusched {
 
@@ -35,11 +37,10 @@ GPUSCHED_INLINE bool Inventory::matches(const Requirement& requirement, const No
                        [&](const Taint& taint) { return tolerates(requirement.tolerations, taint); });
 }
 
-GPUSCHED_INLINE std::shared_ptr<const Inventory> Inventory::build(const ClusterSpec& spec,
-                                                                  Problems& problems) {
-    auto inventory = std::make_shared<Inventory>();
-    detail::InventoryBuilder{spec, problems, *inventory}.build();
-    return inventory;
+GPUSCHED_INLINE detail::InventoryPtr Inventory::build(const ClusterSpec& spec, Problems& problems) {
+    Inventory inventory;
+    detail::InventoryBuilder{spec, problems, inventory}.build();
+    return detail::InventoryPtr(std::move(inventory));
 }
 
 }  // namespace gpusched

@@ -1,0 +1,1 @@
+#include <gpusched/core/impl/errors.ipp>

@@ -1,0 +1,1 @@
+#include <gpusched/model/impl/inventory_ptr.ipp>
