@@ -5,6 +5,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace gpusched::control {
 
@@ -12,17 +13,23 @@ namespace gpusched::control {
 class SystemCommand {
   public:
     /// @param limit_s how long a program may take, above 0 and at most 600; then it is killed
+    /// @param held descriptor that programs inherit (as their number 3): a lock on its file lasts while they run, also
+    ///     when this process is gone; -1 for none
     /// @throws InvalidInput when out of range
-    explicit SystemCommand(double limit_s = 30);
+    explicit SystemCommand(double limit_s = 30, int held = -1);
 
     /// Runs a program, found along PATH, without a shell and without input. The end of a program by a signal counts as
     /// 128 + signal, as in a shell. Output beyond 1 MiB is read and dropped.
     /// @param arguments the first one names the program
     /// @throws InvalidInput when there are none; BackendError when it cannot be started
     [[nodiscard]] CommandResult run(std::span<const std::string> arguments) const;
+    /// The same with an input.
+    /// @param input at most 4096 bytes; else InvalidInput
+    [[nodiscard]] CommandResult run(std::span<const std::string> arguments, std::string_view input) const;
 
   private:
     double limit_s_;
+    int held_;
 };
 
 }  // namespace gpusched::control

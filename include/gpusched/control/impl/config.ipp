@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/control/config.hpp>
-#include <gpusched/control/detail/config_fields.hpp>
+#include <gpusched/control/detail/configuration_json.hpp>
 
 #include <charconv>
 #include <type_traits>
@@ -21,40 +21,6 @@ inline std::size_t core_number(std::string_view list, std::size_t& at) {
         throw InvalidInput(bad_value("cpus", gpusched::quoted(list), "cores from 0 to 255, such as 0-3,8"));
     at = static_cast<std::size_t>(end - list.data());
     return value;
-}
-
-inline std::string_view key_of(const Host& host, std::int32_t gpu, MigInstance instance) {
-    const auto& device = mig_device(host.gpus[static_cast<std::size_t>(gpu)].device);
-    return device.profiles[instance.profile].key;
-}
-
-inline void read_start(const FieldReader& tenant, const Json& j, const std::string& path, const Host& host,
-                       Configuration& start, Problems& problems) {
-    const FieldReader reader(j, path, problems);
-    std::string profile, cpus;
-    int slice = 0;
-    reader("gpu", start.gpu);
-    reader("profile", profile);
-    reader("slice", slice);
-    reader("quota_percent", start.quota_percent);
-    reader("cpus", cpus);
-    reader.finish();
-    try {
-        start.cpus = parse_cpus(cpus);
-    } catch (const InvalidInput& e) {
-        problems.add(path + "/" + e.problems().front());
-    }
-    if (start.gpu < 0 || static_cast<std::size_t>(start.gpu) >= host.gpus.size())
-        return tenant.bad(path + "/gpu", start.gpu, "an index into /host/gpus");
-    int p = -1;
-    try {
-        p = mig_device(host.gpus[static_cast<std::size_t>(start.gpu)].device).find(profile);
-    } catch (const InvalidInput&) {
-        return;  // the device's name is reported where it stands
-    }
-    if (p < 0) return tenant.bad(path + "/profile", profile, "the key of a profile of the GPU, such as 2g");
-    if (slice < 0 || slice > 7) return tenant.bad(path + "/slice", slice, "0 to 7");
-    start.instance = {static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(slice)};
 }
 
 inline void read_host(const Json& j, Host& host, Problems& problems) {
@@ -91,7 +57,7 @@ inline void read_host(const Json& j, Host& host, Problems& problems) {
                 fields.bad(path + "/name", tenant.name, "a name that no other tenant has");
         const auto* start = fields.take("start");
         if (start != nullptr)
-            read_start(fields, *start, path + "/start", host, tenant.start, problems);
+            detail::read_configuration(fields, *start, path + "/start", host, tenant.start, problems);
         else if (tenant.is_protected)
             problems.add(path + "/start: missing; expected the instance of the protected tenant");
         fields.finish();
@@ -173,6 +139,7 @@ GPUSCHED_INLINE ControllerOptions parse_config(std::string_view text) {
         detail::option_fields(o, fields);
         fields.finish();
     }
+    static_cast<void>(reader.take("live"));  // for parse_live
     reader.finish();
     problems.throw_if_any();
     validate(o);
@@ -197,12 +164,7 @@ GPUSCHED_INLINE std::string write_config(const ControllerOptions& o) {
         detail::tenant_fields(t, config_detail::FieldWriter{out});
         if (t.client_of >= 0) out["client_of"] = o.host.tenants[static_cast<std::size_t>(t.client_of)].name;
         if (!t.is_protected) continue;
-        auto& start = out["start"];
-        start["gpu"] = t.start.gpu;
-        start["profile"] = config_detail::key_of(o.host, t.start.gpu, t.start.instance);
-        start["slice"] = t.start.instance.start;
-        start["quota_percent"] = t.start.quota_percent;
-        start["cpus"] = cpus_text(t.start.cpus);
+        out["start"] = detail::write_configuration(t.start, o.host);
     }
     detail::flag_fields(o.flags, config_detail::FieldWriter{j["flags"]});
     detail::option_fields(o, config_detail::FieldWriter{j["options"]});

@@ -18,24 +18,44 @@
 
 namespace gpusched::control {
 
-GPUSCHED_INLINE SystemCommand::SystemCommand(double limit_s) : limit_s_(limit_s) {
+GPUSCHED_INLINE SystemCommand::SystemCommand(double limit_s, int held) : limit_s_(limit_s), held_(held) {
     if (!(limit_s > 0 && limit_s <= 600))
         throw InvalidInput(bad_value("limit_s", number_text(limit_s), "above 0, at most 600"));
 }
 
 GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> arguments) const {
+    return run(arguments, {});
+}
+
+GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> arguments,
+                                                 std::string_view input) const {
     using Clock = std::chrono::steady_clock;
     if (arguments.empty()) throw InvalidInput("arguments: none; expected a program");
     const auto failed = [&](int error) {
         return BackendError(arguments[0] + ": cannot be started: " + std::strerror(error));
     };
-    int ends[2];
+    if (input.size() > 4096)
+        throw InvalidInput(bad_value("input", number_text(input.size()), "at most 4096 bytes"));
+    int ends[2], in[2] = {-1, -1};
     if (::pipe2(ends, O_CLOEXEC) != 0) throw failed(errno);
+    // All of it fits into the pipe before anybody reads, so writing neither waits nor raises a signal.
+    if (!input.empty() && (::pipe2(in, O_CLOEXEC) != 0 || ::write(in[1], input.data(), input.size()) !=
+                                                              static_cast<ssize_t>(input.size()))) {
+        const auto why = failed(errno);
+        for (const int fd : {ends[0], ends[1], in[0], in[1]})
+            if (fd >= 0) ::close(fd);
+        throw why;
+    }
+    if (in[1] >= 0) ::close(in[1]);
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    if (in[0] >= 0)
+        posix_spawn_file_actions_adddup2(&files, in[0], 0);
+    else
+        posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&files, ends[1], 1);
     posix_spawn_file_actions_adddup2(&files, ends[1], 2);
+    if (held_ >= 0) posix_spawn_file_actions_adddup2(&files, held_, 3);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     // A group of its own, so that what the program starts ends with it.
@@ -50,6 +70,7 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     ::close(ends[1]);
+    if (in[0] >= 0) ::close(in[0]);
     if (error != 0) {
         ::close(ends[0]);
         throw failed(error);

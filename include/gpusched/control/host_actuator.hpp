@@ -1,0 +1,305 @@
+// Actions on a real host: GPU instances, limits of block I/O, cores, quotas; each written into the journal before.
+#pragma once
+
+#include <gpusched/control/cgroup.hpp>
+#include <gpusched/control/journal.hpp>
+#include <gpusched/control/mps.hpp>
+#include <gpusched/control/nvidia_smi.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusched::control {
+
+/// How a tenant of the host is reached.
+struct TenantAccess {
+    std::string cgroup{};              ///< folder of its control group; empty: none
+    std::vector<std::string> disks{};  ///< major:minor of the whole disks whose use is limited
+    /// Program that has the (protected) tenant run in the instance given and nowhere else; may be called again for the
+    /// same one. `{gpu}`, `{profile}` and `{slice}` stand for the instance. Without it the instance is never changed.
+    std::vector<std::string> switch_over{};
+    /// Program that stops the tenant, before its only instance is destroyed; empty: `switch_over` alone is enough.
+    std::vector<std::string> drain{};
+    std::string mps_pipe{};  ///< of an MPS client: CUDA_MPS_PIPE_DIRECTORY of its daemon
+    std::vector<std::string>
+        restart{};  ///< of an MPS client: program that restarts it, for its quota to take effect
+};
+
+/// A program's arguments for an instance.
+[[nodiscard]] std::vector<std::string> hook_arguments(const std::vector<std::string>& program,
+                                                      const Host& host, const Configuration& at);
+
+/// Sleeps; a signal ends it early.
+void pause_for(double seconds);
+
+/// How an action ended, for the log.
+struct ActionOutcome {
+    ActionKind kind = ActionKind::throttle_io;
+    std::int32_t target = -1;
+    BackendStatus status = BackendStatus::ok;
+};
+
+/// The `Actuator` of a real host. Actions are done when `act` returns; how a change of instance ended is kept for
+/// `give_feedback`. A change that the journal cannot take is not begun.
+template <MigBackend Mig, FileAccess Files, CommandRunner Run>
+class HostActuator {
+  public:
+    /// @param access by tenant, as long as the host's
+    /// @param journal what stands, as `recover_host` left it
+    /// @param backoff_s wait before something in use is tried again; doubled each time
+    HostActuator(Mig& mig, Files& files, Run& run, const Host& host, std::vector<TenantAccess> access,
+                 JournalFile<Files> file, Journal journal, double backoff_s = 0.5)
+        : mig_(mig), files_(files), run_(run), host_(host), access_(std::move(access)),
+          file_(std::move(file)), journal_(std::move(journal)), backoff_s_(backoff_s),
+          feedback_(host.tenants.size()) {}
+
+    void act(const Action& action) {
+        auto status = BackendStatus::unknown;
+        // A program that cannot be started, or memory that is out, is a failure of this action only.
+        try {
+            status = perform(action);
+        } catch (const BackendError&) {
+            if (action.kind == ActionKind::reconfigure) answer(action.tenant, {true, status, false});
+        }
+        outcomes_.push_back({action.kind, action.target, status});
+    }
+    /// The ends of changes since the last call. Also tries again to end limits that could not be ended.
+    void give_feedback(Observation& seen) {
+        for (std::size_t i = 0; i < feedback_.size(); ++i) seen.feedback[i] = std::exchange(feedback_[i], {});
+        retry_releases();
+    }
+    [[nodiscard]] std::vector<ActionOutcome> take_outcomes() { return std::exchange(outcomes_, {}); }
+    [[nodiscard]] const Journal& journal() const noexcept { return journal_; }
+    /// Limits that should have ended and did not.
+    [[nodiscard]] bool releases_left() const noexcept { return !ending_.empty(); }
+    void retry_releases() {
+        for (const auto target : std::exchange(ending_, {})) static_cast<void>(release(target));
+    }
+
+  private:
+    using enum BackendStatus;
+
+    BackendStatus save() { return file_.save(journal_, host_); }
+    const TenantAccess& access(std::int32_t tenant) const {
+        return access_[static_cast<std::size_t>(tenant)];
+    }
+    const std::string& name(std::int32_t tenant) const {
+        return host_.tenants[static_cast<std::size_t>(tenant)].name;
+    }
+    void answer(std::int32_t tenant, Feedback feedback) {
+        feedback_[static_cast<std::size_t>(tenant)] = feedback;
+    }
+
+    BackendStatus perform(const Action& action) {
+        switch (action.kind) {
+        case ActionKind::throttle_io:
+            return throttle(action);
+        case ActionKind::release_io:
+            return release(action.target);
+        case ActionKind::set_quota:
+            return quota(action);
+        case ActionKind::pin:
+            return pin(action.tenant, action.after.cpus);
+        case ActionKind::reconfigure:
+            return reconfigure(action);
+        }
+        return not_supported;
+    }
+
+    BackendStatus throttle(const Action& action) {
+        const auto& to = access(action.target);
+        if (to.cgroup.empty() || to.disks.empty()) return not_supported;
+        Cgroup<Files> group(files_, to.cgroup);
+        const auto limit = static_cast<std::uint64_t>(action.value) * 1'000'000;
+        std::vector<IoMax> wanted;
+        const auto leases = journal_.leases.size();
+        auto status = ok;
+        for (const auto& disk : to.disks) {
+            IoMax before;
+            if (status = group.io_max(disk, before); status != ok) break;
+            journal_.leases.push_back({name(action.target), group.file("io.max"), io_max_text(before)});
+            auto& after = wanted.emplace_back(before);
+            after.read_bytes_per_s = std::min(before.read_bytes_per_s, limit);
+            after.write_bytes_per_s = std::min(before.write_bytes_per_s, limit);
+        }
+        if (status == ok) status = save();
+        if (status != ok) {
+            journal_.leases.resize(leases);
+            return status;
+        }
+        for (const auto& limits : wanted)
+            if (status = group.set_io_max(limits); status != ok) break;
+        if (status != ok) static_cast<void>(release(action.target));
+        return status;
+    }
+
+    BackendStatus release(std::int32_t target) {
+        auto status = ok;
+        std::erase_if(journal_.leases, [&](const JournalLease& lease) {
+            if (lease.tenant != name(target)) return false;
+            const auto ended = end_lease(files_, lease);
+            if (ended != ok) status = ended;
+            return ended == ok;
+        });
+        const auto saved = save();
+        if (status != ok) ending_.push_back(target);
+        return status != ok ? status : saved;
+    }
+
+    BackendStatus quota(const Action& action) {
+        const auto& to = access(action.target);
+        if (to.mps_pipe.empty()) return not_supported;
+        auto& entry = journal_.of(name(action.tenant));
+        const auto before = std::exchange(entry.now.quota_percent, action.value);
+        auto status = save();
+        if (status == ok) {
+            MpsControl<Run> mps(run_, to.mps_pipe);
+            status = mps.set_default_percentage(action.value);
+            if (status == ok && !to.restart.empty()) status = hook(to.restart, action.before);
+        }
+        if (status != ok) {
+            entry.now.quota_percent = before;
+            static_cast<void>(save());
+        }
+        return status;
+    }
+
+    BackendStatus pin(std::int32_t tenant, const CpuSet& cpus) {
+        auto& entry = journal_.of(name(tenant));
+        if (cpus == entry.now.cpus) return ok;
+        if (access(tenant).cgroup.empty()) return not_supported;
+        Cgroup<Files> group(files_, access(tenant).cgroup);
+        if (!entry.cpuset) {
+            std::string text;
+            if (const auto status = group.read("cpuset.cpus", text); status != ok) return status;
+            while (!text.empty() && text.back() == '\n') text.pop_back();
+            entry.cpuset = text;
+        }
+        const auto before = std::exchange(entry.now.cpus, cpus);
+        auto status = save();
+        const auto original = *entry.cpuset;
+        if (status == ok) status = group.set_cpus(cpus == CpuSet{} ? original : cpus_text(cpus));
+        if (status == ok && cpus == CpuSet{}) {
+            entry.cpuset.reset();
+            return save();
+        }
+        if (status != ok) {
+            entry.now.cpus = before;
+            static_cast<void>(group.set_cpus(before == CpuSet{} ? original : cpus_text(before)));
+            static_cast<void>(save());
+        }
+        return status;
+    }
+
+    BackendStatus hook(const std::vector<std::string>& program, const Configuration& at) {
+        if (program.empty()) return not_supported;
+        const auto arguments = hook_arguments(program, host_, at);
+        const auto result = run_.run(std::span<const std::string>(arguments));
+        return result.timed_out ? timeout : result.code == 0 ? ok : not_supported;
+    }
+
+    /// Stops the tenant before the only instance it could run in is destroyed.
+    struct Draining {
+        HostActuator& self;
+        const Action& action;
+        JournalTenant& entry;
+        bool created = false;
+
+        BackendStatus read(int gpu, MigLayout& layout) { return self.mig_.read(gpu, layout); }
+        BackendStatus create(int gpu, MigInstance instance) {
+            const auto status = self.mig_.create(gpu, instance);
+            created |= status == ok && gpu == action.after.gpu && instance == action.after.instance;
+            return status;
+        }
+        BackendStatus destroy(int gpu, MigInstance instance) {
+            const auto& drain = self.access(action.tenant).drain;
+            const bool own = gpu == action.before.gpu && instance == action.before.instance;
+            if (own && !created && !entry.drained && !drain.empty()) {
+                entry.drained = true;
+                if (const auto status = self.save(); status != ok) return status;
+                if (const auto status = self.hook(drain, action.before); status != ok) return status;
+            }
+            return self.mig_.destroy(gpu, instance);
+        }
+    };
+
+    BackendStatus reconfigure(const Action& action) {
+        auto& entry = journal_.of(name(action.tenant));
+        const auto& to = access(action.tenant);
+        const bool same =
+            action.before.gpu == action.after.gpu && action.before.instance == action.after.instance;
+        if (to.switch_over.empty() && !same) {
+            answer(action.tenant, {true, not_supported, true});
+            return not_supported;
+        }
+        entry.pending = action.after;
+        entry.switched = entry.drained = false;
+        if (const auto status = save(); status != ok) {
+            entry.pending.reset();
+            answer(action.tenant, {true, status, true});
+            return status;
+        }
+        Feedback end{true, ok, true};
+        if (!same) end = replace(action, entry);
+        if (end.status == ok && action.after.cpus != entry.now.cpus) {
+            // Cores are a help, not a condition: where they cannot be set the change stands without.
+            if (pin(action.tenant, action.after.cpus) != ok)
+                outcomes_.push_back({ActionKind::pin, action.tenant, not_supported});
+        }
+        const bool settled = end.status == ok || (end.restored && !freezes(end.status));
+        if (end.status == ok) {
+            const auto cpus = entry.now.cpus;
+            entry.now = action.after;
+            entry.now.cpus = cpus;
+        }
+        if (settled) {
+            entry.pending.reset();
+            entry.switched = entry.drained = false;
+        }
+        // What stands is true whether or not it can be written down; a restart then finds the instances as they are.
+        static_cast<void>(save());
+        answer(action.tenant, end);
+        return end.status;
+    }
+
+    Feedback replace(const Action& action, JournalTenant& entry) {
+        Draining backend{*this, action, entry};
+        const auto& program = access(action.tenant).switch_over;
+        auto end = replace_instance(
+            backend, host_, action.before, action.after,
+            [&] {
+                const auto status = hook(program, action.after);
+                if (status != ok) return status;
+                entry.switched = true;
+                return save();
+            },
+            [&](int k) { pause_for(backoff_s_ * (1 << k)); });
+        // Stopped, or sent to an instance that is gone: the tenant is put back where it was.
+        if (end.status != ok && end.restored && !freezes(end.status) &&
+            (entry.drained || entry.switched || backend.created))
+            end.restored = hook(program, action.before) == ok;
+        return end;
+    }
+
+    Mig& mig_;
+    Files& files_;
+    Run& run_;
+    const Host& host_;
+    std::vector<TenantAccess> access_;
+    JournalFile<Files> file_;
+    Journal journal_;
+    double backoff_s_;
+    std::vector<Feedback> feedback_;
+    std::vector<ActionOutcome> outcomes_{};
+    std::vector<std::int32_t> ending_{};
+};
+
+}  // namespace gpusched::control
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/control/impl/host_actuator.ipp>
+#endif

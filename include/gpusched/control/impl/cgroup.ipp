@@ -1,0 +1,77 @@
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/control/cgroup.hpp>
+#include <gpusched/control/detail/text_scan.hpp>
+
+#include <algorithm>
+
+namespace gpusched::control {
+
+namespace cgroup_detail {
+
+/// Calls `each(key, value)` for the pairs behind the device of a line.
+template <class F>
+void each_pair(std::string_view line, const char* file, const F& each) {
+    auto rest = line;
+    static_cast<void>(detail::take_word(rest));
+    for (auto word = detail::take_word(rest); !word.empty(); word = detail::take_word(rest)) {
+        const auto equals = word.find('=');
+        if (equals == std::string_view::npos || !each(word.substr(0, equals), word.substr(equals + 1)))
+            throw BackendError(std::string(file) + ": line cannot be read: " + std::string(line));
+    }
+}
+
+}  // namespace cgroup_detail
+
+GPUSCHED_INLINE IoMax parse_io_max(std::string_view text, std::string_view device) {
+    IoMax out;
+    out.device = device;
+    while (!text.empty()) {
+        const auto line = detail::take_line(text);
+        auto rest = line;
+        if (detail::take_word(rest) != device) continue;
+        cgroup_detail::each_pair(line, "io.max", [&](std::string_view key, std::string_view value) {
+            auto* const limit = key == "rbps"    ? &out.read_bytes_per_s
+                                : key == "wbps"  ? &out.write_bytes_per_s
+                                : key == "riops" ? &out.reads_per_s
+                                : key == "wiops" ? &out.writes_per_s
+                                                 : nullptr;
+            if (limit == nullptr) return true;  // of a kernel to come
+            if (value == "max") return true;
+            return detail::read_number(value, *limit);
+        });
+    }
+    return out;
+}
+
+GPUSCHED_INLINE std::string io_max_text(const IoMax& limits) {
+    const auto text = [](std::uint64_t x) {
+        return x == no_io_limit ? std::string("max") : std::to_string(x);
+    };
+    return limits.device + " rbps=" + text(limits.read_bytes_per_s) +
+           " wbps=" + text(limits.write_bytes_per_s) + " riops=" + text(limits.reads_per_s) +
+           " wiops=" + text(limits.writes_per_s);
+}
+
+GPUSCHED_INLINE std::uint64_t parse_io_stat(std::string_view text, const std::vector<std::string>& devices) {
+    std::uint64_t bytes = 0;
+    while (!text.empty()) {
+        const auto line = detail::take_line(text);
+        auto rest = line;
+        const auto device = detail::take_word(rest);
+        if (device.empty() ||
+            (!devices.empty() && std::find(devices.begin(), devices.end(), device) == devices.end()))
+            continue;
+        cgroup_detail::each_pair(line, "io.stat", [&](std::string_view key, std::string_view value) {
+            if (key != "rbytes" && key != "wbytes") return true;
+            std::uint64_t x = 0;
+            if (!detail::read_number(value, x)) return false;
+            bytes += x;
+            return true;
+        });
+    }
+    return bytes;
+}
+
+}  // namespace gpusched::control

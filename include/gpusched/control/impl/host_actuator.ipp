@@ -1,0 +1,36 @@
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/control/host_actuator.hpp>
+#include <gpusched/core/checks.hpp>
+
+#include <algorithm>
+#include <ctime>
+
+namespace gpusched::control {
+
+GPUSCHED_INLINE std::vector<std::string> hook_arguments(const std::vector<std::string>& program,
+                                                        const Host& host, const Configuration& at) {
+    const auto& device = mig_device(host.gpus[static_cast<std::size_t>(at.gpu)].device);
+    const std::pair<std::string_view, std::string> values[] = {
+        {"{gpu}", number_text(at.gpu)},
+        {"{profile}", std::string(device.profiles[at.instance.profile].key)},
+        {"{slice}", number_text(int{at.instance.start})},
+        {"{quota}", number_text(at.quota_percent)}};
+    auto arguments = program;
+    for (auto& text : arguments)
+        for (const auto& [name, value] : values)
+            for (auto k = text.find(name); k != std::string::npos; k = text.find(name, k + value.size()))
+                text.replace(k, name.size(), value);
+    return arguments;
+}
+
+GPUSCHED_INLINE void pause_for(double seconds) {
+    if (!(seconds > 0)) return;
+    const auto whole = static_cast<std::time_t>(seconds);
+    std::timespec left{whole, static_cast<long>((seconds - static_cast<double>(whole)) * 1e9)};
+    // Interrupted by a signal, it ends early: whoever asked looks again.
+    nanosleep(&left, nullptr);
+}
+
+}  // namespace gpusched::control

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/control/recovery.hpp>
+
+namespace gpusched::control {
+
+GPUSCHED_INLINE std::vector<OwnedInstance>
+owned_instances(const Host& host, const std::optional<Journal>& journal, const std::string& boot) {
+    std::vector<OwnedInstance> owned;
+    const auto add = [&](const Configuration& c) {
+        const OwnedInstance one{c.gpu, c.instance};
+        if (std::find(owned.begin(), owned.end(), one) == owned.end()) owned.push_back(one);
+    };
+    for (const auto& tenant : host.tenants) {
+        if (!tenant.is_protected) continue;
+        bool recorded = false;
+        if (journal && journal->boot == boot)
+            for (const auto& t : journal->tenants) {
+                if (t.name != tenant.name) continue;
+                recorded = true;
+                add(t.now);
+                if (t.pending) add(*t.pending);
+            }
+        // A tenant that has moved away has no claim to where it started: somebody else may be there now.
+        if (!recorded) add(tenant.start);
+    }
+    return owned;
+}
+
+}  // namespace gpusched::control

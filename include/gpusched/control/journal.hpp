@@ -1,0 +1,101 @@
+// Journal: what the controller is about to do, and must undo if it dies, on disk.
+#pragma once
+
+#include <gpusched/control/files.hpp>
+#include <gpusched/control/host.hpp>
+#include <gpusched/core/errors.hpp>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusched::control {
+
+/// A protected tenant in the journal.
+struct JournalTenant {
+    std::string name{};
+    Configuration now{};                     ///< as last settled
+    std::optional<Configuration> pending{};  ///< a change of instance that has begun
+    bool switched = false;                   ///< the tenant already runs in `pending`
+    bool drained = false;                    ///< the tenant was stopped for the change
+    std::optional<std::string> cpuset{};     ///< text of cpuset.cpus before it was pinned
+    friend bool operator==(const JournalTenant&, const JournalTenant&) = default;
+};
+
+/// A limit of block I/O that ends with the controller.
+struct JournalLease {
+    std::string tenant{};  ///< whom it hits
+    std::string file{};    ///< of its cgroup: .../io.max
+    std::string before{};  ///< what to write to have it as it was, such as `259:0 rbps=max wbps=max`
+    friend bool operator==(const JournalLease&, const JournalLease&) = default;
+};
+
+struct Journal {
+    std::string boot{};  ///< of the kernel: GPU instances and cgroups do not outlive it
+    std::vector<JournalTenant> tenants{};
+    std::vector<JournalLease> leases{};
+    friend bool operator==(const Journal&, const Journal&) = default;
+
+    /// The entry of a tenant, made if need be.
+    JournalTenant& of(std::string_view name);
+};
+
+/// The document of format `gpusched.control-journal`, version 1.
+[[nodiscard]] std::string write_journal(const Journal& journal, const Host& host);
+
+/// The inverse.
+/// @throws BackendError when it is no such document or does not fit the host, with all problems: somebody has to look
+///     before anything is changed
+[[nodiscard]] Journal parse_journal(std::string_view text, const Host& host);
+
+/// Ends a limit. A control group or disk that is gone has none.
+template <FileAccess Files>
+[[nodiscard]] BackendStatus end_lease(Files& files, const JournalLease& lease) {
+    const int error = files.write(lease.file, lease.before);
+    std::string text;
+    if (error == ENODEV || (error == ENOENT && files.read(lease.file, text) == ENOENT))
+        return BackendStatus::ok;
+    return errno_status(error);
+}
+
+/// A journal in a file that is replaced as a whole: written beside it, brought to the disk, renamed. Whoever reads it
+/// finds the old or the new one, whenever the writer or the machine stops.
+template <FileAccess Files>
+class JournalFile {
+  public:
+    JournalFile(Files& files, std::string path) : files_(files), path_(std::move(path)) {}
+
+    /// Nothing where there is no file.
+    /// @throws BackendError when it cannot be read
+    [[nodiscard]] std::optional<Journal> load(const Host& host) {
+        std::string text;
+        const int error = files_.read(path_, text);
+        if (error == ENOENT) return std::nullopt;
+        if (error != 0) throw BackendError(path_ + ": cannot be read: error " + std::to_string(error));
+        try {
+            return parse_journal(text, host);
+        } catch (const BackendError& e) {
+            throw BackendError(path_ + ": " + e.what());
+        }
+    }
+    [[nodiscard]] BackendStatus save(const Journal& journal, const Host& host) {
+        const auto beside = path_ + ".new";
+        if (const int error = files_.create(beside, write_journal(journal, host)); error != 0)
+            return errno_status(error);
+        return errno_status(files_.rename(beside, path_));
+    }
+    [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+  private:
+    Files& files_;
+    std::string path_;
+};
+
+}  // namespace gpusched::control
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/control/impl/journal.ipp>
+#endif

@@ -1,0 +1,294 @@
+// A host that outlives the process which works on it: GPU instances in shared memory, control groups and the journal in
+// files. The process can be killed (SIGKILL) at any point: before and after every command and every use of a file, and
+// in the middle of a creation or of writing a file.
+#pragma once
+
+#include <gpusched/control/detail/text_scan.hpp>
+#include <gpusched/control/recovery.hpp>
+
+#include <support/control_host.hpp>
+#include <support/fake_smi.hpp>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace gpusched::test {
+
+struct SharedHost {
+    std::array<std::array<FakeSmi::Gi, 8>, 2> instances{};
+    std::array<std::size_t, 2> count{};
+    int next_id = 1;
+    bool forbidden = false;
+    int points = 0, kill_at = -1;
+
+    void point() {
+        if (points++ == kill_at) ::kill(::getpid(), SIGKILL);
+    }
+    static SharedHost& make() {
+        void* const memory =
+            ::mmap(nullptr, sizeof(SharedHost), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) std::abort();
+        return *new (memory) SharedHost;
+    }
+};
+
+/// `nvidia-smi mig` and the tenant's programs on that host.
+struct SharedRun {
+    SharedHost& host;
+    FakeSmi smi{};  ///< with its faults
+
+    control::CommandResult run(std::span<const std::string> arguments) {
+        load();
+        host.point();
+        control::CommandResult result;
+        if (arguments[0] == "nvidia-smi") {
+            const bool creates = std::find(arguments.begin(), arguments.end(), "-cgi") != arguments.end();
+            const auto before = smi.next_id;
+            result = smi.run(arguments);
+            if (creates && smi.next_id != before && smi.fault == FakeSmi::Fault::none) {
+                // The GPU instance comes first, its compute instance a little later.
+                auto& made = smi.gpus[static_cast<std::size_t>(std::stoi(arguments.back()))].back();
+                made.compute = false;
+                store();
+                host.point();
+                made.compute = true;
+            }
+        } else {
+            result.code = hook(arguments);
+        }
+        store();
+        host.point();
+        return result;
+    }
+
+  private:
+    /// `switch GPU PROFILE SLICE` and `drain`.
+    int hook(std::span<const std::string> arguments) {
+        int code = arguments[0] == "drain" ? 0 : 1;
+        const auto& device = control::mig_device("A100-40GB");
+        for (std::size_t g = 0; g < 2; ++g)
+            for (auto& i : smi.gpus[g]) {
+                if (!i.mine) continue;
+                i.client =
+                    arguments[0] == "switch" && std::stoul(arguments[1]) == g && i.compute &&
+                    std::stoi(arguments[3]) == i.start &&
+                    device.profiles[static_cast<std::size_t>(device.find(arguments[2]))].id == i.profile;
+                if (i.client) code = 0;
+            }
+        return code;
+    }
+    void load() {
+        for (std::size_t g = 0; g < 2; ++g)
+            smi.gpus[g].assign(host.instances[g].begin(),
+                               host.instances[g].begin() + static_cast<std::ptrdiff_t>(host.count[g]));
+        smi.next_id = host.next_id;
+    }
+    void store() {
+        for (std::size_t g = 0; g < 2; ++g) {
+            host.count[g] = smi.gpus[g].size();
+            std::copy(smi.gpus[g].begin(), smi.gpus[g].end(), host.instances[g].begin());
+        }
+        host.next_id = smi.next_id;
+        host.forbidden |= smi.forbidden;
+    }
+};
+
+/// Real files, with points at which the process may die and a fault at a call of one's choice.
+struct CrashingFiles {
+    SharedHost& host;
+    control::SystemFiles files{};
+    int calls = 0, fault_at = -1, error = EIO;
+
+    bool faulty() { return calls++ == fault_at; }
+    int read(const std::string& path, std::string& text) {
+        if (faulty()) return error;
+        host.point();
+        return files.read(path, text);
+    }
+    int write(const std::string& path, std::string_view text) {
+        if (faulty()) return error;
+        host.point();
+        const int result = path.ends_with("/io.max") ? limit(path, text) : files.write(path, text);
+        // The kernel says what a group really has.
+        if (path.ends_with("/cpuset.cpus") && result == 0)
+            static_cast<void>(files.create(path + ".effective", text == "\n" ? "0-7\n" : text));
+        host.point();
+        return result;
+    }
+    /// io.max keeps a line per disk that has a limit.
+    int limit(const std::string& path, std::string_view text) {
+        std::string now;
+        const int error_of = files.read(path, now);
+        if (error_of != 0) return error_of;
+        const auto disk = text.substr(0, text.find(' '));
+        std::string next;
+        for (std::string_view rest = now; !rest.empty();) {
+            const auto line = control::detail::take_line(rest);
+            if (!line.starts_with(disk)) next += std::string(line) + "\n";
+        }
+        if (control::parse_io_max(text, disk) != control::parse_io_max("", disk))
+            next += std::string(text) + "\n";
+        return files.write(path, next);
+    }
+    int create(const std::string& path, std::string_view text) {
+        if (faulty()) return error;
+        host.point();
+        static_cast<void>(files.create(path, text.substr(0, text.size() / 2)));
+        host.point();
+        return files.create(path, text);
+    }
+    int rename(const std::string& from, const std::string& to) {
+        if (faulty()) return error;
+        host.point();
+        const int result = files.rename(from, to);
+        host.point();
+        return result;
+    }
+};
+
+/// The host with T1 in 2g at 0 of GPU 0, instances of others around it, and control groups for T1 and T2.
+struct CrashWorld {
+    control::ControllerOptions options = control_options();
+    SharedHost& shared = SharedHost::make();
+    std::filesystem::path folder{};
+    control::Configuration before{}, after{};
+    std::vector<control::TenantAccess> access{};
+
+    explicit CrashWorld(bool disjoint) {
+        options.host.tenants[3].is_protected = false;
+        auto pattern = (std::filesystem::exists("/dev/shm") ? std::string("/dev/shm") : std::string("/tmp")) +
+                       "/gpusched-test-XXXXXX";
+        if (::mkdtemp(pattern.data()) == nullptr) std::abort();
+        folder = pattern;
+        before = {.gpu = 0, .instance = at("2g", 0)};
+        after = disjoint ? control::Configuration{.gpu = 1, .instance = at("2g", 4)}
+                         : control::Configuration{.gpu = 0, .instance = at("4g", 0)};
+        after.cpus = control::parse_cpus("4-5");
+        put(0, at("2g", 0), true);
+        put(0, at("1g", 6), false);
+        if (!disjoint) put(0, at("2g", 4), false);
+        put(1, at("3g", 0), false);
+        access.resize(4);
+        access[0].cgroup = (folder / "t1").string();
+        access[0].switch_over = {"switch", "{gpu}", "{profile}", "{slice}"};
+        access[0].drain = {"drain"};
+        access[1].cgroup = (folder / "t2").string();
+        access[1].disks = {"259:0", "259:1"};
+        for (const char* name : {"t1", "t2"}) std::filesystem::create_directory(folder / name);
+        put_text("t1/cpuset.cpus", "\n");
+        put_text("t1/cpuset.cpus.effective", "0-7\n");
+        put_text("t2/io.max", "259:0 rbps=max wbps=2000000 riops=max wiops=max\n");
+    }
+    ~CrashWorld() {
+        std::filesystem::remove_all(folder);
+        ::munmap(&shared, sizeof shared);
+    }
+    CrashWorld(const CrashWorld&) = delete;
+    CrashWorld& operator=(const CrashWorld&) = delete;
+
+    static control::MigInstance at(const char* key, int start) {
+        return {static_cast<std::uint8_t>(control::mig_device("A100-40GB").find(key)),
+                static_cast<std::uint8_t>(start)};
+    }
+    void put(std::size_t gpu, control::MigInstance i, bool mine) {
+        const auto& p = control::mig_device("A100-40GB").profiles[i.profile];
+        shared.instances[gpu][shared.count[gpu]++] = {
+            p.id, shared.next_id++, i.start, p.memory_slices, true, mine, mine};
+    }
+    void put_text(const char* name, const char* text) const { std::ofstream(folder / name) << text; }
+    std::string text(const char* name) const {
+        std::ostringstream out;
+        out << std::ifstream(folder / name).rdbuf();
+        return out.str();
+    }
+    std::string journal() const { return (folder / "journal.json").string(); }
+
+    /// A start: recovery alone.
+    control::Recovery recover(SharedRun& run, CrashingFiles& files, const std::string& boot = "b1") const {
+        control::JournalFile<CrashingFiles> file(files, journal());
+        control::SmiMig<SharedRun> mig(run, options.host.gpus,
+                                       owned_instances(options.host, file.load(options.host), boot));
+        return control::recover_host(mig, files, run, options.host, access, file, boot, true, 0);
+    }
+    /// What a controller may do: limits T2, moves or enlarges T1, ends the limit, pins and unpins.
+    std::vector<control::Feedback> work(SharedRun& run, CrashingFiles& files) const {
+        using namespace control;
+        const auto found = recover(run, files);
+        JournalFile<CrashingFiles> file(files, journal());
+        SmiMig<SharedRun> mig(run, options.host.gpus, owned_instances(options.host, found.journal, "b1"));
+        HostActuator<SmiMig<SharedRun>, CrashingFiles, SharedRun> actuator(mig, files, run, options.host,
+                                                                           access, file, found.journal, 0);
+        Observation seen;
+        seen.feedback.resize(4);
+        std::vector<Feedback> ends;
+        const auto act = [&](const Action& action) {
+            actuator.act(action);
+            actuator.give_feedback(seen);
+            if (seen.feedback[0].finished) ends.push_back(seen.feedback[0]);
+        };
+        act({.kind = ActionKind::throttle_io, .tenant = 0, .target = 1, .value = 500});
+        act({.kind = ActionKind::reconfigure, .tenant = 0, .target = 0, .before = before, .after = after});
+        act({.kind = ActionKind::release_io, .tenant = 0, .target = 1});
+        if (!ends.empty() && ends[0].status == BackendStatus::ok) {
+            auto unpinned = after;
+            unpinned.cpus = {};
+            act({.kind = ActionKind::pin, .tenant = 0, .target = 0, .before = after, .after = unpinned});
+        }
+        return ends;
+    }
+    /// Runs it in a process of its own that dies at `kill_at`. @return whether it died
+    template <class F>
+    bool killed(int kill_at, const F& what) const {
+        shared.points = 0;
+        shared.kill_at = kill_at;
+        const auto child = ::fork();
+        if (child == 0) {
+            try {
+                SharedRun run{shared};
+                CrashingFiles files{shared};
+                what(run, files);
+            } catch (...) {
+                ::_exit(3);
+            }
+            ::_exit(0);
+        }
+        int status = 0;
+        while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+        }
+        shared.kill_at = -1;
+        if (WIFEXITED(status) && WEXITSTATUS(status) != 0) std::abort();
+        return WIFSIGNALED(status);
+    }
+
+    std::vector<FakeSmi::Gi> list(bool mine) const {
+        std::vector<FakeSmi::Gi> out;
+        for (std::size_t g = 0; g < 2; ++g)
+            for (std::size_t k = 0; k < shared.count[g]; ++k)
+                if (shared.instances[g][k].mine == mine) out.push_back(shared.instances[g][k]);
+        return out;
+    }
+    /// Whether the tenant runs there, in a whole instance, and nowhere else is anything of ours.
+    bool runs_only_in(const control::Configuration& c) const {
+        const auto& p = control::mig_device("A100-40GB").profiles[c.instance.profile];
+        const auto mine = list(true);
+        if (mine.size() != 1) return false;
+        for (std::size_t k = 0; k < shared.count[static_cast<std::size_t>(c.gpu)]; ++k) {
+            const auto& i = shared.instances[static_cast<std::size_t>(c.gpu)][k];
+            if (i.mine) return i.profile == p.id && i.start == c.instance.start && i.compute && i.client;
+        }
+        return false;
+    }
+};
+
+}  // namespace gpusched::test

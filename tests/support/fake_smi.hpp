@@ -1,0 +1,98 @@
+// `nvidia-smi mig` in memory: its arguments, tables and exit codes, with a fault at a call of one's choice.
+#pragma once
+
+#include <gpusched/control/nvidia_smi.hpp>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpusched::test {
+
+struct Crash {};
+
+/// `nvidia-smi mig` as it behaves, in memory: the same arguments, tables and exit codes.
+struct FakeSmi {
+    enum class Fault { none, code, code_after_effect, hang, garbage, partial, crash_before, crash_after };
+    struct Gi {
+        int profile = 0, id = 0, start = 0, size = 0;
+        bool compute = true, mine = false;
+        bool client = false;  ///< a program runs in it
+    };
+    std::array<std::vector<Gi>, 2> gpus{};
+    int next_id = 1;
+    int calls = 0, fault_at = -1;
+    Fault fault = Fault::none;
+    int code = 19;
+    std::vector<std::string> log{};
+    bool forbidden = false;  ///< a command that must never be run, or one on an instance of another
+
+    control::CommandResult run(std::span<const std::string> arguments) {
+        std::string text;
+        for (const auto& a : arguments) text += a + " ";
+        log.push_back(text);
+        const bool now = calls++ == fault_at;
+        if (now && fault == Fault::crash_before) throw Crash{};
+        if (now && fault == Fault::code) return {code, false, "failed"};
+        if (now && fault == Fault::garbage) return {0, false, "|   0  MIG what\n"};
+        const bool partial = now && fault == Fault::partial;
+        auto result = effect(arguments, partial);
+        if (now && fault == Fault::crash_after) throw Crash{};
+        if (now && fault == Fault::hang) return {0, true, ""};
+        if (now && (fault == Fault::code_after_effect || partial)) return {code, false, "failed"};
+        return result;
+    }
+
+    control::CommandResult effect(std::span<const std::string> a, bool partial) {
+        const auto has = [&](const char* flag) { return std::find(a.begin(), a.end(), flag) != a.end(); };
+        const auto value = [&](const char* flag) { return *(std::find(a.begin(), a.end(), flag) + 1); };
+        if (a[0] != "nvidia-smi" || a[1] != "mig" || has("-mig") || has("-r")) forbidden = true;
+        auto& gpu = gpus[static_cast<std::size_t>(std::stoi(value("-i")))];
+        if (has("-lgi")) {
+            if (gpu.empty()) return {6, false, "No GPU instances found: Not Found\n"};
+            std::string out =
+                "+----+\n| GPU instances: |\n| GPU   Name   Profile  Instance   Placement  |\n|===|\n";
+            for (const auto& i : gpu)
+                out += "|   " + value("-i") + "  MIG 1g.5gb   " + std::to_string(i.profile) + "   " +
+                       std::to_string(i.id) + "    " + std::to_string(i.start) + ":" +
+                       std::to_string(i.size) + "     |\n+----+\n";
+            return {0, false, out};
+        }
+        if (has("-cgi")) {
+            const auto what = value("-cgi");
+            const auto& device = control::mig_device("A100-40GB");
+            const int profile = std::stoi(what), start = std::stoi(what.substr(what.find(':') + 1));
+            const int p = device.find_id(profile);
+            const int size = device.profiles[static_cast<std::size_t>(p)].memory_slices;
+            for (const auto& i : gpu)
+                if (start < i.start + i.size && i.start < start + size)
+                    return {23, false, "Unable to create a GPU instance: Insufficient Resources\n"};
+            gpu.push_back({profile, next_id++, start, size, !partial && has("-C"), true});
+            return {0, false, "Successfully created GPU instance ID\n"};
+        }
+        const int id = std::stoi(value("-gi"));
+        const auto found = std::find_if(gpu.begin(), gpu.end(), [&](const Gi& i) { return i.id == id; });
+        if (found == gpu.end()) return {6, false, "Not Found\n"};
+        if (!found->mine) forbidden = true;
+        if (has("-lci"))
+            return found->compute ? control::CommandResult{}
+                                  : control::CommandResult{6, false, "Not Found\n"};
+        if (has("-dci")) {
+            if (!found->compute) return {6, false, "Not Found\n"};
+            if (found->client) return {19, false, "In use by another client\n"};
+            found->compute = false;
+        } else if (has("-cci")) {
+            found->compute = true;
+        } else if (has("-dgi")) {
+            if (found->compute) return {19, false, "In use by another client\n"};
+            gpu.erase(found);
+        } else {
+            forbidden = true;
+        }
+        return {};
+    }
+};
+
+}  // namespace gpusched::test

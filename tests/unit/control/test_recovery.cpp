@@ -1,0 +1,229 @@
+// The journal, the actuator of a real host, and what a restart makes of a process that was killed.
+#include <gpusched/control/recovery.hpp>
+
+#include <support/catch.hpp>
+#include <support/crashing_host.hpp>
+
+using namespace gpusched;
+using namespace gpusched::control;
+using Catch::Matchers::ContainsSubstring;
+using test::CrashingFiles;
+using test::CrashWorld;
+using test::FakeSmi;
+using test::SharedRun;
+
+namespace {
+
+/// Nobody else's instance was touched, and T2's limits are as they were.
+void require_others_untouched(const CrashWorld& w, std::size_t foreign) {
+    REQUIRE(!w.shared.forbidden);
+    const auto others = w.list(false);
+    REQUIRE(others.size() == foreign);
+    for (const auto& i : others) REQUIRE(i.compute);
+}
+
+void require_known(const CrashWorld& w, std::size_t foreign) {
+    SharedRun run{w.shared};
+    CrashingFiles files{w.shared};
+    const auto r = w.recover(run, files);
+    for (const auto& problem : r.problems) UNSCOPED_INFO(problem);
+    REQUIRE(r.known());
+    REQUIRE(r.tenants.size() == 1);
+    const auto& now = r.tenants[0].now;
+    const auto same = [&](const Configuration& c) { return now.gpu == c.gpu && now.instance == c.instance; };
+    REQUIRE((same(w.before) || same(w.after)));
+    REQUIRE(w.runs_only_in(now));
+    require_others_untouched(w, foreign);
+    REQUIRE(w.text("t2/io.max") == "259:0 rbps=max wbps=2000000 riops=max wiops=max\n");
+    REQUIRE(parse_cpus(w.text("t1/cpuset.cpus")) == now.cpus);
+    REQUIRE(r.journal.leases.empty());
+    for (const auto& t : r.journal.tenants) REQUIRE(!t.pending);
+    // Once more changes nothing.
+    const auto again = w.recover(run, files);
+    REQUIRE(again.known());
+    REQUIRE(again.journal == r.journal);
+    REQUIRE(again.tenants[0].verdict == RecoveryVerdict::as_recorded);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "I18 SIGKILL at any point of the controller's work: a restart finds a known state, others untouched") {
+    int died = 0, moved = 0;
+    for (const bool disjoint : {false, true})
+        for (int point = 0;; ++point) {
+            CrashWorld w(disjoint);
+            const auto foreign = w.list(false).size();
+            INFO(disjoint << " point " << point);
+            if (!w.killed(point, [&](SharedRun& run, CrashingFiles& files) { w.work(run, files); })) break;
+            ++died;
+            require_others_untouched(w, foreign);
+            require_known(w, foreign);
+            moved += w.runs_only_in(w.after);
+        }
+    CHECK(died > 100);
+    CHECK(moved > 10);
+    CHECK(moved < died - 10);
+}
+
+TEST_CASE("I18 SIGKILL in the recovery from a SIGKILL") {
+    int died = 0;
+    for (const bool disjoint : {false, true})
+        for (int point = 0;; point += 5) {
+            bool more = true;
+            for (int second = 0; more; second += 3) {
+                CrashWorld w(disjoint);
+                const auto foreign = w.list(false).size();
+                INFO(disjoint << " points " << point << " and " << second);
+                if (!w.killed(point, [&](SharedRun& run, CrashingFiles& files) { w.work(run, files); }))
+                    break;
+                more = w.killed(second, [&](SharedRun& run, CrashingFiles& files) {
+                    static_cast<void>(w.recover(run, files));
+                });
+                require_known(w, foreign);
+                died += more;
+            }
+            if (more) break;
+        }
+    CHECK(died > 80);
+}
+
+TEST_CASE("a change that goes well: programs of the tenant, cores, limits and journal") {
+    for (const bool disjoint : {false, true}) {
+        CrashWorld w(disjoint);
+        SharedRun run{w.shared};
+        CrashingFiles files{w.shared};
+        const auto ends = w.work(run, files);
+        REQUIRE(ends.size() == 1);
+        CHECK(ends[0].status == BackendStatus::ok);
+        CHECK(w.runs_only_in(w.after));
+        CHECK(w.text("t1/cpuset.cpus") == "\n");
+        require_known(w, w.list(false).size());
+        const auto journal = parse_journal(w.text("journal.json"), w.options.host);
+        CHECK(journal.tenants[0].now.instance == w.after.instance);
+    }
+}
+
+TEST_CASE(
+    "a failure of any file at any call: others untouched, what is reported is true, a restart mends it") {
+    int runs = 0;
+    for (const bool disjoint : {false, true})
+        for (const int error : {EIO, EACCES, ENOSPC, ENOENT, EBUSY})
+            for (int call = 0;; ++call) {
+                CrashWorld w(disjoint);
+                const auto foreign = w.list(false).size();
+                SharedRun run{w.shared};
+                CrashingFiles files{w.shared};
+                files.fault_at = call;
+                files.error = error;
+                INFO(disjoint << " error " << error << " call " << call);
+                std::vector<Feedback> ends;
+                try {
+                    ends = w.work(run, files);
+                } catch (const BackendError&) {
+                    // The journal could not be read: nothing is begun then.
+                    REQUIRE(w.runs_only_in(w.before));
+                }
+                if (files.calls <= call) break;
+                ++runs;
+                for (const auto& end : ends) {
+                    if (end.status == BackendStatus::ok) REQUIRE(w.runs_only_in(w.after));
+                    if (end.status != BackendStatus::ok && end.restored && !freezes(end.status))
+                        REQUIRE(w.runs_only_in(w.before));
+                }
+                require_known(w, foreign);
+            }
+    CHECK(runs > 200);
+}
+
+TEST_CASE("a failure of nvidia-smi at any call of the work: others untouched, what is reported is true") {
+    int runs = 0, known = 0;
+    using Fault = FakeSmi::Fault;
+    for (const bool disjoint : {false, true})
+        for (const auto fault :
+             {Fault::code, Fault::code_after_effect, Fault::hang, Fault::garbage, Fault::partial})
+            for (const int code : {3, 4, 6, 15, 19, 23, 29, 999})
+                for (int call = 0;; ++call) {
+                    CrashWorld w(disjoint);
+                    const auto foreign = w.list(false).size();
+                    SharedRun run{w.shared};
+                    CrashingFiles files{w.shared};
+                    run.smi.fault = fault;
+                    run.smi.code = code;
+                    run.smi.fault_at = call;
+                    INFO(disjoint << " fault " << static_cast<int>(fault) << " code " << code << " call "
+                                  << call);
+                    const auto ends = w.work(run, files);
+                    if (run.smi.calls <= call) break;
+                    ++runs;
+                    for (const auto& end : ends) {
+                        if (end.status == BackendStatus::ok) REQUIRE(w.runs_only_in(w.after));
+                        if (end.status != BackendStatus::ok && end.restored && !freezes(end.status))
+                            REQUIRE(w.runs_only_in(w.before));
+                    }
+                    require_others_untouched(w, foreign);
+                    // The fault is over: a restart finds its way, or says that somebody has to look.
+                    SharedRun later{w.shared};
+                    CrashingFiles fine{w.shared};
+                    const auto r = w.recover(later, fine);
+                    known += r.known();
+                    if (r.known()) REQUIRE(w.runs_only_in(r.tenants[0].now));
+                    require_others_untouched(w, foreign);
+                    REQUIRE(r.journal.leases.empty());
+                }
+    CHECK(runs > 400);
+    CHECK(known == runs);
+}
+
+TEST_CASE("journals are read back, and what is none is refused") {
+    CrashWorld w(true);
+    Journal journal;
+    journal.boot = "b1";
+    auto& t = journal.of("T1");
+    t.now = w.before;
+    t.pending = w.after;
+    t.switched = t.drained = true;
+    t.cpuset = "0-3";
+    journal.leases = {{"T2", "/x/io.max", "259:0 rbps=max"}};
+    CHECK(parse_journal(write_journal(journal, w.options.host), w.options.host) == journal);
+    CHECK_THROWS_WITH(parse_journal("{", w.options.host), ContainsSubstring("journal"));
+    CHECK_THROWS_WITH(parse_journal("{}", w.options.host), ContainsSubstring("format, version"));
+    CHECK_THROWS_WITH(
+        parse_journal(R"({"format": "gpusched.control-journal", "version": 1, "tenants": [{"name": "T9"}]})",
+                      w.options.host),
+        ContainsSubstring("'T9'") || ContainsSubstring("/tenants/0/name"));
+    CHECK_THROWS_WITH(parse_journal(R"({"format": "gpusched.control-journal", "version": 1,
+                          "tenants": [{"name": "T1", "now": {"gpu": 7, "profile": "2g"}}]})",
+                                    w.options.host),
+                      ContainsSubstring("/tenants/0/now/gpu"));
+}
+
+TEST_CASE("after a start of the machine the journal is no claim to anything") {
+    CrashWorld w(true);
+    SharedRun run{w.shared};
+    CrashingFiles files{w.shared};
+    static_cast<void>(w.work(run, files));  // T1 is on GPU 1 now
+    REQUIRE(w.runs_only_in(w.after));
+    // The machine starts anew; whoever sets it up puts T1 where it was, and somebody else where it had moved to.
+    w.shared.count = {0, 0};
+    w.put(0, w.before.instance, true);
+    w.put(1, w.after.instance, false);
+    const auto r = w.recover(run, files, "b2");
+    CHECK(r.known());
+    CHECK(r.tenants[0].verdict == RecoveryVerdict::restarted);
+    CHECK(r.tenants[0].now.instance == w.before.instance);
+    CHECK(w.list(false).size() == 1);
+    CHECK(!w.shared.forbidden);
+}
+
+TEST_CASE("where nothing that is known stands, nothing is done") {
+    CrashWorld w(true);
+    w.shared.count[0] = 0;
+    SharedRun run{w.shared};
+    CrashingFiles files{w.shared};
+    const auto r = w.recover(run, files);
+    CHECK(!r.known());
+    CHECK(r.tenants[0].verdict == RecoveryVerdict::missing);
+    CHECK_THAT(r.problems[0], ContainsSubstring("'T1': missing"));
+    for (const auto& line : run.smi.log) CHECK_THAT(line, ContainsSubstring("-lgi"));
+}
