@@ -1,0 +1,120 @@
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/control/nvml.hpp>
+
+#include <algorithm>
+
+namespace gpusched::control {
+
+GPUSCHED_INLINE NvmlMig::NvmlMig(Nvml& nvml, std::vector<HostGpu> gpus, std::vector<int> handles,
+                                 std::vector<OwnedInstance> owned)
+    : nvml_(nvml), gpus_(std::move(gpus)), handles_(std::move(handles)), owned_(std::move(owned)) {}
+
+GPUSCHED_INLINE bool NvmlMig::owns(int gpu, MigInstance instance) const {
+    return std::find(owned_.begin(), owned_.end(), OwnedInstance{gpu, instance}) != owned_.end();
+}
+
+GPUSCHED_INLINE const MigDevice& NvmlMig::device(int gpu) const {
+    return mig_device(gpus_[static_cast<std::size_t>(gpu)].device);
+}
+
+GPUSCHED_INLINE BackendStatus NvmlMig::read(int gpu, MigLayout& layout) {
+    std::vector<NvmlInstance> found;
+    const auto status = nvml_.instances(handles_[static_cast<std::size_t>(gpu)], found);
+    if (status != BackendStatus::ok) return status;
+    layout = {};
+    for (const auto& row : found) {
+        const int p = device(gpu).find_id(row.profile_id);
+        if (p < 0 || row.start < 0 || row.start > 7 || layout.size() == MigLayout::capacity ||
+            device(gpu).profiles[static_cast<std::size_t>(p)].memory_slices != row.size)
+            return BackendStatus::not_supported;
+        layout.add({static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(row.start)});
+    }
+    return status;
+}
+
+GPUSCHED_INLINE BackendStatus NvmlMig::find(int gpu, MigInstance instance, int& id) {
+    std::vector<NvmlInstance> found;
+    const auto status = nvml_.instances(handles_[static_cast<std::size_t>(gpu)], found);
+    if (status != BackendStatus::ok) return status;
+    const auto& profile = device(gpu).profiles[instance.profile];
+    for (const auto& row : found)
+        if (row.profile_id == profile.id && row.start == instance.start) {
+            id = row.id;
+            return status;
+        }
+    return BackendStatus::not_found;
+}
+
+GPUSCHED_INLINE BackendStatus NvmlMig::give_compute(int gpu, MigInstance instance, int id) {
+    const int handle = handles_[static_cast<std::size_t>(gpu)];
+    int count = 0;
+    const auto status = nvml_.compute_instances(handle, id, count);
+    if (status != BackendStatus::ok || count > 0) return status;
+    const auto& profile = device(gpu).profiles[instance.profile];
+    return nvml_.create_compute_instance(handle, id, profile.compute_slices, profile.media);
+}
+
+GPUSCHED_INLINE BackendStatus NvmlMig::create(int gpu, MigInstance instance) {
+    using enum BackendStatus;
+    MigLayout there;
+    if (const auto status = read(gpu, there); status != ok) return status;
+    // The driver says so too, but also when just this instance exists: then it is not ours to use.
+    if (!can_create(device(gpu), there, instance)) return insufficient_resources;
+    owned_.push_back({gpu, instance});
+    const auto& profile = device(gpu).profiles[instance.profile];
+    auto status = nvml_.create_gpu_instance(handles_[static_cast<std::size_t>(gpu)], profile.id,
+                                            instance.start, profile.memory_slices);
+    int id = 0;
+    const auto seen = find(gpu, instance, id);
+    if (seen == not_found) {
+        // What did not come into being must not be owned: somebody else may put an instance there.
+        owned_.pop_back();
+        return status == ok ? invalid_state : status;
+    }
+    if (seen != ok) return freezes(status) ? status : invalid_state;
+    if (status != ok) return status;
+    status = give_compute(gpu, instance, id);
+    // Whatever the call said, the instance is whole or it is not.
+    if (status != ok && !freezes(status)) {
+        const auto again = nvml_.destroy_gpu_instance(handles_[static_cast<std::size_t>(gpu)], id);
+        if (again == ok && find(gpu, instance, id) == not_found)
+            std::erase(owned_, OwnedInstance{gpu, instance});
+    }
+    return status;
+}
+
+GPUSCHED_INLINE BackendStatus NvmlMig::complete(int gpu, MigInstance instance) {
+    if (!owns(gpu, instance)) return BackendStatus::no_permission;
+    int id = 0;
+    const auto status = find(gpu, instance, id);
+    return status == BackendStatus::ok ? give_compute(gpu, instance, id) : status;
+}
+
+GPUSCHED_INLINE BackendStatus NvmlMig::destroy(int gpu, MigInstance instance) {
+    using enum BackendStatus;
+    if (!owns(gpu, instance)) return no_permission;
+    int id = 0;
+    auto status = find(gpu, instance, id);
+    if (status == not_found) std::erase(owned_, OwnedInstance{gpu, instance});
+    if (status != ok) return status;
+    const int handle = handles_[static_cast<std::size_t>(gpu)];
+    status = nvml_.destroy_compute_instances(handle, id);
+    if (status == ok) status = nvml_.destroy_gpu_instance(handle, id);
+    if (status != ok && !freezes(status)) {
+        // A call may have an effect and fail. If the instance stands, the tenant needs its compute instance.
+        const auto left = complete(gpu, instance);
+        if (left == not_found)
+            status = ok;
+        else if (left != ok)
+            status = invalid_state;
+    }
+    if (status != ok) return status;
+    // Success is believed when the listing says so too.
+    if (find(gpu, instance, id) != not_found) return invalid_state;
+    std::erase(owned_, OwnedInstance{gpu, instance});
+    return status;
+}
+
+}  // namespace gpusched::control
