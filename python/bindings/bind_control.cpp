@@ -235,6 +235,7 @@ void bind_control(py::module_& parent) {
     auto m = submodule(parent, "control");
     bind_mig(m);
     bind_controller(m);
+    bind_live(m);
 }
 
 }  // namespace gpusched::python

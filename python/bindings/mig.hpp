@@ -59,6 +59,7 @@ struct MigLayoutValue {
     }
 };
 
-void bind_mig(py::module_& m);  // within gpusched.control
+void bind_mig(py::module_& m);   // within gpusched.control
+void bind_live(py::module_& m);  // the same
 
 }  // namespace gpusched::python

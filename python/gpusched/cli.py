@@ -274,11 +274,13 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("output", metavar="OUT.json")
     p.add_argument("--seed", type=int)
 
-    p = command("control", control.control_host, "say what the controller would do, and why")
-    p.add_argument("--config", required=True, metavar="FILE.json")
-    p.add_argument("--signals", default="-", metavar="FILE.jsonl", help="recorded windows; default: standard input")
+    p = command("control", control.control_host, "control this host, or say what would be done on recorded signals")
+    p.add_argument("--config", required=True, metavar="FILE.json", help="with a section `live`: of this host")
+    p.add_argument("--signals", metavar="FILE.jsonl", help="recorded windows; default without `live`: standard input")
     flag(p, "--dry-run", "decide and tell, act on nothing")
-    p.add_argument("--audit", metavar="LOG.jsonl", help="write the audit log")
+    p.add_argument("--audit", metavar="LOG.jsonl", help="write the audit log; of a host, append to it")
+    p.add_argument("--windows", type=int, metavar="N", help="of a host: stop after so many")
+    p.add_argument("--config-output", metavar="FILE.json", help="of a host: the configuration in effect, to replay the log")
 
     p = command("simulate-host", control.simulate_host, "run the controller on a simulated host")
     p.add_argument(

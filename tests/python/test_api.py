@@ -34,6 +34,7 @@ io.read_slurm_topology io.read_kubernetes_topology io.NetworkReading io.network_
 io.reads_xml io.reads_yaml
 sim.resample model.hardware_preset
 control.Controller.step control.Controller.state control.Controller.audit_log control.mig_layout control.replay_audit
+control.LiveController.start control.LiveController.window control.LiveController.release control.LiveController.config
 control.MigLayout.profiles control.MigLayout.count_layouts control.mig_devices control.variant_flags
 sim.simulate_host sim.record_host sim.kingman_wait sim.is_stable
 sim.HostResult.miss_rate sim.HostResult.miss_rate_completed sim.HostResult.p95_ms sim.HostResult.p99_ms

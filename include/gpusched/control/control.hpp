@@ -1,4 +1,4 @@
-// Everything in control/.
+// Everything in control/ but what touches a real host (live.hpp and what it is made of), which is included by name.
 #pragma once
 
 #include <gpusched/control/audit.hpp>

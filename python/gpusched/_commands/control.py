@@ -5,7 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import select
+import signal
+import socket
 import sys
+import time
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -67,11 +71,79 @@ def open_log(path: str | None) -> Iterator[IO[str] | None]:
         yield file
 
 
+class Stop:
+    """SIGTERM and SIGINT end the loop after the window that runs, and wake it when it waits."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._receive, self._send = socket.socketpair()
+        self._send.setblocking(False)
+
+    def __enter__(self) -> Stop:
+        self._old = {s: signal.signal(s, self._ask) for s in (signal.SIGTERM, signal.SIGINT)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
+        self._receive.close()
+        self._send.close()
+
+    def _ask(self, *_: object) -> None:
+        self.asked = True
+        with contextlib.suppress(OSError):
+            self._send.send(b"x")
+
+    def wait_until(self, when: float) -> None:
+        left = when - time.monotonic()
+        if left > 0 and not self.asked:
+            select.select([self._receive], [], [], left)
+
+
+def control_live(args: argparse.Namespace, config: dict[str, Any]) -> int:
+    """Controls this host until SIGTERM, SIGINT or the last window; then all limits end."""
+    with Stop() as stop:
+        controller = control.LiveController(config, audit=args.audit or "")
+        for line in controller.start():
+            say(line)
+        if args.config_output:
+            with open_log(args.config_output) as file:
+                if file is not None:
+                    json.dump({**controller.config, "live": config["live"]}, file, indent=2)
+        period = controller.config["options"]["window_s"]
+        due = time.monotonic() + period
+        windows = 0
+        try:
+            while not stop.asked and (args.windows is None or windows < args.windows):
+                stop.wait_until(due)
+                if stop.asked:
+                    break
+                for line in controller.window():
+                    say(f"window {windows}: {line}")
+                sys.stdout.flush()
+                windows += 1
+                # After a long change windows are not made up for.
+                due = max(due + period, time.monotonic())
+        finally:
+            for line in controller.release():
+                say(line)
+    say(f"{windows:,} windows; limits ended")
+    return OK
+
+
 def control_host(args: argparse.Namespace) -> int:
-    """Decisions on recorded signals, with their reasons; nothing is acted on."""
+    """This host, or decisions on recorded signals with their reasons, where nothing is acted on."""
+    config = read_config(args.config, args.dry_run)
+    if "live" in config and args.signals is None:
+        return control_live(args, config)
     if not args.dry_run:
-        raise InvalidInput("control: acts on recorded signals only; add --dry-run")
-    controller = control.Controller(read_config(args.config, True))
+        raise InvalidInput(
+            "control: recorded signals need --dry-run; to control this host the configuration needs a section `live`"
+        )
+    if args.windows is not None or args.config_output is not None:
+        raise InvalidInput("--windows, --config-output: only for a host; expected a section `live` and no --signals")
+    controller = control.Controller(config)
+    args.signals = args.signals or "-"
     windows = actions = 0
     with open_log(args.audit) as log, open_lines(args.signals) as lines:
         for number, line in enumerate(lines, 1):

@@ -1,0 +1,398 @@
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/control/audit.hpp>
+#include <gpusched/control/host_signals.hpp>
+#include <gpusched/control/live.hpp>
+#include <gpusched/control/recovery.hpp>
+#include <gpusched/control/system_command.hpp>
+#include <gpusched/core/checks.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <optional>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+namespace gpusched::control {
+
+namespace live_detail {
+
+/// A `MigBackend` of any kind. A program that cannot be started is a failure like others.
+class MigPort {
+  public:
+    MigPort() = default;
+    MigPort(const MigPort&) = delete;
+    MigPort& operator=(const MigPort&) = delete;
+    virtual ~MigPort() = default;
+    virtual BackendStatus read(int gpu, MigLayout& layout) = 0;
+    virtual BackendStatus create(int gpu, MigInstance instance) = 0;
+    virtual BackendStatus destroy(int gpu, MigInstance instance) = 0;
+    virtual BackendStatus complete(int gpu, MigInstance instance) = 0;
+};
+
+template <class B>
+class MigPortOf final : public MigPort {
+  public:
+    template <class... Args>
+    explicit MigPortOf(Args&&... arguments) : backend_(std::forward<Args>(arguments)...) {}
+    BackendStatus read(int gpu, MigLayout& layout) override {
+        return guarded([&] { return backend_.read(gpu, layout); });
+    }
+    BackendStatus create(int gpu, MigInstance instance) override {
+        return guarded([&] { return backend_.create(gpu, instance); });
+    }
+    BackendStatus destroy(int gpu, MigInstance instance) override {
+        return guarded([&] { return backend_.destroy(gpu, instance); });
+    }
+    BackendStatus complete(int gpu, MigInstance instance) override {
+        return guarded([&] { return backend_.complete(gpu, instance); });
+    }
+
+  private:
+    template <class F>
+    static BackendStatus guarded(const F& call) {
+        try {
+            return call();
+        } catch (const BackendError&) {
+            return BackendStatus::unknown;
+        }
+    }
+    B backend_;
+};
+
+/// Without a backend: what is configured is held to stand, and nothing is changed.
+struct NoMig {
+    const Host& host;
+    BackendStatus read(int gpu, MigLayout& layout) const {
+        layout = {};
+        for (const auto& t : host.tenants)
+            if (t.is_protected && t.start.gpu == gpu && !layout.contains(t.start.instance) &&
+                layout.size() < MigLayout::capacity)
+                layout.add(t.start.instance);
+        return BackendStatus::ok;
+    }
+    BackendStatus create(int, MigInstance) const { return BackendStatus::not_supported; }
+    BackendStatus destroy(int, MigInstance) const { return BackendStatus::not_supported; }
+    BackendStatus complete(int, MigInstance) const { return BackendStatus::not_supported; }
+};
+
+inline double clock_s(clockid_t clock) {
+    std::timespec t{};
+    clock_gettime(clock, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+/// A descriptor of a file that is opened and, at the end, closed.
+struct Descriptor {
+    int fd = -1;
+    Descriptor() = default;
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor() {
+        if (fd >= 0) ::close(fd);
+    }
+    void open(const std::string& path, int flags) {
+        fd = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
+        if (fd < 0) throw BackendError(path + ": cannot be opened: " + std::strerror(errno));
+    }
+};
+
+/// Appends lines; at the end, what cannot be written must not keep limits from being ended.
+struct AuditFile {
+    Descriptor file{};
+    bool must = true;
+    void write(std::string_view line) {
+        while (file.fd >= 0 && !line.empty()) {
+            const auto n = ::write(file.fd, line.data(), line.size());
+            if (n < 0 && errno == EINTR) continue;
+            if (n <= 0 && must)
+                throw BackendError(std::string("audit log: cannot be written: ") + std::strerror(errno));
+            if (n <= 0) return;
+            line.remove_prefix(static_cast<std::size_t>(n));
+        }
+    }
+};
+
+}  // namespace live_detail
+
+struct LiveController::Impl {
+    using Mig = live_detail::MigPort;
+    using Act = HostActuator<Mig, SystemFiles, SystemCommand>;
+    using Signals = HostSignals<Mig, SystemFiles>;
+    struct Source {
+        Impl& self;
+        void read(Observation& seen) const {
+            self.signals->read(seen, live_detail::clock_s(CLOCK_MONOTONIC));
+            self.actuator->give_feedback(seen);
+        }
+    };
+    struct Clock {
+        double monotonic_s() const { return live_detail::clock_s(CLOCK_MONOTONIC); }
+        double wall_s() const { return live_detail::clock_s(CLOCK_REALTIME); }
+    };
+    using Run = Runner<Source, Act, Clock, live_detail::AuditFile>;
+
+    ControllerOptions options;
+    LiveOptions live;
+    SystemFiles files{};
+    SystemCommand commands;
+    std::optional<SystemCommand> driver{};  ///< its programs keep the lock: a restart waits for what they do
+    std::vector<TenantAccess> access{};
+    std::optional<Nvml> nvml{};
+    std::vector<int> handles{};
+    std::unique_ptr<Mig> mig{};
+    live_detail::Descriptor lock{};
+    live_detail::AuditFile audit{};
+    std::unique_ptr<Signals> signals{};
+    std::unique_ptr<Act> actuator{};
+    Source source{*this};
+    Clock clock{};
+    std::unique_ptr<Run> runner{};
+    std::vector<std::string> lines{};
+
+    Impl(ControllerOptions o, LiveOptions l)
+        : options(std::move(o)), live(std::move(l)), commands(live.command_limit_s) {
+        validate(options);
+        if (live.tenants.size() != options.host.tenants.size())
+            throw InvalidInput("live.tenants: expected one per tenant of the host");
+        for (const auto& t : live.tenants) {
+            access.push_back(t.access);
+            if (!t.access.cgroup.empty()) access.back().cgroup = live.cgroups + "/" + t.access.cgroup;
+        }
+    }
+
+    void say(const std::string& line) { lines.push_back(line); }
+    void off(bool& flag, const char* name, const std::string& why) {
+        if (flag) say(std::string(name) + " is off: " + why);
+        flag = false;
+    }
+    [[nodiscard]] const std::string& name(std::size_t i) const { return options.host.tenants[i].name; }
+
+    void load_nvml() {
+        if (live.nvml_library.empty()) return say("NVML: not asked for; PCIe traffic is unknown");
+        try {
+            nvml.emplace(live.nvml_library);
+            for (std::size_t g = 0; g < options.host.gpus.size(); ++g) {
+                int handle = 0;
+                const auto status = live.pci.empty() ? nvml->find(static_cast<int>(g), handle)
+                                                     : nvml->find(live.pci[g], handle);
+                if (status != BackendStatus::ok)
+                    throw BackendError("NVML: GPU " + number_text(g) + ": " + enum_name(status));
+                handles.push_back(handle);
+            }
+            say("NVML: " + live.nvml_library + ", " + number_text(handles.size()) + " GPUs");
+        } catch (const BackendError& e) {
+            nvml.reset();
+            if (live.mig == "nvml") throw;
+            say(std::string(e.what()) + "; PCIe traffic is unknown");
+        }
+    }
+    void check_tables() {
+        for (std::size_t g = 0; nvml && g < handles.size(); ++g) {
+            std::vector<NvmlProfile> found;
+            double x = 0;
+            const auto pcie = nvml->pcie_bytes(handles[g], x);
+            say("GPU " + number_text(g) + ": PCIe bytes " +
+                (pcie == BackendStatus::ok ? "counted"
+                                           : std::string("not counted (") + enum_name(pcie) + ")"));
+            if (nvml->profiles(handles[g], found) != BackendStatus::ok) continue;
+            for (const auto& p : mig_device(options.host.gpus[g].device).profiles)
+                for (const auto& f : found)
+                    if (f.id == p.id && (f.starts != p.starts || f.sm_count != p.sm_count))
+                        say("GPU " + number_text(g) + ": the driver has " + number_text(f.sm_count) +
+                            " SMs for " + std::string(p.key) + ", the table of " +
+                            options.host.gpus[g].device + " " + number_text(p.sm_count) +
+                            (f.starts != p.starts ? ", and other starts" : ""));
+        }
+    }
+    void probe_mig() {
+        auto& f = options.flags;
+        bool readable = live.mig != "none", programs = false;
+        for (std::size_t g = 0; readable && g < options.host.gpus.size(); ++g) {
+            MigLayout layout;
+            const auto status = mig->read(static_cast<int>(g), layout);
+            readable = status == BackendStatus::ok;
+            say("GPU " + number_text(g) + ": " +
+                (readable
+                     ? number_text(layout.size()) + " instances by " + live.mig
+                     : std::string("instances cannot be read by ") + live.mig + ": " + enum_name(status)));
+        }
+        for (std::size_t i = 0; i < access.size(); ++i)
+            programs |= options.host.tenants[i].is_protected && !access[i].switch_over.empty();
+        const auto why = live.mig == "none" ? "no MIG backend"
+                         : !readable        ? "instances cannot be read"
+                         : !programs        ? "no tenant has a switch_over program"
+                                            : "";
+        if (*why != '\0') {
+            off(f.place, "place", why);
+            off(f.mig, "mig", why);
+        }
+    }
+    static bool writable(const std::string& path) { return ::access(path.c_str(), R_OK | W_OK) == 0; }
+    void probe_guards() {
+        auto& f = options.flags;
+        bool io = false, pin = false, mps = false;
+        for (std::size_t i = 0; i < access.size(); ++i) {
+            const auto& a = access[i];
+            const auto& tenant = options.host.tenants[i];
+            if (!tenant.is_protected && !a.cgroup.empty() && !a.disks.empty()) {
+                const bool good = writable(a.cgroup + "/io.max");
+                say(name(i) + ": io.max " + (good ? "can be written" : "cannot be written"));
+                io |= good;
+            }
+            if (tenant.is_protected && !a.cgroup.empty()) {
+                const bool good = writable(a.cgroup + "/cpuset.cpus");
+                say(name(i) + ": cpuset.cpus " + (good ? "can be written" : "cannot be written"));
+                pin |= good;
+            }
+            if (tenant.client_of >= 0 && !a.mps_pipe.empty()) {
+                const auto status = MpsControl<SystemCommand>(commands, a.mps_pipe).probe();
+                say(name(i) + ": MPS daemon " +
+                    (status == BackendStatus::ok ? "answers"
+                                                 : std::string("does not answer: ") + enum_name(status)) +
+                    (a.restart.empty() ? "; without a restart program quotas reach new clients only" : ""));
+                mps |= status == BackendStatus::ok;
+            }
+        }
+        if (!io) off(f.guard_io, "guard_io", "no other tenant's io.max can be written");
+        if (!pin) off(f.pin, "pin", "no protected tenant's cpuset.cpus can be written");
+        if (!mps) off(f.guard_mps, "guard_mps", "no MPS daemon answers");
+    }
+    /// What a dry run starts from: as recorded, nothing mended.
+    Journal look(const std::optional<Journal>& found, const std::string& boot) {
+        Journal journal = found && found->boot == boot ? *found : Journal{};
+        journal.boot = boot;
+        for (std::size_t i = 0; i < access.size(); ++i) {
+            if (!options.host.tenants[i].is_protected) continue;
+            bool recorded = false;
+            for (const auto& t : journal.tenants) recorded |= t.name == name(i);
+            auto& t = journal.of(name(i));
+            if (!recorded) t.now = options.host.tenants[i].start;
+            if (t.pending) say(name(i) + ": a change was cut off; a dry run leaves it so");
+        }
+        return journal;
+    }
+    Journal mend(JournalFile<SystemFiles>& file, const std::string& boot) {
+        auto r = recover_host(*mig, files, commands, options.host, access, file, boot, live.mig != "none",
+                              live.backoff_s);
+        if (r.leases_ended > 0)
+            say(number_text(r.leases_ended) + " limits of a controller that is gone ended");
+        for (const auto& t : r.tenants)
+            say(t.name + ": " + enum_name(t.verdict) + ", GPU " + number_text(t.now.gpu) + " " +
+                std::string(mig_device(options.host.gpus[static_cast<std::size_t>(t.now.gpu)].device)
+                                .profiles[t.now.instance.profile]
+                                .key) +
+                " at " + number_text(int{t.now.instance.start}));
+        if (!r.known()) {
+            std::string text = "the host's state is not known:";
+            for (const auto& problem : r.problems) text += "\n  - " + problem;
+            throw BackendError(text);
+        }
+        return r.journal;
+    }
+    std::unique_ptr<LatencySource> source_of(std::size_t i) const {
+        const auto& l = live.tenants[i].latency;
+        const double tau = options.host.tenants[i].tau_ms;
+        if (l.kind == "file") return std::make_unique<LatencyFile>(l.path, tau);
+        if (l.kind == "socket") return std::make_unique<LatencySocket>(l.path, tau);
+        if (l.kind == "prometheus")
+            return std::make_unique<LatencyHistogram>(l.path, l.metric, l.labels, l.ms_per_unit, tau);
+        return nullptr;
+    }
+    void start() {
+        if (runner) throw InvalidInput("start: called twice");
+        load_nvml();
+        JournalFile<SystemFiles> file(files, live.journal);
+        const auto found = file.load(options.host);
+        const auto boot = boot_id(files, live.proc);
+        auto owned = owned_instances(options.host, found, boot);
+        if (live.mig == "nvml")
+            mig = std::make_unique<live_detail::MigPortOf<NvmlMig>>(*nvml, options.host.gpus, handles, owned);
+        else if (live.mig == "nvidia-smi")
+            mig = std::make_unique<live_detail::MigPortOf<SmiMig<SystemCommand>>>(*driver, options.host.gpus,
+                                                                                  owned);
+        else
+            mig = std::make_unique<live_detail::MigPortOf<live_detail::NoMig>>(
+                live_detail::NoMig{options.host});
+        check_tables();
+        probe_mig();
+        probe_guards();
+        auto journal = options.flags.dry_run ? look(found, boot) : mend(file, boot);
+        for (auto& tenant : options.host.tenants)
+            if (tenant.is_protected) tenant.start = journal.of(tenant.name).now;
+        std::vector<TenantSource> sources(access.size());
+        for (std::size_t i = 0; i < access.size(); ++i)
+            sources[i] = {source_of(i), access[i].cgroup, access[i].disks};
+        actuator = std::make_unique<Act>(*mig, files, commands, options.host, access, file,
+                                         std::move(journal), live.backoff_s);
+        signals = std::make_unique<Signals>(options.host, files, *mig, nvml ? &*nvml : nullptr, handles,
+                                            std::move(sources), live.proc, live.numa_disks, live.layout_every,
+                                            options.window_s);
+        runner = std::make_unique<Run>(options, source, *actuator, clock, audit);
+    }
+    void tell(const StepResult& result) {
+        for (const auto& e : result.events) say(describe(options, e));
+        for (const auto& c : result.wished)
+            if (options.flags.dry_run) say("would " + describe(options, c));
+        for (const auto& c : result.actions) say(describe(options, c));
+        tell_outcomes();
+    }
+    void tell_outcomes() {
+        for (const auto& o : actuator->take_outcomes()) {
+            if (o.kind == ActionKind::reconfigure) signals->look_again();
+            say(std::string(enum_name(o.kind)) + " of " + name(static_cast<std::size_t>(o.target)) + ": " +
+                enum_name(o.status));
+        }
+    }
+    void need_start() const {
+        if (!runner) throw InvalidInput("start: not called yet");
+    }
+};
+
+GPUSCHED_INLINE LiveController::LiveController(ControllerOptions options, LiveOptions live, std::string audit)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(live))) {
+    const auto lock = impl_->live.journal + ".lock";
+    impl_->lock.open(lock, O_RDWR | O_CREAT);
+    // A command that a killed controller left behind may still be at work; it ends soon.
+    for (int tries = 0; ::flock(impl_->lock.fd, LOCK_EX | LOCK_NB) != 0; ++tries) {
+        if (tries * 0.1 >= impl_->live.lock_wait_s)
+            throw BackendError(lock +
+                               ": another controller has this journal, or a command of one is at work");
+        pause_for(0.1);
+    }
+    impl_->driver.emplace(impl_->live.command_limit_s, impl_->lock.fd);
+    if (!audit.empty()) impl_->audit.file.open(audit, O_WRONLY | O_CREAT | O_APPEND);
+}
+
+GPUSCHED_INLINE LiveController::~LiveController() = default;
+
+GPUSCHED_INLINE std::vector<std::string> LiveController::start() {
+    impl_->start();
+    return std::exchange(impl_->lines, {});
+}
+
+GPUSCHED_INLINE std::vector<std::string> LiveController::window() {
+    impl_->need_start();
+    impl_->tell(impl_->runner->window());
+    if (const auto n = impl_->signals->take_ignored(); n > 0)
+        impl_->say(number_text(n) + " lines of latencies could not be read");
+    return std::exchange(impl_->lines, {});
+}
+
+GPUSCHED_INLINE std::vector<std::string> LiveController::release() {
+    impl_->need_start();
+    impl_->audit.must = false;
+    impl_->runner->release();
+    impl_->actuator->retry_releases();
+    impl_->tell_outcomes();
+    if (impl_->actuator->releases_left()) impl_->say("a limit is left; the next start tries again");
+    return std::exchange(impl_->lines, {});
+}
+
+GPUSCHED_INLINE const ControllerOptions& LiveController::options() const noexcept { return impl_->options; }
+
+}  // namespace gpusched::control

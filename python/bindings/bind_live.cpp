@@ -1,0 +1,49 @@
+// gpusched.control.LiveController: the controller on this machine.
+#include "mig.hpp"
+
+#include <gpusched/control/live.hpp>
+
+#include <memory>
+#include <string>
+
+namespace gpusched::python {
+
+void bind_live(py::module_& m) {
+    namespace c = control;
+    using L = c::LiveController;
+    // Programs are run and files written meanwhile, so the interpreter goes on.
+    const auto call = [](auto function) {
+        return [function](L& self) { return unlocked([&] { return (self.*function)(); }); };
+    };
+    py::class_<L>(m, "LiveController", doc("control::LiveController").c_str())
+        .def(
+            py::init([](const py::object& config, const std::string& audit) {
+                const auto text =
+                    py::isinstance<py::str>(config) ? config.cast<std::string>() : json_text(config);
+                auto options = c::parse_config(text);
+                auto live = c::parse_live(text, options);
+                return std::make_unique<L>(std::move(options), std::move(live), audit);
+            }),
+            py::arg("config"), py::kw_only(), py::arg("audit") = "",
+            documented(
+                "__init__(self, config, *, audit='')",
+                "From a configuration with a section `live` (a dict, or JSON text; docs/control.md). "
+                "`audit`: "
+                "file to which the lines of the log are appended. Raises `BackendError` when another process "
+                "has the journal.")
+                .c_str())
+        .def("start", call(&L::start),
+             documented("start(self)", doc("control::LiveController::start")).c_str())
+        .def("window", call(&L::window),
+             documented("window(self)", doc("control::LiveController::window")).c_str())
+        .def("release", call(&L::release),
+             documented("release(self)", doc("control::LiveController::release")).c_str())
+        .def_property_readonly(
+            "config",
+            [](const L& self) {
+                return py::module_::import("json").attr("loads")(c::write_config(self.options()));
+            },
+            doc("control::LiveController::options").c_str());
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,98 @@
+"""`nvidia-smi mig` for tests: GPU instances in a file (FAKE_SMI_STATE), as they outlive whoever asks for them.
+
+State: {"gpus": [[{"profile", "id", "start", "size", "compute", "mine", "client"}]], "next": 1, "forbidden": false,
+"delay_s": 0}. Each part of a command (GPU instance, compute instance) is written on its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+import time
+from typing import Any
+
+SIZES = {19: 1, 20: 1, 15: 2, 14: 2, 9: 4, 5: 4, 0: 8}
+
+
+def save(path: str, state: dict[str, Any]) -> None:
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        json.dump(state, file)
+    os.replace(path + ".new", path)
+
+
+def fail(code: int, text: str) -> int:
+    print(text)
+    return code
+
+
+def main(arguments: list[str]) -> int:
+    path = os.environ["FAKE_SMI_STATE"]
+    with open(path + ".lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with open(path, encoding="utf-8") as file:
+            state = json.load(file)
+        return command(path, state, arguments)
+
+
+def command(path: str, state: dict[str, Any], a: list[str]) -> int:
+    def value(name: str) -> str:
+        return a[a.index(name) + 1]
+
+    if a[0] != "mig" or "-mig" in a or "-r" in a:
+        state["forbidden"] = True
+        save(path, state)
+        return fail(2, "Invalid argument")
+    g = int(value("-i"))
+    gpu = state["gpus"][g]
+    if "-lgi" in a:
+        if not gpu:
+            return fail(6, "No GPU instances found: Not Found")
+        for i in gpu:
+            print(f"|   {g}  MIG x.xgb   {i['profile']}   {i['id']}    {i['start']}:{i['size']}  |")
+        return 0
+    time.sleep(state.get("delay_s", 0))
+    if "-cgi" in a:
+        profile, start = map(int, value("-cgi").split(":"))
+        size = SIZES[profile]
+        if any(start < i["start"] + i["size"] and i["start"] < start + size for i in gpu):
+            return fail(23, "Unable to create a GPU instance: Insufficient Resources")
+        new = {"profile": profile, "id": state["next"], "start": start, "size": size, "compute": False, "mine": True}
+        state["next"] += 1
+        gpu.append(new)
+        save(path, state)
+        time.sleep(state.get("delay_s", 0))
+        new["compute"] = "-C" in a
+        save(path, state)
+        return 0
+    found = [i for i in gpu if i["id"] == int(value("-gi"))]
+    if not found:
+        return fail(6, "Not Found")
+    one = found[0]
+    state["forbidden"] |= not one["mine"]
+    code = 0
+    if "-lci" in a:
+        code = 0 if one["compute"] else fail(6, "Not Found")
+    elif "-dci" in a:
+        if one.get("client"):
+            code = fail(19, "In use by another client")
+        elif not one["compute"]:
+            code = fail(6, "Not Found")
+        else:
+            one["compute"] = False
+    elif "-cci" in a:
+        one["compute"] = True
+    elif "-dgi" in a:
+        if one["compute"]:
+            code = fail(19, "In use by another client")
+        else:
+            gpu.remove(one)
+    else:
+        state["forbidden"] = True
+    save(path, state)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,321 @@
+"""`gpusched control` on a host: a fake nvidia-smi, control groups and /proc in a folder, latencies from a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import pytest
+from gpusched import cli
+
+HERE = Path(__file__).resolve().parent
+TWO_G, FOUR_G = 14, 5
+
+
+class Host:
+    """A folder that looks like a host; T1 is protected and in 2g at 0 of GPU 0, T2 reads from disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("bin", "cg/t1", "cg/t2", "proc/sys/kernel/random"):
+            (folder / name).mkdir(parents=True)
+        self.script("nvidia-smi", f'exec "{sys.executable}" -S "{HERE / "fake_nvidia_smi.py"}" "$@"')
+        self.script("move-t1", f'echo "$@" >> "{folder}/moves"')
+        self.write("cg/t1/cpuset.cpus", "\n")
+        self.write("cg/t1/cpuset.cpus.effective", "0-3\n")
+        self.write("cg/t2/io.max", "")
+        self.write("cg/t2/io.stat", "")
+        self.write("proc/sys/kernel/random/boot_id", "b1\n")
+        self.write("proc/interrupts", "CPU0 CPU1 CPU2 CPU3\n 9: 1 1 1 1 chip\n")
+        self.read_bytes = 0
+        self.tick(0)
+        self.gpus([[self.gi(TWO_G, 1, 0, 2, True), self.gi(19, 2, 6, 1, False)], [self.gi(9, 3, 0, 4, False)]])
+
+    @staticmethod
+    def gi(profile: int, number: int, start: int, size: int, mine: bool) -> dict[str, Any]:
+        return {"profile": profile, "id": number, "start": start, "size": size, "compute": True, "mine": mine}
+
+    def script(self, name: str, text: str) -> None:
+        path = self.folder / "bin" / name
+        path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        path.chmod(0o755)
+
+    def write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.with_suffix(".tmp").write_text(text, encoding="utf-8")
+        path.with_suffix(".tmp").replace(path)
+
+    def read(self, name: str) -> str:
+        return (self.folder / name).read_text(encoding="utf-8")
+
+    def gpus(self, instances: list[list[dict[str, Any]]], **more: Any) -> None:
+        self.write("smi.json", json.dumps({"gpus": instances, "next": 10, "forbidden": False, **more}))
+
+    def tick(self, read: int) -> None:
+        self.read_bytes += read
+        self.write("cg/t2/io.stat", f"259:0 rbytes={self.read_bytes} wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n")
+        self.write("proc/diskstats", f" 259 0 nvme0n1 1 0 {self.read_bytes // 512} 0 0 0 0 0 0 0 0\n")
+
+    def config(self, **more: Any) -> dict[str, Any]:
+        return {
+            "format": "gpusched.control",
+            "version": 1,
+            "host": {
+                "roots": [{}, {"bridge": 1}],
+                "gpus": [{"root": 0}, {"root": 1}],
+                "core_numa": [0, 0, 0, 0],
+                "tenants": [
+                    {"name": "T1", "protected": True, "start": {"profile": "2g", "slice": 0}},
+                    {"name": "T2", "gpu": 0, "numa": 0},
+                ],
+            },
+            "options": {
+                "window_s": 0.1, "least_samples": 1, "persistence": 1, "stale_after": 1000, "io_high": 1000,
+                "io_low": 500, "dwell": 4, "guard_dwell": 1, "cool_down": 2, "validation": 3, "lease_s": 60,
+            },
+            "live": {
+                "nvml_library": "",
+                "journal": str(self.folder / "journal.json"),
+                "layout_every": 1,
+                "backoff_s": 0,
+                "lock_wait_s": 20,
+                "cgroups": str(self.folder / "cg"),
+                "proc": str(self.folder / "proc"),
+                "numa_disks": [["nvme0n1"]],
+                "tenants": {
+                    "T1": {
+                        "latency": {"file": str(self.folder / "t1.log")},
+                        "cgroup": "t1",
+                        "switch_over": ["move-t1", "{gpu}", "{profile}", "{slice}"],
+                    },
+                    "T2": {"cgroup": "t2", "disks": ["259:0"]},
+                },
+            },
+            **more,
+        }  # fmt: skip
+
+    def command(self, config: dict[str, Any], *more: str) -> tuple[list[str], dict[str, str]]:
+        self.write("config.json", json.dumps(config))
+        environment = {
+            **os.environ,
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+            "FAKE_SMI_STATE": str(self.folder / "smi.json"),
+            "PYTHONUNBUFFERED": "1",
+        }
+        program = [sys.executable, "-m", "gpusched", "control", "--config", str(self.folder / "config.json")]
+        return [*program, *more], environment
+
+    def start(self, config: dict[str, Any], *more: str) -> subprocess.Popen[str]:
+        command, environment = self.command(config, *more)
+        return subprocess.Popen(
+            command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+
+    def run(self, config: dict[str, Any], *more: str) -> subprocess.CompletedProcess[str]:
+        command, environment = self.command(config, *more)
+        return subprocess.run(command, env=environment, text=True, capture_output=True, timeout=60, check=False)
+
+    def require_known(self) -> dict[str, Any]:
+        """T1 has one whole instance, that of the journal; nobody else's was touched."""
+        state = json.loads(self.read("smi.json"))
+        assert not state["forbidden"]
+        others = [i for gpu in state["gpus"] for i in gpu if not i["mine"]]
+        assert [(i["id"], i["compute"]) for i in others] == [(2, True), (3, True)]
+        mine = [(g, i) for g, gpu in enumerate(state["gpus"]) for i in gpu if i["mine"]]
+        assert len(mine) == 1 and mine[0][1]["compute"]
+        journal = json.loads(self.read("journal.json"))
+        now = journal["tenants"][0]["now"]
+        assert "pending" not in journal["tenants"][0] and journal["leases"] == []
+        assert (now["gpu"], now["slice"]) == (mine[0][0], mine[0][1]["start"])
+        assert self.read("cg/t2/io.max").strip() in ("", "259:0 rbps=max wbps=max riops=max wiops=max")
+        return dict(now)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+@pytest.fixture
+def load(host: Host) -> Iterator[Callable[..., None]]:
+    """Latencies and disk traffic, as long as the test runs."""
+    stop = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def work(p99: float, read: int) -> None:
+        while not stop.wait(0.02):
+            with open(host.folder / "t1.log", "a", encoding="utf-8") as file:
+                file.write(f"+5\n{p99}\n" + "1\n" * 4)
+            host.tick(read)
+
+    def begin(p99: float, read: int = 0) -> None:
+        threads.append(threading.Thread(target=work, args=(p99, read)))
+        threads[-1].start()
+
+    yield begin
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+def test_limits_begin_and_end_with_sigterm(host: Host, load: Callable[..., None]) -> None:
+    load(40.0, 100_000)
+    audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
+    config = host.config(flags={"place": False, "mig": False})
+    running = host.start(config, "--audit", str(audit), "--config-output", str(effective))
+    wait_for(lambda: "rbps=500000000" in host.read("cg/t2/io.max"))
+    assert len(json.loads(host.read("journal.json"))["leases"]) == 1
+    running.send_signal(signal.SIGTERM)
+    out, _ = running.communicate(timeout=30)
+    assert running.returncode == 0, out
+    assert "throttle_io of T2: ok" in out and "release_io of T2: ok" in out and "limits ended" in out
+    assert "guard_mps is off: no MPS daemon answers" in out and "GPU 0: 2 instances by nvidia-smi" in out
+    host.require_known()
+    replay = gs.control.replay_audit(audit.read_text(encoding="utf-8"), effective.read_text(encoding="utf-8"))
+    assert replay.first_difference == -1 and replay.actions == 2
+
+
+def test_a_killed_controllers_limit_ends_with_the_next_start(host: Host, load: Callable[..., None]) -> None:
+    load(40.0, 100_000)
+    config = host.config(flags={"place": False, "mig": False})
+    running = host.start(config)
+    wait_for(lambda: "rbps=500000000" in host.read("cg/t2/io.max"))
+    config["live"]["lock_wait_s"] = 0
+    second = host.run(config, "--windows", "1")
+    assert second.returncode != 0 and "another controller has this journal" in second.stderr
+    running.kill()
+    running.communicate(timeout=30)
+    assert "rbps=500000000" in host.read("cg/t2/io.max")
+    again = host.run(config, "--windows", "0")
+    assert again.returncode == 0, again.stderr
+    assert "1 limits of a controller that is gone ended" in again.stdout
+    host.require_known()
+
+
+def test_an_instance_is_enlarged_and_the_next_start_finds_it(host: Host, load: Callable[..., None]) -> None:
+    load(40.0)
+    out = host.run(host.config(flags={"rollback": False}), "--windows", "12")
+    assert out.returncode == 0, out.stderr
+    assert "reconfigure of T1: ok" in out.stdout
+    now = host.require_known()
+    assert (now["profile"], now["slice"]) != ("2g", 0)
+    assert host.read("moves").splitlines()[-1] == f"{now['gpu']} {now['profile']} {now['slice']}"
+    again = host.run(host.config(), "--windows", "0")
+    assert f"T1: as_recorded, GPU {now['gpu']} {now['profile']} at {now['slice']}" in again.stdout
+    assert host.require_known() == now
+
+
+def test_sigkill_in_the_middle_of_changes(host: Host, load: Callable[..., None]) -> None:
+    load(40.0)
+    config = host.config(flags={"rollback": False})
+    state = json.loads(host.read("smi.json"))
+    journal = host.folder / "journal.json"
+    for k in range(6):
+        host.gpus(state["gpus"], delay_s=0.05)
+        journal.unlink(missing_ok=True)
+        running = host.start(config)
+        wait_for(lambda: journal.exists() and "pending" in host.read("journal.json"))
+        time.sleep(0.15 * k)
+        running.kill()
+        running.communicate(timeout=30)
+        again = host.run(config, "--windows", "0")
+        assert again.returncode == 0, again.stderr
+        host.require_known()
+        found = [line for line in again.stdout.splitlines() if line.startswith("T1: ") and ", GPU " in line]
+        assert found[0].split(",")[0] in ("T1: as_recorded", "T1: restored", "T1: completed")
+
+
+def test_dry_runs_change_nothing(host: Host, load: Callable[..., None]) -> None:
+    load(40.0, 100_000)
+    before = host.read("smi.json")
+    out = host.run(host.config(), "--windows", "8", "--dry-run")
+    assert out.returncode == 0, out.stderr
+    assert "would T1: " in out.stdout
+    assert host.read("smi.json") == before and host.read("cg/t2/io.max") == ""
+    assert not (host.folder / "journal.json").exists()
+
+
+def test_an_unknown_state_is_not_controlled(host: Host) -> None:
+    host.gpus([[], []])
+    out = host.run(host.config(), "--windows", "1")
+    assert out.returncode == 2
+    assert "'T1': missing" in out.stderr
+    (host.folder / "journal.json").write_text("{", encoding="utf-8")
+    assert "journal" in host.run(host.config(), "--windows", "1").stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"mig": "x"}, "/live/mig: 'x'"),
+        ({"journal": ""}, "/live/journal: missing"),
+        ({"surprise": 1}, "/live/surprise: unknown field"),
+        ({"pci": ["a"]}, "/live/pci: 1 elements"),
+        ({"mig": "nvml"}, "/live/nvml_library: empty"),
+        ({"tenants": {}}, "/live/tenants/T1/latency: missing"),
+        ({"tenants": {"T9": {}}}, "name of a tenant"),
+        ({"tenants": {"T1": {"latency": {"file": "a", "socket": "b"}}}}, "exactly one of"),
+        ({"tenants": {"T1": {"latency": {"prometheus": "a"}}}}, "/latency/metric: missing"),
+        ({"tenants": {"T2": {"cgroup": "../x"}}}, "a folder below"),
+        ({"tenants": {"T2": {"disks": ["sda"]}}}, "major:minor"),
+        ({"command_limit_s": 0}, "/live/command_limit_s: 0"),
+        ({"layout_every": 0}, "/live/layout_every: 0"),
+        ({"numa_disks": [[], []]}, "at most one per NUMA node"),
+    ],
+)
+def test_bad_configurations(host: Host, change: dict[str, Any], message: str) -> None:
+    config = host.config()
+    config["live"].update(change)
+    with pytest.raises(gs.InvalidInput) as caught:
+        gs.control.LiveController(config)
+    assert message in str(caught.value)
+
+
+def test_recorded_signals_need_a_dry_run(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    config = host.config()
+    del config["live"]
+    host.write("config.json", json.dumps(config))
+    assert cli.main(["control", "--config", str(host.folder / "config.json")]) == 2
+    assert "a section `live`" in capsys.readouterr().err
+    with pytest.raises(gs.InvalidInput, match="/live: missing"):
+        gs.control.LiveController(config)
+
+
+def test_the_schema_has_the_fields_of_the_reader(host: Host) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    path = HERE.parents[1] / "docs" / "schema" / "gpusched.control.v1.schema.json"
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.validate(host.config())
+
+    def accepted(config: dict[str, Any]) -> bool:
+        try:
+            gs.control.LiveController(config)
+        except gs.InvalidInput:
+            return False
+        return True
+
+    fields = schema["$defs"]["live"]["properties"]
+    for name, field in fields.items():
+        for value in (*(field[b] for b in ("minimum", "maximum", "default") if b in field), 0, -1, 1e9, "", "x", [1]):
+            config = host.config()
+            config["live"][name] = value
+            if name in ("pci", "numa_disks", "tenants", "mig", "journal", "nvml_library") and validator.is_valid(config):
+                continue  # lengths and names are seen by the reader alone
+            assert validator.is_valid(config) == accepted(config), (name, value)
