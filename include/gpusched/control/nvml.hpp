@@ -82,6 +82,8 @@ class NvmlMig {
     BackendStatus complete(int gpu, MigInstance instance);
     BackendStatus destroy(int gpu, MigInstance instance);
     [[nodiscard]] const std::vector<OwnedInstance>& owned() const noexcept { return owned_; }
+    /// Gives up the claim to a placement: what is or comes there is somebody else's.
+    void disown(int gpu, MigInstance instance) { std::erase(owned_, OwnedInstance{gpu, instance}); }
 
   private:
     [[nodiscard]] bool owns(int gpu, MigInstance instance) const;

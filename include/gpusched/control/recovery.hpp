@@ -70,7 +70,8 @@ template <FileAccess Files>
 /// Brings a change from `before` to `after` that was cut off to one of the two: to the new one if the tenant was told
 /// to run there, else to the old one where it stands, else to the new one, else the old one is made again. The tenant
 /// is told by `switch_to(configuration)` before the other instance goes, so that nothing is destroyed under it.
-/// @param backend owns both; `complete`, where it has that, gives an instance the compute instance it lacks
+/// @param backend owns both; `complete`, where it has that, gives an instance the compute
+///     instance it lacks; `disown` gives up the claim to the other placement
 template <MigBackend B, class Switch, class Wait>
 [[nodiscard]] BackendStatus recover_change(B& backend, const Configuration& before,
                                            const Configuration& after, bool switched, const Switch& switch_to,
@@ -89,12 +90,18 @@ template <MigBackend B, class Switch, class Wait>
     if constexpr (requires { backend.complete(stands.gpu, stands.instance); })
         if (const auto status = backend.complete(stands.gpu, stands.instance); status != ok) return status;
     if (const auto status = switch_to(stands); status != ok) return status;
-    if (same || !(forward ? old_there : new_there)) return ok;
-    auto status = backend.destroy(other.gpu, other.instance);
-    for (int k = 0; k < 3 && status == in_use; ++k) {
-        wait(k);
+    if (same) return ok;
+    auto status = ok;
+    if (forward ? old_there : new_there) {
         status = backend.destroy(other.gpu, other.instance);
+        for (int k = 0; k < 3 && status == in_use; ++k) {
+            wait(k);
+            status = backend.destroy(other.gpu, other.instance);
+        }
     }
+    // An instance that appears there later is somebody else's.
+    if constexpr (requires { backend.disown(other.gpu, other.instance); })
+        if (status == ok) backend.disown(other.gpu, other.instance);
     return status;
 }
 

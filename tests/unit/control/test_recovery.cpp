@@ -175,6 +175,28 @@ TEST_CASE("a failure of nvidia-smi at any call of the work: others untouched, wh
     CHECK(known == runs);
 }
 
+TEST_CASE("a placement that a cut-off change was to use is nobody's claim once recovery is over") {
+    for (const bool disjoint : {false, true}) {
+        CrashWorld w(disjoint);
+        SharedRun run{w.shared};
+        CrashingFiles files{w.shared};
+        Journal journal;
+        journal.boot = "b1";
+        auto& t = journal.of("T1");
+        t.now = w.before;
+        t.pending = w.after;
+        JournalFile<CrashingFiles> file(files, w.journal());
+        REQUIRE(file.save(journal, w.options.host) == BackendStatus::ok);
+        SmiMig<SharedRun> mig(run, w.options.host.gpus, owned_instances(w.options.host, journal, "b1"));
+        REQUIRE(mig.owned().size() == 2);
+        const auto r = recover_host(mig, files, run, w.options.host, w.access, file, "b1", true, 0);
+        REQUIRE(r.known());
+        REQUIRE(r.tenants[0].verdict == RecoveryVerdict::restored);
+        CHECK(mig.owned().size() == 1);
+        CHECK(mig.destroy(w.after.gpu, w.after.instance) == BackendStatus::no_permission);
+    }
+}
+
 TEST_CASE("journals are read back, and what is none is refused") {
     CrashWorld w(true);
     Journal journal;

@@ -32,6 +32,7 @@ class MigPort {
     virtual BackendStatus create(int gpu, MigInstance instance) = 0;
     virtual BackendStatus destroy(int gpu, MigInstance instance) = 0;
     virtual BackendStatus complete(int gpu, MigInstance instance) = 0;
+    virtual void disown(int gpu, MigInstance instance) = 0;
 };
 
 template <class B>
@@ -51,6 +52,7 @@ class MigPortOf final : public MigPort {
     BackendStatus complete(int gpu, MigInstance instance) override {
         return guarded([&] { return backend_.complete(gpu, instance); });
     }
+    void disown(int gpu, MigInstance instance) override { backend_.disown(gpu, instance); }
 
   private:
     template <class F>
@@ -78,6 +80,7 @@ struct NoMig {
     BackendStatus create(int, MigInstance) const { return BackendStatus::not_supported; }
     BackendStatus destroy(int, MigInstance) const { return BackendStatus::not_supported; }
     BackendStatus complete(int, MigInstance) const { return BackendStatus::not_supported; }
+    void disown(int, MigInstance) const {}
 };
 
 inline double clock_s(clockid_t clock) {

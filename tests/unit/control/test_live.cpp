@@ -1,0 +1,159 @@
+// The controller on a host whose NVML is the one of the tests; the console's tests go through nvidia-smi.
+#include <gpusched/control/audit.hpp>
+#include <gpusched/control/live.hpp>
+
+#include <support/catch.hpp>
+#include <support/control_host.hpp>
+#include <support/fake_nvml.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <dlfcn.h>
+
+using namespace gpusched;
+using namespace gpusched::control;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+test::FakeNvml& fake() {
+    static void* const library = ::dlopen(GPUSCHED_FAKE_NVML, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) throw BackendError(::dlerror());
+    return *reinterpret_cast<test::FakeNvml* (*)()>(::dlsym(library, "fake_nvml_state"))();
+}
+
+/// T1 in 2g at 0 of GPU 0, T4 in 1g at 0 of GPU 1, somebody else behind them; a folder for files.
+struct LiveHost {
+    ControllerOptions options = test::control_options();
+    LiveOptions live{};
+    std::filesystem::path folder{};
+
+    LiveHost() {
+        std::string pattern = "/tmp/gpusched-test-XXXXXX";
+        if (::mkdtemp(pattern.data()) == nullptr) std::abort();
+        folder = pattern;
+        auto& state = fake();
+        state = {};
+        state.fault_at = -1;
+        state.next_id = 1;
+        state.has_counters = true;
+        for (const auto& p : mig_device("A100-40GB").profiles)
+            state.profiles[state.profile_count++] = {static_cast<unsigned>(p.id),
+                                                     static_cast<unsigned>(p.nvml_index),
+                                                     static_cast<unsigned>(p.compute_slices),
+                                                     static_cast<unsigned>(p.memory_slices),
+                                                     static_cast<unsigned>(p.max_count),
+                                                     static_cast<unsigned>(p.sm_count),
+                                                     static_cast<unsigned>(p.memory_mib),
+                                                     p.starts};
+        for (auto& gpu : state.gpus) gpu.mig = true;
+        state.gpus[0].instances[0] = {0, state.next_id++, 14, 0, 2, true, true, false, 2};
+        state.gpus[0].instances[1] = {0, state.next_id++, 19, 6, 1, true, false, false, 1};
+        state.gpus[1].instances[0] = {1, state.next_id++, 19, 0, 1, true, true, false, 1};
+        options.window_s = 1;
+        options.least_samples = options.persistence = 1;
+        options.flags.rollback = options.flags.relax = false;
+        live.mig = "nvml";
+        live.nvml_library = GPUSCHED_FAKE_NVML;
+        live.pci = {"0000:3b:00.0", "0000:af:00.0"};
+        live.journal = (folder / "journal.json").string();
+        live.backoff_s = live.lock_wait_s = 0;
+        live.layout_every = 1;
+        live.proc = live.cgroups = folder.string();
+        live.tenants.resize(4);
+        for (const std::size_t i : {0u, 3u}) {
+            live.tenants[i].latency = {.kind = "file", .path = log(i)};
+            live.tenants[i].access.switch_over = {"true"};
+            std::ofstream(log(i)) << "";
+        }
+    }
+    ~LiveHost() { std::filesystem::remove_all(folder); }
+    LiveHost(const LiveHost&) = delete;
+    LiveHost& operator=(const LiveHost&) = delete;
+    std::string log(std::size_t i) const { return (folder / ("t" + std::to_string(i))).string(); }
+    void slow() const {
+        std::ofstream(log(0), std::ios::app) << "+2\n40\n41\n";
+        std::ofstream(log(3), std::ios::app) << "+2\n4\n4\n";
+    }
+    std::string audit() const { return (folder / "audit.jsonl").string(); }
+};
+
+bool any(const std::vector<std::string>& lines, std::string_view part) {
+    return std::any_of(lines.begin(), lines.end(),
+                       [&](const std::string& line) { return line.find(part) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("a host over NVML: what it has, windows, an enlargement, what the next start finds") {
+    LiveHost h;
+    {
+        LiveController controller(h.options, h.live, h.audit());
+        CHECK_THROWS_AS(controller.window(), InvalidInput);
+        const auto lines = controller.start();
+        CHECK(any(lines, "2 GPUs"));
+        CHECK(any(lines, "GPU 0: PCIe bytes counted"));
+        CHECK(any(lines, "GPU 0: 2 instances by nvml"));
+        CHECK(any(lines, "guard_io is off"));
+        CHECK(any(lines, "T1: as_configured, GPU 0 2g at 0"));
+        CHECK(!controller.options().flags.guard_io);
+        CHECK_THROWS_AS(controller.start(), InvalidInput);
+        CHECK_THROWS_WITH(LiveController(h.options, h.live, ""), ContainsSubstring("another controller"));
+        bool changed = false;
+        for (int k = 0; k < 6 && !changed; ++k) {
+            h.slow();
+            changed = any(controller.window(), "reconfigure of T1: ok");
+        }
+        CHECK(changed);
+        controller.release();
+        std::ostringstream log;
+        log << std::ifstream(h.audit()).rdbuf();
+        const auto replay = replay_audit(log.str(), controller.options());
+        CHECK(replay.first_difference == -1);
+        CHECK(replay.actions == 1);
+    }
+    CHECK(!fake().forbidden);
+    CHECK(fake().initialised == 0);
+    LiveController again(h.options, h.live, "");
+    const auto lines = again.start();
+    CHECK(any(lines, "T1: as_recorded"));
+    CHECK(!any(lines, "T1: as_recorded, GPU 0 2g at 0"));
+    CHECK(again.options().host.tenants[0].start.instance != h.options.host.tenants[0].start.instance);
+}
+
+TEST_CASE("a host over NVML: a lost GPU is seen, a missing library or instance is not passed over") {
+    LiveHost h;
+    {
+        LiveController controller(h.options, h.live, h.audit());
+        controller.start();
+        h.slow();
+        controller.window();
+        fake().fault_at = fake().calls;
+        fake().fault_code = 15;
+        fake().for_good = true;
+        h.slow();
+        CHECK(any(controller.window(), "hold"));
+        fake().fault_at = -1;
+    }
+    auto gone = h.live;
+    gone.nvml_library = "libno-such-library.so.9";
+    CHECK_THROWS_WITH(LiveController(h.options, gone, "").start(), ContainsSubstring("cannot be loaded"));
+    gone.mig = "none";
+    {
+        LiveController controller(h.options, gone, "");
+        const auto lines = controller.start();
+        CHECK(any(lines, "cannot be loaded"));
+        CHECK(any(lines, "mig is off: no MIG backend"));
+        h.slow();
+        controller.window();
+    }
+    std::filesystem::remove(h.live.journal);
+    fake().gpus[0].instances[0].used = false;
+    CHECK_THROWS_WITH(LiveController(h.options, h.live, "").start(), ContainsSubstring("'T1': missing"));
+}
