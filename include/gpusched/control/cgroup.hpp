@@ -5,6 +5,7 @@
 #include <gpusched/control/files.hpp>
 #include <gpusched/core/errors.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -32,6 +33,9 @@ struct IoMax {
 /// Bytes read and written, over all disks or those listed, of io.stat. Nothing is listed before the first I/O.
 /// @throws BackendError for a line that cannot be read
 [[nodiscard]] std::uint64_t parse_io_stat(std::string_view text, const std::vector<std::string>& devices);
+
+/// Thread ids, one per line, as in cgroup.threads. @return false for a line that is none
+[[nodiscard]] bool parse_threads(std::string_view text, std::vector<std::int64_t>& threads);
 
 /// One control group. What is written is read back: the kernel takes some values and does otherwise.
 template <FileAccess Files>
@@ -80,6 +84,34 @@ class Cgroup {
             return parse_cpus(now) == parse_cpus(list) ? BackendStatus::ok : BackendStatus::not_supported;
         } catch (const InvalidInput&) {
             return BackendStatus::invalid_state;
+        }
+    }
+    /// Cores of every thread of the group, for groups without the cpuset controller; threads that start later have those
+    /// of the one that starts them. Needs `Files::set_affinity(thread, cpus)`.
+    [[nodiscard]] BackendStatus set_affinity(const CpuSet& cpus) {
+        if constexpr (requires { files_.set_affinity(std::int64_t{}, cpus); }) {
+            std::vector<std::int64_t> done;
+            // Threads come while others are set; a few looks find them all unless they never stop coming.
+            for (int look = 0; look < 8; ++look) {
+                std::string text;
+                if (const auto status = read("cgroup.threads", text); status != BackendStatus::ok)
+                    return status;
+                std::vector<std::int64_t> found;
+                if (!parse_threads(text, found)) return BackendStatus::invalid_state;
+                bool more = false;
+                for (const auto thread : found) {
+                    if (std::find(done.begin(), done.end(), thread) != done.end()) continue;
+                    more = true;
+                    done.push_back(thread);
+                    const auto status = errno_status(files_.set_affinity(thread, cpus));
+                    // It may have ended meanwhile.
+                    if (status != BackendStatus::ok && status != BackendStatus::not_found) return status;
+                }
+                if (!more) return BackendStatus::ok;
+            }
+            return BackendStatus::timeout;
+        } else {
+            return BackendStatus::not_supported;
         }
     }
     /// @param weight 1 to 10000; the kernel's default is 100

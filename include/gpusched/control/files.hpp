@@ -1,9 +1,11 @@
 // Files of the host: what the controller's backends read and write of /proc, /sys, cgroups and their own records.
 #pragma once
 
+#include <gpusched/control/host.hpp>
 #include <gpusched/control/observation.hpp>
 
 #include <concepts>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -29,6 +31,8 @@ class SystemFiles {
     [[nodiscard]] int create(const std::string& path, std::string_view text);
     /// Puts a file in place of another, and waits until the directory is on the disk.
     [[nodiscard]] int rename(const std::string& from, const std::string& to);
+    /// The cores on which a thread may run; those that its control group does not have are left out (EINVAL for none).
+    [[nodiscard]] int set_affinity(std::int64_t thread, const CpuSet& cpus);
 };
 
 /// The failure that a number of errno stands for.

@@ -172,24 +172,31 @@ class HostActuator {
         auto& entry = journal_.of(name(tenant));
         if (cpus == entry.now.cpus) return ok;
         if (access(tenant).cgroup.empty()) return not_supported;
-        Cgroup<Files> group(files_, access(tenant).cgroup);
+        const auto& folder = access(tenant).cgroup;
         if (!entry.cpuset) {
             std::string text;
-            if (const auto status = group.read("cpuset.cpus", text); status != ok) return status;
+            Cgroup<Files> group(files_, folder);
+            auto status = group.read("cpuset.cpus", text);
+            if (status == not_found && group.read("cgroup.threads", text) == ok) {
+                // A group without the cpuset controller.
+                text = "threads";
+                status = ok;
+            }
+            if (status != ok) return status;
             while (!text.empty() && text.back() == '\n') text.pop_back();
             entry.cpuset = text;
         }
         const auto before = std::exchange(entry.now.cpus, cpus);
         auto status = save();
         const auto original = *entry.cpuset;
-        if (status == ok) status = group.set_cpus(cpus == CpuSet{} ? original : cpus_text(cpus));
+        if (status == ok) status = set_cores(files_, folder, cpus, original);
         if (status == ok && cpus == CpuSet{}) {
             entry.cpuset.reset();
             return save();
         }
         if (status != ok) {
             entry.now.cpus = before;
-            static_cast<void>(group.set_cpus(before == CpuSet{} ? original : cpus_text(before)));
+            if (set_cores(files_, folder, before, original) == ok && before == CpuSet{}) entry.cpuset.reset();
             static_cast<void>(save());
         }
         return status;

@@ -1,7 +1,7 @@
 // Journal: what the controller is about to do, and must undo if it dies, on disk.
 #pragma once
 
-#include <gpusched/control/files.hpp>
+#include <gpusched/control/cgroup.hpp>
 #include <gpusched/control/host.hpp>
 #include <gpusched/core/errors.hpp>
 
@@ -21,7 +21,8 @@ struct JournalTenant {
     std::optional<Configuration> pending{};  ///< a change of instance that has begun
     bool switched = false;                   ///< the tenant already runs in `pending`
     bool drained = false;                    ///< the tenant was stopped for the change
-    std::optional<std::string> cpuset{};     ///< text of cpuset.cpus before it was pinned
+    /// Text of cpuset.cpus before it was pinned; `threads` where the cores of its threads are set instead.
+    std::optional<std::string> cpuset{};
     friend bool operator==(const JournalTenant&, const JournalTenant&) = default;
 };
 
@@ -50,6 +51,19 @@ struct Journal {
 /// @throws BackendError when it is no such document or does not fit the host, with all problems: somebody has to look
 ///     before anything is changed
 [[nodiscard]] Journal parse_journal(std::string_view text, const Host& host);
+
+/// Puts a tenant on cores, none meaning those that it had before.
+/// @param before `JournalTenant::cpuset`
+template <FileAccess Files>
+[[nodiscard]] BackendStatus set_cores(Files& files, const std::string& cgroup, const CpuSet& cpus,
+                                      const std::string& before) {
+    Cgroup<Files> group(files, cgroup);
+    const bool pinned = !(cpus == CpuSet{});
+    if (before != "threads") return group.set_cpus(pinned ? cpus_text(cpus) : before);
+    // All cores: the kernel leaves out those that are not there.
+    constexpr CpuSet all{{~0ull, ~0ull, ~0ull, ~0ull}};
+    return group.set_affinity(pinned ? cpus : all);
+}
 
 /// Ends a limit. A control group or disk that is gone has none.
 template <FileAccess Files>

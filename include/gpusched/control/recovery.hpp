@@ -190,9 +190,8 @@ template <MigBackend Mig, FileAccess Files, CommandRunner Run>
                                    ": its GPU instance must be seen to by hand");
         // A pin may have been cut off before or after it was written.
         if (entry.cpuset && !access[i].cgroup.empty()) {
-            Cgroup<Files> group(files, access[i].cgroup);
             const bool pinned = !(entry.now.cpus == CpuSet{});
-            const auto status = group.set_cpus(pinned ? cpus_text(entry.now.cpus) : *entry.cpuset);
+            const auto status = set_cores(files, access[i].cgroup, entry.now.cpus, *entry.cpuset);
             if (status == ok && !pinned) entry.cpuset.reset();
             if (status != ok && status != not_found)
                 out.problems.push_back(gpusched::quoted(tenant.name) +

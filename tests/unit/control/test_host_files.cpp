@@ -2,6 +2,7 @@
 #include <gpusched/control/cgroup.hpp>
 #include <gpusched/control/detail/text_scan.hpp>
 #include <gpusched/control/host_signals.hpp>
+#include <gpusched/control/journal.hpp>
 #include <gpusched/control/mps.hpp>
 #include <gpusched/control/proc_signals.hpp>
 #include <gpusched/control/system_command.hpp>
@@ -12,6 +13,7 @@
 
 #include <cerrno>
 #include <map>
+#include <utility>
 
 using namespace gpusched;
 using namespace gpusched::control;
@@ -41,6 +43,15 @@ struct Tree {
         if (!swallow) texts[path] = text;
         if (!swallow && path.ends_with("/cpuset.cpus"))
             texts[path + ".effective"] = text == "\n" ? "0-7" : text;
+        return 0;
+    }
+    std::map<std::int64_t, CpuSet> threads{};
+    std::int64_t newcomer = 0;  ///< a thread that appears after the first look
+    int set_affinity(std::int64_t thread, const CpuSet& cpus) {
+        if (faulty()) return error;
+        if (thread == 13) return ESRCH;
+        threads[thread] = cpus;
+        if (newcomer != 0) texts["/g/cgroup.threads"] += std::to_string(std::exchange(newcomer, 0)) + "\n";
         return 0;
     }
     int create(const std::string& path, std::string_view text) {
@@ -172,6 +183,30 @@ TEST_CASE("control groups: what is written is read back, and every error is told
         }
     Cgroup<Tree> gone(t, "/gone");
     CHECK(gone.set_io_max(limits) == BackendStatus::not_found);
+}
+
+TEST_CASE("cores of threads where there is no cpuset: threads that come and go, failures, and the way back") {
+    Tree t;
+    t.texts["/g/cgroup.threads"] = "11\n12\n13\n";
+    t.newcomer = 14;
+    const auto cpus = parse_cpus("2-3");
+    CHECK(set_cores(t, "/g", cpus, "threads") == BackendStatus::ok);
+    CHECK(t.threads.size() == 3);  // 13 had ended
+    CHECK(t.threads[14] == cpus);
+    CHECK(set_cores(t, "/g", {}, "threads") == BackendStatus::ok);
+    CHECK((t.threads[11].contains(0) && t.threads[11].contains(255)));
+    for (int call = 0; call < 4; ++call) {
+        t.calls = 0;
+        t.fault_at = call;
+        t.error = EPERM;
+        CHECK(set_cores(t, "/g", cpus, "threads") == BackendStatus::no_permission);
+    }
+    t.fault_at = -1;
+    t.texts["/g/cgroup.threads"] = "11\nx\n";
+    CHECK(set_cores(t, "/g", cpus, "threads") == BackendStatus::invalid_state);
+    t.texts.erase("/g/cgroup.threads");
+    CHECK(set_cores(t, "/g", cpus, "threads") == BackendStatus::not_found);
+    CHECK(SystemFiles().set_affinity(0, {}) == EINVAL);  // no cores at all: this thread keeps its own
 }
 
 namespace {

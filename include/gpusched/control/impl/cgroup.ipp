@@ -54,6 +54,19 @@ GPUSCHED_INLINE std::string io_max_text(const IoMax& limits) {
            " wiops=" + text(limits.writes_per_s);
 }
 
+GPUSCHED_INLINE bool parse_threads(std::string_view text, std::vector<std::int64_t>& threads) {
+    while (!text.empty()) {
+        auto line = detail::take_line(text);
+        const auto word = detail::take_word(line);
+        if (word.empty()) continue;
+        std::int64_t thread = 0;
+        if (!detail::read_number(word, thread) || thread <= 0 || !detail::take_word(line).empty())
+            return false;
+        threads.push_back(thread);
+    }
+    return true;
+}
+
 GPUSCHED_INLINE std::uint64_t parse_io_stat(std::string_view text, const std::vector<std::string>& devices) {
     std::uint64_t bytes = 0;
     while (!text.empty()) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 namespace gpusched::control {
@@ -76,6 +77,14 @@ GPUSCHED_INLINE int SystemFiles::rename(const std::string& from, const std::stri
                                     O_RDONLY | O_DIRECTORY);
     if (folder.error != 0) return folder.error;
     return ::fsync(folder.fd) == 0 ? 0 : errno;
+}
+
+GPUSCHED_INLINE int SystemFiles::set_affinity(std::int64_t thread, const CpuSet& cpus) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (std::size_t c = 0; c < 256; ++c)
+        if (cpus.contains(c)) CPU_SET(c, &set);
+    return ::sched_setaffinity(static_cast<pid_t>(thread), sizeof set, &set) == 0 ? 0 : errno;
 }
 
 GPUSCHED_INLINE BackendStatus errno_status(int error) noexcept {

@@ -2,6 +2,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/control/audit.hpp>
+#include <gpusched/control/detail/mig_port.hpp>
 #include <gpusched/control/host_signals.hpp>
 #include <gpusched/control/live.hpp>
 #include <gpusched/control/recovery.hpp>
@@ -20,68 +21,6 @@
 namespace gpusched::control {
 
 namespace live_detail {
-
-/// A `MigBackend` of any kind. A program that cannot be started is a failure like others.
-class MigPort {
-  public:
-    MigPort() = default;
-    MigPort(const MigPort&) = delete;
-    MigPort& operator=(const MigPort&) = delete;
-    virtual ~MigPort() = default;
-    virtual BackendStatus read(int gpu, MigLayout& layout) = 0;
-    virtual BackendStatus create(int gpu, MigInstance instance) = 0;
-    virtual BackendStatus destroy(int gpu, MigInstance instance) = 0;
-    virtual BackendStatus complete(int gpu, MigInstance instance) = 0;
-    virtual void disown(int gpu, MigInstance instance) = 0;
-};
-
-template <class B>
-class MigPortOf final : public MigPort {
-  public:
-    template <class... Args>
-    explicit MigPortOf(Args&&... arguments) : backend_(std::forward<Args>(arguments)...) {}
-    BackendStatus read(int gpu, MigLayout& layout) override {
-        return guarded([&] { return backend_.read(gpu, layout); });
-    }
-    BackendStatus create(int gpu, MigInstance instance) override {
-        return guarded([&] { return backend_.create(gpu, instance); });
-    }
-    BackendStatus destroy(int gpu, MigInstance instance) override {
-        return guarded([&] { return backend_.destroy(gpu, instance); });
-    }
-    BackendStatus complete(int gpu, MigInstance instance) override {
-        return guarded([&] { return backend_.complete(gpu, instance); });
-    }
-    void disown(int gpu, MigInstance instance) override { backend_.disown(gpu, instance); }
-
-  private:
-    template <class F>
-    static BackendStatus guarded(const F& call) {
-        try {
-            return call();
-        } catch (const BackendError&) {
-            return BackendStatus::unknown;
-        }
-    }
-    B backend_;
-};
-
-/// Without a backend: what is configured is held to stand, and nothing is changed.
-struct NoMig {
-    const Host& host;
-    BackendStatus read(int gpu, MigLayout& layout) const {
-        layout = {};
-        for (const auto& t : host.tenants)
-            if (t.is_protected && t.start.gpu == gpu && !layout.contains(t.start.instance) &&
-                layout.size() < MigLayout::capacity)
-                layout.add(t.start.instance);
-        return BackendStatus::ok;
-    }
-    BackendStatus create(int, MigInstance) const { return BackendStatus::not_supported; }
-    BackendStatus destroy(int, MigInstance) const { return BackendStatus::not_supported; }
-    BackendStatus complete(int, MigInstance) const { return BackendStatus::not_supported; }
-    void disown(int, MigInstance) const {}
-};
 
 inline double clock_s(clockid_t clock) {
     std::timespec t{};
@@ -123,7 +62,7 @@ struct AuditFile {
 }  // namespace live_detail
 
 struct LiveController::Impl {
-    using Mig = live_detail::MigPort;
+    using Mig = detail::MigPort;
     using Act = HostActuator<Mig, SystemFiles, SystemCommand>;
     using Signals = HostSignals<Mig, SystemFiles>;
     struct Source {
@@ -248,9 +187,14 @@ struct LiveController::Impl {
                 io |= good;
             }
             if (tenant.is_protected && !a.cgroup.empty()) {
-                const bool good = writable(a.cgroup + "/cpuset.cpus");
-                say(name(i) + ": cpuset.cpus " + (good ? "can be written" : "cannot be written"));
-                pin |= good;
+                const bool cpuset = writable(a.cgroup + "/cpuset.cpus");
+                const bool threads = !cpuset && writable(a.cgroup + "/cgroup.threads") &&
+                                     ::access((a.cgroup + "/cpuset.cpus").c_str(), F_OK) != 0;
+                say(name(i) + ": " +
+                    (cpuset    ? "cpuset.cpus can be written"
+                     : threads ? "no cpuset.cpus; the cores of its threads are set"
+                               : "neither cpuset.cpus nor cgroup.threads can be written"));
+                pin |= cpuset || threads;
             }
             if (tenant.client_of >= 0 && !a.mps_pipe.empty()) {
                 const auto status = MpsControl<SystemCommand>(commands, a.mps_pipe).probe();
@@ -262,7 +206,7 @@ struct LiveController::Impl {
             }
         }
         if (!io) off(f.guard_io, "guard_io", "no other tenant's io.max can be written");
-        if (!pin) off(f.pin, "pin", "no protected tenant's cpuset.cpus can be written");
+        if (!pin) off(f.pin, "pin", "no protected tenant's cores can be set");
         if (!mps) off(f.guard_mps, "guard_mps", "no MPS daemon answers");
     }
     /// What a dry run starts from: as recorded, nothing mended.
@@ -314,13 +258,12 @@ struct LiveController::Impl {
         const auto boot = boot_id(files, live.proc);
         auto owned = owned_instances(options.host, found, boot);
         if (live.mig == "nvml")
-            mig = std::make_unique<live_detail::MigPortOf<NvmlMig>>(*nvml, options.host.gpus, handles, owned);
+            mig = std::make_unique<detail::MigPortOf<NvmlMig>>(*nvml, options.host.gpus, handles, owned);
         else if (live.mig == "nvidia-smi")
-            mig = std::make_unique<live_detail::MigPortOf<SmiMig<SystemCommand>>>(*driver, options.host.gpus,
-                                                                                  owned);
+            mig =
+                std::make_unique<detail::MigPortOf<SmiMig<SystemCommand>>>(*driver, options.host.gpus, owned);
         else
-            mig = std::make_unique<live_detail::MigPortOf<live_detail::NoMig>>(
-                live_detail::NoMig{options.host});
+            mig = std::make_unique<detail::MigPortOf<detail::NoMig>>(detail::NoMig{options.host});
         check_tables();
         probe_mig();
         probe_guards();
