@@ -226,12 +226,12 @@ def test_sigkill_in_the_middle_of_changes(host: Host, load: Callable[..., None])
     config = host.config(flags={"rollback": False})
     state = json.loads(host.read("smi.json"))
     journal = host.folder / "journal.json"
-    for k in range(6):
+    for k in range(4):
         host.gpus(state["gpus"], delay_s=0.05)
         journal.unlink(missing_ok=True)
         running = host.start(config)
         wait_for(lambda: journal.exists() and "pending" in host.read("journal.json"))
-        time.sleep(0.15 * k)
+        time.sleep(0.2 * k)
         running.kill()
         running.communicate(timeout=30)
         again = host.run(config, "--windows", "0")
