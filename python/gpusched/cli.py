@@ -307,7 +307,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--plot", metavar="OUT.png", help="also draw the timeline")
 
     p = command("plot", clusters.plot, "draw a cluster")
-    p.add_argument("what", choices=("occupancy", "fragmentation"))
+    p.add_argument("what", choices=("occupancy", "gpus", "switches", "fragmentation"))
     p.add_argument("cluster", metavar="CLUSTER.json")
     p.add_argument("-o", "--output", required=True, metavar="OUT.png")
     p.add_argument("--gpus", type=int, help="occupancy: only nodes with that many GPUs")

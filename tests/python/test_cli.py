@@ -193,6 +193,9 @@ def test_figures(cluster_file: str, tmp_path: Path) -> None:
     causes, cells = tmp_path / "causes.png", tmp_path / "cells.png"
     assert cli.main(["report", cluster_file, "--plot", str(causes)]) == 0
     assert cli.main(["plot", "occupancy", cluster_file, "-o", str(cells)]) == 0
+    for what in ("gpus", "switches"):
+        assert cli.main(["plot", what, cluster_file, "-o", str(tmp_path / f"{what}.png")]) == 0
+        assert (tmp_path / f"{what}.png").stat().st_size > 5000
     for path in (causes, cells):
         assert path.read_bytes().startswith(b"\x89PNG")
     assert cli.main(["plot", "occupancy", cluster_file, "-o", str(tmp_path / "x.png"), "--gpus", "7"]) == 2

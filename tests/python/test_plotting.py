@@ -108,3 +108,102 @@ def test_absurd_sizes_are_refused_and_wide_figures_fit(small: gs.Cluster, tmp_pa
     nodes = [make_node(f"n{i}", gpu_model=f"model {i}") for i in range(700)]
     report = gs.fragmentation.report(gs.Cluster.from_json(document(nodes, [])), [(1, 8)], by="gpu_model")
     report.plot().figure.savefig(tmp_path / "wide.png", dpi=200)
+
+
+def on_two_sockets() -> gs.Cluster:
+    """One machine of two sockets with four GPUs each, and one of unknown hardware."""
+    nodes = [
+        make_node("m", hardware="a100x8", failed_gpus=[7], network=["c", "s0"]),
+        make_node("u", gpu_count=4, network=["c", "s1"]),
+    ]
+    tasks = [
+        make_task("near", node="m", gpus=[0, 1], gpu_count=2, job="one"),
+        make_task("gap", node="m", gpus=[2, 4], gpu_count=2, job="two"),
+        make_task("part", node="m", gpus=[5], gpu_share_milli=500),
+        make_task("all", node="u", gpus=[0, 1, 3], gpu_count=3, job="two"),
+        make_task("waits", gpu_count=8),
+    ]
+    return gs.Cluster.from_json(document(nodes, tasks))
+
+
+def test_gpus_of_a_task_are_linked() -> None:
+    ax = plotting.plot_gpus(on_two_sockets())
+    *lines, points = ax.collections
+    drawn = {
+        (tuple(line.get_colors()[0]), line.get_linestyle()[0][1] is None): [
+            (tuple(way[0]), tuple(way[-1])) for way in line.get_segments()
+        ]
+        for line in lines
+    }
+    grey, red = (matplotlib.colors.to_rgba(c) for c in ("#4d4d4d", plotting.allocation.CROSSING))
+    assert drawn == {
+        (grey, True): [((0, 0), (0, 1)), ((1, 0), (1, 1))],
+        (grey, False): [((1, 1), (1, 3))],
+        (red, False): [((0, 2), (0, 4))],
+    }
+    shown = {tuple(at): matplotlib.colors.to_hex(c) for at, c in zip(points.get_offsets(), points.get_facecolors())}
+    sizes = plotting.allocation.SIZES
+    assert [shown[0, g] for g in (0, 4, 5, 6, 7)] == [
+        sizes[2].lower(),
+        sizes[2].lower(),
+        plotting.allocation.SHARED.lower(),
+        "#ffffff",
+        "#000000",
+    ]
+    assert len(shown) == 12 and shown[1, 3] == plotting.allocation.OTHER.lower()
+    assert ax.get_xlabel() == (
+        "2 nodes; of 3 tasks with several GPUs\n1 are across sockets without need (sockets of 1 nodes not known)"
+    )
+    # Dotted lines of one node take different ways.
+    nodes = [make_node("m")]
+    tasks = [make_task(f"t{g}", node="m", gpus=[g, g + 4], gpu_count=2) for g in range(4)]
+    ways = plotting.plot_gpus(gs.Cluster.from_json(document(nodes, tasks))).collections[0].get_segments()
+    assert len({way[1][0] for way in ways}) == 4
+
+
+def test_nodes_of_gpus_are_chosen_and_sampled(large: gs.Cluster) -> None:
+    cluster = on_two_sockets()
+    ax = plotting.plot_gpus(cluster, nodes=["u", "m"], level="numa", title="x")
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["u", "m"]
+    assert plotting.plot_gpus(large, max_nodes=10).get_xlabel().startswith("10 of ")
+    for options, text in (
+        ({"nodes": []}, "nodes: none; expected at least one"),
+        ({"nodes": "u"}, "nodes: 'u'; expected a list of names"),
+        ({"level": "rack"}, "level: 'rack'; expected 'socket' or 'numa'"),
+        ({"max_nodes": 0}, "max_nodes: 0; expected an integer from 1 to 2000"),
+    ):
+        with pytest.raises(gs.InvalidInput, match=text):
+            plotting.plot_gpus(cluster, **options)
+    with pytest.raises(gs.InvalidInput, match="nodes: none has GPUs"):
+        plotting.plot_gpus(gs.Cluster.from_json(document([make_node("c", gpu_count=0, gpu_model=None)], [])))
+
+
+def test_jobs_over_switches_add_up(large: gs.Cluster) -> None:
+    cluster = on_two_sockets()
+    ax = plotting.plot_switches(cluster)
+    bars = {
+        box.get_label(): [(round(bar.get_x() + 0.4), bar.get_y(), bar.get_height()) for bar in box]
+        for box in ax.containers
+    }
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["s1", "s0"]  # most of the coloured job first
+    assert bars == {
+        "two: 5 GPUs over 2, entropy 0.67": [(0, 0, 3), (1, 0, 2)],
+        "jobs within one, single tasks": [(0, 3, 0), (1, 2, 2.5)],
+        "failed": [(0, 3, 0), (1, 4.5, 1)],
+        "idle": [(0, 3, 1), (1, 5.5, 2.5)],
+    }
+    assert ax.get_xlabel() == "2 switches"
+    two = gs.fragmentation.job_entropy(cluster, "two")
+    assert round(two, 2) == 0.67
+    ax = plotting.plot_switches(cluster, level="node", jobs=["one"])
+    assert ax.get_xlabel() == "2 nodes" and ax.containers[0].get_label() == "one: 2 GPUs over 1, entropy 0.00"
+    total = sum(bar.get_height() for box in plotting.plot_switches(large, max_domains=2000).containers for bar in box)
+    assert total == pytest.approx(large.nodes.gpu_count.sum())
+    for options, text in (
+        ({"jobs": ["no such"]}, "jobs: 'no such'; expected jobs of the cluster"),
+        ({"jobs": "one"}, "jobs: 'one'; expected a list of names"),
+        ({"jobs": []}, r"len\(jobs\): 0; expected an integer from 1 to 16"),
+        ({"level": 2}, "level: 2; expected an integer from 0 to 1"),
+    ):
+        with pytest.raises(gs.InvalidInput, match=text):
+            plotting.plot_switches(cluster, **options)

@@ -123,6 +123,10 @@ def plot(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     if args.what == "occupancy":
         save_figure(args.output, lambda: plotting.plot_occupancy(cluster, gpus=args.gpus))
+    elif args.what == "gpus":
+        save_figure(args.output, lambda: plotting.plot_gpus(cluster))
+    elif args.what == "switches":
+        save_figure(args.output, lambda: plotting.plot_switches(cluster))
     else:
         save_figure(args.output, lambda: fragmentation.report(cluster).plot())
     return OK

@@ -1,5 +1,6 @@
 """Figures. Every function draws on `ax` (a new one by default) and returns it."""
 
+from .allocation import plot_gpus, plot_switches
 from .control import plot_control
 from .fragmentation import plot_fragmentation
 from .occupancy import plot_occupancy
@@ -11,7 +12,9 @@ __all__ = [
     "plot_composition",
     "plot_control",
     "plot_fragmentation",
+    "plot_gpus",
     "plot_makespan",
     "plot_occupancy",
+    "plot_switches",
     "plot_waves",
 ]

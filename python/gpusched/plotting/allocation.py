@@ -1,0 +1,263 @@
+"""Which task has which GPUs of a node, and which job has how many GPUs under which switch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ..errors import InvalidInput, repr_text
+from ..fragmentation import entropy
+from ..model import hardware_preset
+from ._axes import PALETTE, new_axes, quiet, require_range, width
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..model import Cluster, Node
+
+# By GPUs of the task, as the FlexTopo paper has them.
+SIZES = {1: "#56B4E9", 2: "#009E73", 4: "#0072B2", 8: "#CC79A7"}
+OTHER, SHARED, IDLE, FAILED, CROSSING = "#E69F00", "#F0E442", "#FFFFFF", "#000000", "#D55E00"
+BESIDE: dict[str, Any] = {"frameon": False, "fontsize": 8, "loc": "upper left", "bbox_to_anchor": (1, 1)}
+APART = {"numa": "NUMA nodes", "socket": "sockets"}
+
+
+def _numbers(mask: int) -> list[int]:
+    return [g for g in range(16) if mask >> g & 1]
+
+
+def _places(node: Node, level: str) -> list[set[int]]:
+    """GPUs of each socket (or NUMA node) of the machine; none where that is not known."""
+    hardware = node.hardware
+    if isinstance(hardware, str):
+        hardware = hardware_preset(hardware)
+    places: dict[int, set[int]] = {}
+    for number, numa in enumerate((hardware or {}).get("numa_nodes", ())):
+        places.setdefault(numa["socket"] if level == "socket" else number, set()).update(numa["gpus"])
+    return list(places.values())
+
+
+def _shown(cluster: Cluster, nodes: Sequence[str] | None, max_nodes: int) -> np.ndarray:
+    require_range("max_nodes", max_nodes, 1, 2000)
+    count = cluster.nodes.gpu_count.astype(int)
+    if nodes is None:
+        chosen = np.flatnonzero(count > 0)
+        if len(chosen) > max_nodes:
+            chosen = chosen[np.linspace(0, len(chosen) - 1, max_nodes).astype(int)]
+    else:
+        if isinstance(nodes, str):
+            raise InvalidInput(f"nodes: {repr_text(nodes)}; expected a list of names")
+        chosen = np.array([cluster.nodes.index(name) for name in nodes], dtype=int)
+        require_range("len(nodes)", len(chosen), 0, max_nodes)
+    if len(chosen) == 0:
+        raise InvalidInput("nodes: none has GPUs" if nodes is None else "nodes: none; expected at least one")
+    return chosen
+
+
+def plot_gpus(
+    cluster: Cluster,
+    ax: Axes | None = None,
+    *,
+    nodes: Sequence[str] | None = None,
+    max_nodes: int = 60,
+    level: Literal["socket", "numa"] = "socket",
+    title: str | None = None,
+) -> Axes:
+    """Every GPU by node and index, with lines between the GPUs of a task.
+
+    Lines are dotted where indices are not next to each other, and red for tasks whose GPUs lie in several sockets though
+    one socket of the machine has as many. The label below counts these. After Figure 8 of the FlexTopo paper.
+
+    Parameters
+    ----------
+    nodes
+        names, in the order to show; by default all nodes with GPUs, in the snapshot's order
+    max_nodes
+        of larger clusters, an evenly spaced sample is shown
+    level
+        what tasks should not cross without need: "socket" or "numa"
+    """
+    from matplotlib.collections import LineCollection
+    from matplotlib.lines import Line2D
+
+    if level not in APART:
+        raise InvalidInput(f"level: {repr_text(level)}; expected 'socket' or 'numa'")
+    chosen = _shown(cluster, nodes, max_nodes)
+    count = cluster.nodes.gpu_count.astype(int)[chosen]
+    failed = cluster.nodes.failed_gpus.astype(int)[chosen]
+    tasks = cluster.tasks
+    at = {int(node): x for x, node in enumerate(chosen)}
+    colour = [[FAILED if failed[x] >> g & 1 else IDLE for g in range(n)] for x, n in enumerate(count)]
+    lines: dict[tuple[str, str], list[Any]] = {}
+    several = crossing = 0
+    place, masks, share, standby = tasks.node_index, tasks.gpus, tasks.gpu_share_milli, tasks.standby
+    wanted = np.flatnonzero(np.isin(place, chosen) & (masks != 0))
+    known = {x: _places(cluster.nodes[int(node)], level) for x, node in enumerate(chosen)}
+    bends = [0] * len(chosen)  # dotted lines of a node, each on a way of its own
+    # Who borrows from a Standby task is drawn over it.
+    for t in sorted(wanted, key=lambda t: not standby[t]):
+        x, gpus = at[int(place[t])], _numbers(int(masks[t]))
+        for g in gpus:
+            if not failed[x] >> g & 1:
+                colour[x][g] = SHARED if share[t] < 1000 else SIZES.get(len(gpus), OTHER)
+        if len(gpus) < 2:
+            continue
+        several += 1
+        apart = not any(set(gpus) <= p for p in known[x]) and any(len(p) >= len(gpus) for p in known[x])
+        crossing += apart
+        bend = (0.2, -0.2, 0.38, -0.38)[bends[x] % 4]
+        bends[x] += gpus[-1] - gpus[0] >= len(gpus)
+        for a, b in zip(gpus, gpus[1:]):
+            near = b == a + 1
+            way = [(x, a), (x, b)] if near else [(x, a), (x + bend, a + 0.4), (x + bend, b - 0.4), (x, b)]
+            lines.setdefault((CROSSING if apart else "#4d4d4d", "-" if near else ":"), []).append(way)
+    ax = new_axes(ax, figsize=(width(6.5, 0.19, len(chosen)), 1.5 + 0.2 * int(count.max())))
+    for (shade, style), segments in sorted(lines.items()):
+        ax.add_collection(LineCollection(segments, colors=shade, linestyles=style, linewidths=1.6, zorder=2))
+    xs = np.repeat(np.arange(len(chosen)), count)
+    ys = np.concatenate([np.arange(n) for n in count])
+    face = [shade for node in colour for shade in node]
+    ax.scatter(xs, ys, s=30, c=face, edgecolors="#4d4d4d", linewidths=0.6, zorder=3)
+    present = set(face)
+    labels = [(shade, f"{size} GPU{'s' if size > 1 else ''}") for size, shade in SIZES.items()]
+    labels += [(OTHER, "other number"), (SHARED, "part of a GPU"), (IDLE, "idle"), (FAILED, "failed")]
+    handles: list[Line2D] = [
+        Line2D([], [], ls="", marker="o", ms=5.5, mfc=shade, mec="#4d4d4d", mew=0.6, label=text)
+        for shade, text in labels
+        if shade in present
+    ]
+    if crossing:
+        handles.append(Line2D([], [], color=CROSSING, lw=1.6, label=f"across {APART[level]}\nwithout need"))
+    ax.legend(handles=handles, **BESIDE)
+    ax.set_xlim(-0.8, len(chosen) - 0.2)
+    ax.set_ylim(-0.6, int(count.max()) - 0.4)
+    ax.set_yticks(range(0, int(count.max()), 1 if count.max() <= 8 else 3))
+    ax.set_ylabel("GPU")
+    if len(chosen) <= 12:
+        names = [cluster.nodes.name[int(node)] for node in chosen]
+        ax.set_xticks(range(len(chosen)), names, rotation=45, ha="right", rotation_mode="anchor")
+    else:
+        ax.set_xticks([])
+    of = int((cluster.nodes.gpu_count > 0).sum())
+    sampled = "" if nodes is not None or of == len(chosen) else f" of {of:,}"
+    unknown = sum(not places and n > 1 for places, n in zip(known.values(), count))
+    text = f"{len(chosen):,}{sampled} nodes; of {several} tasks with several GPUs\n"
+    text += f"{crossing} are across {APART[level]} without need"
+    if unknown:
+        text += f" ({APART[level]} of {unknown} nodes not known)"
+    ax.set_xlabel(text)
+    quiet(ax)
+    if title:
+        ax.set_title(title, loc="left", fontsize=10)
+    return ax
+
+
+def _domains(cluster: Cluster, level: int | Literal["node"] | None) -> tuple[list[str], np.ndarray, str]:
+    """Names of the domains with GPUs, the number of each node's (-1: no GPUs), and what they are called."""
+    if level is None:
+        level = cluster.network_levels - 1 if cluster.network_levels > 0 else "node"
+    if level != "node":
+        require_range("level", level, 0, cluster.network_levels - 1)
+    nodes = cluster.nodes
+    of: list[tuple[bool, str]] = []
+    for name, domain in zip(nodes.name, nodes.domain(level)):
+        of.append((True, domain) if domain is not None else (False, name))  # unknown position: a domain of its own
+    gpus = nodes.gpu_count > 0
+    numbers = {key: n for n, key in enumerate(dict.fromkeys(key for key, has in zip(of, gpus) if has))}
+    index = np.array([numbers[key] if has else -1 for key, has in zip(of, gpus)], dtype=int)
+    what = "nodes" if level == "node" else "switches" if level == cluster.network_levels - 1 else "domains"
+    return [name for _, name in numbers], index, what
+
+
+def plot_switches(
+    cluster: Cluster,
+    ax: Axes | None = None,
+    *,
+    level: int | Literal["node"] | None = None,
+    jobs: Sequence[str] | None = None,
+    max_domains: int = 60,
+    title: str | None = None,
+) -> Axes:
+    """Jobs over switches: the GPUs of every domain, stacked by the jobs that hold them.
+
+    Jobs in several domains have colours, the largest first, with their entropy over domains; what jobs within one domain
+    and single tasks hold is dark grey, idle GPUs are light, failed ones black.
+
+    Parameters
+    ----------
+    level
+        of the domains: an index into the nodes' network, or "node"; by default the deepest
+    jobs
+        names of the jobs to colour; by default the eight largest of those in several domains
+    max_domains
+        of more domains, those with the most GPUs of coloured jobs are shown
+    """
+    require_range("max_domains", max_domains, 1, 2000)
+    names, domain_of, what = _domains(cluster, level)
+    if not names:
+        raise InvalidInput("cluster: no node has GPUs")
+    if isinstance(jobs, str):
+        raise InvalidInput(f"jobs: {repr_text(jobs)}; expected a list of names")
+    nodes, tasks = cluster.nodes, cluster.tasks
+    has = domain_of >= 0
+    capacity = np.bincount(domain_of[has], nodes.gpu_count[has].astype(float), len(names))
+    free = np.bincount(domain_of[has], nodes.gpu_free_milli[has] / 1000.0, len(names))
+    failed_count = np.array([int(mask).bit_count() for mask in nodes.failed_gpus], dtype=float)
+    failed = np.bincount(domain_of[has], failed_count[has], len(names))
+    amount = tasks.gpu_count.astype(float) * tasks.gpu_share_milli / 1000.0 * ~tasks.standby
+    held: dict[str, np.ndarray] = {}
+    for job, node, gpus in zip(tasks.job, tasks.node_index, amount):
+        if job is not None and node >= 0 and gpus > 0:
+            held.setdefault(job, np.zeros(len(names)))[domain_of[node]] += gpus
+    if jobs is None:
+        spread = [job for job, parts in held.items() if np.count_nonzero(parts) > 1]
+        spread.sort(key=lambda job: (-held[job].sum(), job))
+        shown_jobs = spread[: len(PALETTE)]
+        more = len(spread) - len(shown_jobs)
+    else:
+        known = set(tasks.job)
+        for job in jobs:
+            if job not in known:
+                raise InvalidInput(f"jobs: {repr_text(job)}; expected jobs of the cluster")
+        shown_jobs, more = list(dict.fromkeys(jobs)), 0
+        require_range("len(jobs)", len(shown_jobs), 1, 2 * len(PALETTE))
+    coloured = sum((held.get(job, np.zeros(len(names))) for job in shown_jobs), np.zeros(len(names)))
+    order = np.lexsort((np.arange(len(names)), -capacity, -coloured))[:max_domains]
+    ax = new_axes(ax, figsize=(width(8.0, 0.22, len(order)), 3.2))
+    at = np.arange(len(order))
+    below = np.zeros(len(order))
+
+    def stack(parts: np.ndarray, **style: Any) -> None:
+        nonlocal below
+        if parts[order].any():
+            ax.bar(at, parts[order], 0.8, bottom=below, **style)
+            below = below + parts[order]
+
+    for n, job in enumerate(shown_jobs):
+        parts = held.get(job, np.zeros(len(names)))
+        used = int(np.count_nonzero(parts))
+        h = entropy([round(1000 * part) for part in parts if part > 0])
+        text = f"{job}: {parts.sum():g} GPUs over {used}, entropy {h:.2f}"
+        hatch = "//" if n >= len(PALETTE) else None
+        stack(parts, color=PALETTE[n % len(PALETTE)], hatch=hatch, edgecolor="white", linewidth=0.5, label=text)
+    rest = np.maximum(0.0, capacity - failed - free - coloured)
+    label = "other tasks" if jobs is not None or more else "jobs within one, single tasks"
+    label += f"; {more} more jobs over several" if more > 0 else ""
+    stack(rest, color="#9a9a9a", label=label)
+    stack(np.minimum(failed, np.maximum(0.0, capacity - rest - coloured)), color="#000000", label="failed")
+    ax.bar(at, np.maximum(0.0, capacity[order] - below), 0.8, bottom=below, color="#E4E4E4", label="idle")
+    ax.set_ylabel("GPUs")
+    if len(order) <= 24:
+        ax.set_xticks(at, [names[n] for n in order], rotation=45, ha="right", rotation_mode="anchor", fontsize=8)
+    else:
+        ax.set_xticks([])
+    sampled = "" if len(order) == len(names) else f" of {len(names):,}"
+    ax.set_xlabel(f"{len(order):,}{sampled} {what}")
+    ax.set_xlim(-0.6, len(order) - 0.4)
+    ax.legend(**BESIDE)
+    quiet(ax)
+    if title:
+        ax.set_title(title, loc="left", fontsize=10)
+    return ax
