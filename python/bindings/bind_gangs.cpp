@@ -5,6 +5,7 @@
 #include "options.hpp"
 #include "plan.hpp"
 #include "records.hpp"
+#include "task_argument.hpp"
 
 #include <gpusched/allocation/allocate_many.hpp>
 #include <gpusched/core/gpu_list.hpp>
@@ -279,8 +280,11 @@ py::object named_allocation(const Cluster& cluster, const std::string& job, cons
         out.level = std::string("node");
     else
         out.level = std::int64_t{found.level};
-    for (const auto& share : found.per_domain)
-        out.per_domain[cluster.inventory().domain_name(found.level, share.domain)] = gpus_of(share.gpu_milli);
+    for (const auto& share : found.per_domain) {
+        // A node of unknown position may be called as a domain is, which comes first.
+        auto domain = cluster.inventory().domain_name(found.level, share.domain);
+        while (!out.per_domain.emplace(domain, gpus_of(share.gpu_milli)).second) domain += " (node)";
+    }
     out.entropy = found.entropy;
     out.cross_traffic = found.cross_traffic;
     out.proven = found.proven;
@@ -295,19 +299,20 @@ void bind_gangs(py::module_& m) {
     using A = NamedAllocation;
     const auto of = [](const char* name) { return doc(std::string("allocation::Allocation::") + name); };
     auto result = py::class_<A>(m, "Allocation", "Where the pods of a job go; see `allocate`.");
-    define_record(
-        result, attribute("job", &A::job, "The job's name."),
-        attribute("placed", &A::placed, "All pods have a place; none has otherwise."),
-        attribute("pods", &A::pods,
-                  "(pod, node, gpus) of every pod; pods of a new job are `<job>-0` and on."),
-        attribute("level", &A::level, "Where the entropy is measured: an index, or \"node\"."),
-        attribute("per_domain", &A::per_domain,
-                  "GPUs per domain of `level` that is used; a node of unknown position has its own name."),
-        attribute("entropy", &A::entropy, of("entropy")),
-        attribute("cross_traffic", &A::cross_traffic, of("cross_traffic")),
-        attribute("proven", &A::proven, of("proven")),
-        attribute("obstacle", &A::obstacle, "The binding constraint; None when placed."),
-        attribute("reason", &A::reason, "The same in words, with figures; None when placed."));
+    define_record(result, attribute("job", &A::job, "The job's name."),
+                  attribute("placed", &A::placed, "All pods have a place; none has otherwise."),
+                  attribute("pods", &A::pods,
+                            "(pod, node, gpus) of every pod; pods of a new job are `<job>-0` and on."),
+                  attribute("level", &A::level, "Where the entropy is measured: an index, or \"node\"."),
+                  attribute("per_domain", &A::per_domain,
+                            "GPUs per domain of `level` that is used; a node of unknown position has its own "
+                            "name, with \" (node)\" behind "
+                            "it where a domain is called the same."),
+                  attribute("entropy", &A::entropy, of("entropy")),
+                  attribute("cross_traffic", &A::cross_traffic, of("cross_traffic")),
+                  attribute("proven", &A::proven, of("proven")),
+                  attribute("obstacle", &A::obstacle, "The binding constraint; None when placed."),
+                  attribute("reason", &A::reason, "The same in words, with figures; None when placed."));
     const auto options = keywords_of_allocate();
     m.def(
         "allocate",
@@ -348,6 +353,22 @@ void bind_gangs(py::module_& m) {
         py::arg("cluster"),
         documented("with_job(cluster, *jobs)", "The cluster with the pods of new jobs, pending: what plans "
                                                "that place the jobs are applied to and checked against.")
+            .c_str());
+    m.def(
+        "with_task",
+        [](const ClusterPtr& cluster, const py::args& tasks) {
+            auto with = cluster;
+            for (const auto& task : tasks) {
+                if (!py::isinstance<py::dict>(task)) throw py::type_error("expected tasks as dicts");
+                with = task_argument(with, py::reinterpret_borrow<py::object>(task)).first;
+            }
+            return with;
+        },
+        py::arg("cluster"),
+        documented(
+            "with_task(cluster, *tasks)",
+            "The cluster with new tasks, dicts as in the cluster format: what decisions about them are "
+            "applied to and checked against.")
             .c_str());
     m.def(
         "to_plan",

@@ -1,13 +1,11 @@
-// gpusched.preemption: whom to evict so that a task can run; the online index; Standby's harvest.
-#include "enums.hpp"
+// gpusched.preemption: whom to evict so that a task can run; the online index.
 #include "plan.hpp"
+#include "preemption.hpp"
 #include "records.hpp"
 #include "task_argument.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/preemption/index.hpp>
-#include <gpusched/preemption/preempt.hpp>
-#include <gpusched/preemption/standby.hpp>
 
 #include <algorithm>
 
@@ -17,53 +15,12 @@ namespace {
 
 namespace p = preemption;
 
-/// A decision with names, so that it stands on its own.
-struct NamedDecision {
-    std::string task, node;
-    std::vector<std::string> victims;
-    std::vector<int> gpus;
-    std::string topology;
-    std::optional<double> score;
-    std::int64_t priority_sum = 0;
-    double cost = 0;
-    bool proven = true;
-};
-
 struct NamedExplanation {
     std::optional<std::string> node;
     std::string obstacle;
     std::int64_t missing = 0;
     std::string text;
 };
-
-NamedDecision named(const Cluster& cluster, TaskId task, const p::Decision& d, bool proven) {
-    static constexpr const char* localities[] = {"numa", "socket", "cross"};
-    NamedDecision out{cluster.name(task),
-                      cluster.name(d.node),
-                      {},
-                      gpu_list(d.gpus),
-                      localities[static_cast<std::size_t>(d.topology)],
-                      d.score,
-                      d.priority_sum,
-                      static_cast<double>(d.cost) / 1000,
-                      proven};
-    for (const auto victim : d.victims) out.victims.push_back(cluster.name(victim));
-    return out;
-}
-
-Options<p::Options> decision_options() {
-    using O = p::Options;
-    return Options<O>("preemption::Options")
-        .field("policy", &O::policy)
-        .field("engine", &O::engine)
-        .field("qos", &O::qos)
-        .field("alpha", &O::alpha)
-        .field("numa_score", &O::numa_score)
-        .field("socket_score", &O::socket_score)
-        .field("cross_score", &O::cross_score)
-        .field("now", &O::now)
-        .field("search_limit", &O::search_limit);
-}
 
 GpuMask mask_of(const Cluster& cluster, NodeId node, const std::vector<int>& gpus) {
     const auto bad = [&](int gpu) {
@@ -125,7 +82,7 @@ void bind_index(py::module_& m) {
                 const auto id = i.c().find_task(task);
                 const auto* const d = i.live.decide(id);
                 if (d == nullptr) return std::nullopt;
-                return named(i.c(), id, *d, i.live.proven());
+                return named_decision(i.c(), id, *d, i.live.proven());
             },
             py::arg("task"),
             documented(
@@ -146,45 +103,24 @@ void bind_index(py::module_& m) {
             documented("apply(self, decision)", doc("preemption::PreemptionIndex::apply")).c_str());
 }
 
-void bind_harvest(py::module_& m) {
-    using R = p::HarvestResult;
-    const auto at = [](const char* name) { return doc(std::string("preemption::HarvestResult::") + name); };
-    auto result = py::class_<R>(m, "HarvestResult", "What `simulate_harvest` counted.");
-    define_record(
-        result, attribute("standby_gpu_h", &R::standby_gpu_h, at("standby_gpu_h")),
-        attribute("borrowed_gpu_h", &R::borrowed_gpu_h, at("borrowed_gpu_h")),
-        attribute("useful_gpu_h", &R::useful_gpu_h, at("useful_gpu_h")),
-        attribute("lost_gpu_h", &R::lost_gpu_h, at("lost_gpu_h")),
-        attribute("evictions", &R::evictions, "Spot tasks that owners sent away."),
-        attribute("killed", &R::killed, "Of these, how many took SIGKILL."),
-        attribute("completed", &R::completed, "Spot tasks that ended by themselves."),
-        attribute("eviction_mean_s", &R::eviction_mean_s, "Mean seconds until the owner's GPUs were free."),
-        attribute("eviction_p95_s", &R::eviction_p95_s, "Their 95th percentile."),
-        attribute("eviction_max_s", &R::eviction_max_s, "Their maximum."),
-        attribute("standby_by_hour", &R::standby_by_hour, "Lent GPU-hours by hour of the day."),
-        attribute("borrowed_by_hour", &R::borrowed_by_hour, "Borrowed GPU-hours by hour of the day."));
-    result.def_property_readonly("harvested", &R::harvested, "Borrowed / lent GPU-hours.");
-    using O = p::HarvestOptions;
-    const auto options = Options<O>("preemption::HarvestOptions")
-                             .field("owners", &O::owners)
-                             .field("days", &O::days)
-                             .field("sleep_hour", &O::sleep_hour, "Hours after midnight, 0 to 48.")
-                             .field("wake_hour", &O::wake_hour, "Hours after midnight; 32 = 8 the next day.")
-                             .field("demand", &O::demand)
-                             .field("task_minutes", &O::task_minutes)
-                             .field("checkpoint_minutes", &O::checkpoint_minutes)
-                             .field("start_delay_s", &O::start_delay_s)
-                             .field("seed", &O::seed, "The same seed gives the same result everywhere.");
-    m.def(
-        "simulate_harvest",
-        [options](const py::kwargs& keywords) {
-            const auto o = options.read("simulate_harvest", keywords);
-            return unlocked([&] { return p::simulate_harvest(o); });
-        },
-        options.documented("simulate_harvest(", doc("preemption::HarvestOptions")).c_str());
-}
-
 }  // namespace
+
+NamedDecision named_decision(const Cluster& cluster, TaskId task, const preemption::Decision& d,
+                             bool proven) {
+    static constexpr const char* localities[] = {"numa", "socket", "cross"};
+    NamedDecision out{cluster.name(task),
+                      cluster.name(d.node),
+                      {},
+                      gpu_list(d.gpus),
+                      localities[static_cast<std::size_t>(d.topology)],
+                      d.score,
+                      d.priority_sum,
+                      static_cast<double>(d.cost) / 1000,
+                      d.vacates,
+                      proven};
+    for (const auto victim : d.victims) out.victims.push_back(cluster.name(victim));
+    return out;
+}
 
 void bind_preemption(py::module_& parent) {
     auto m = submodule(parent, "preemption");
@@ -200,6 +136,7 @@ void bind_preemption(py::module_& parent) {
                   attribute("score", &D::score, of("score")),
                   attribute("priority_sum", &D::priority_sum, of("priority_sum")),
                   attribute("cost", &D::cost, "Work lost, in GPU-seconds."),
+                  attribute("vacates", &D::vacates, of("vacates")),
                   attribute("proven", &D::proven, doc("preemption::Result::proven")));
     using E = NamedExplanation;
     auto explanation = py::class_<E>(m, "Explanation", doc("preemption::Explanation").c_str());
@@ -219,7 +156,7 @@ void bind_preemption(py::module_& parent) {
             const auto [with_task, id] = task_argument(cluster, task);
             const auto result = unlocked([&, c = with_task, t = id] { return p::preempt(*c, t, o); });
             if (!result.decision) return std::nullopt;
-            return named(*with_task, id, *result.decision, result.proven);
+            return named_decision(*with_task, id, *result.decision, result.proven);
         },
         py::arg("cluster"), py::arg("task"),
         options
@@ -272,18 +209,9 @@ void bind_preemption(py::module_& parent) {
                 "Why nothing helps: an `Explanation` with the node that came closest and what it lacks with "
                 "all potential victims gone.")
             .c_str());
-    m.def(
-        "to_plan",
-        [](const NamedDecision& d) {
-            NamedPlan plan;
-            plan.spec.evictions = d.victims;
-            plan.spec.placements.push_back({d.task, d.node, d.gpus});
-            return plan;
-        },
-        py::arg("decision"),
-        documented("to_plan(decision)", "The decision as a plan: evictions, then the placement.").c_str());
     bind_index(m);
-    bind_harvest(m);
+    bind_preempt_gang(m);
+    bind_standby(m);
 }
 
 }  // namespace gpusched::python

@@ -2,6 +2,7 @@
 #include "cluster_views.hpp"
 #include "options.hpp"
 #include "plan.hpp"
+#include "records.hpp"
 
 #include <gpusched/io/flextopo.hpp>
 #include <gpusched/io/formats.hpp>
@@ -9,6 +10,7 @@
 #include <gpusched/io/hwloc.hpp>
 #include <gpusched/io/kubernetes_topology.hpp>
 #include <gpusched/io/nccl_topology.hpp>
+#include <gpusched/io/node_resource_topology.hpp>
 #include <gpusched/io/nvidia_smi_topo.hpp>
 #include <gpusched/io/slurm_topology.hpp>
 
@@ -92,6 +94,44 @@ void bind_results(py::module_& m) {
             }));
 }
 
+void bind_node_resources(py::module_& m, const Options<io::HardwareReadOptions>& hardware) {
+    using A = io::ResourceAmount;
+    using N = io::NumaResources;
+    using R = io::NodeResources;
+    const auto of = [](const char* name) { return doc(std::string("io::") + name); };
+    auto amount = py::class_<A>(m, "ResourceAmount", of("ResourceAmount").c_str());
+    define_record(
+        amount, attribute("capacity_milli", &A::capacity_milli, "What there is."),
+        attribute("allocatable_milli", &A::allocatable_milli, of("ResourceAmount::allocatable_milli")),
+        attribute("available_milli", &A::available_milli, of("ResourceAmount::available_milli")));
+    auto numa = py::class_<N>(m, "NumaResources", of("NumaResources").c_str());
+    define_record(
+        numa, attribute("zone", &N::zone, of("NumaResources::zone")),
+        attribute("id", &N::id, of("NumaResources::id")),
+        attribute("socket", &N::socket, of("NumaResources::socket")),
+        attribute("resources", &N::resources, "A `ResourceAmount` by name, such as nvidia.com/gpu."),
+        attribute("costs", &N::costs, of("NumaResources::costs")));
+    auto node = py::class_<R>(m, "NodeResources", of("NodeResources").c_str());
+    define_record(
+        node, attribute("node", &R::node, "Its name."),
+        attribute("numa_nodes", &R::numa_nodes, "A `NumaResources` per NUMA node, by ascending id."));
+    m.def(
+        "read_node_resource_topology",
+        [](const py::object& path) {
+            const auto file = path_text(path);
+            return unlocked([&] { return io::read_node_resource_topology(file); });
+        },
+        py::arg("path"),
+        documented("read_node_resource_topology(path)", of("read_node_resource_topology")).c_str());
+    m.def(
+        "machine_of",
+        [hardware](const R& resources, const py::kwargs& keywords) {
+            const auto given = hardware.read("machine_of", keywords);
+            return unlocked([&] { return io::machine_of(resources, given); });
+        },
+        py::arg("node"), hardware.documented("machine_of(node", of("machine_of")).c_str());
+}
+
 }  // namespace
 
 void bind_readings(py::module_& parent) {
@@ -110,6 +150,7 @@ void bind_readings(py::module_& parent) {
     bind_reader(m, "read_nccl_topology", hardware, io::read_nccl_topology);
     bind_reader(m, "read_hwloc", hardware, io::read_hwloc);
     bind_reader(m, "read_flextopo", hardware, io::read_flextopo);
+    bind_node_resources(m, hardware);
     using S = io::SlurmTopologyOptions;
     bind_reader(m, "read_slurm_topology",
                 Options<S>("io::SlurmTopologyOptions").field("topology", &S::topology),

@@ -13,6 +13,7 @@ from ._core.allocation import (
     ranker_names,
     to_plan,
     with_job,
+    with_task,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "ranker_names",
     "to_plan",
     "with_job",
+    "with_task",
 ]

@@ -20,6 +20,7 @@ __all__ = [
     "ranker_names",
     "to_plan",
     "with_job",
+    "with_task",
 ]
 
 _Job = Mapping[str, Any] | str
@@ -107,5 +108,6 @@ def allocate_many(
     node_visits: int = 30000000,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> JointAllocation: ...
+def with_task(cluster: Cluster, *tasks: Mapping[str, Any]) -> Cluster: ...
 def with_job(cluster: Cluster, *jobs: _Job) -> Cluster: ...
 def to_plan(*allocations: Allocation) -> Plan: ...

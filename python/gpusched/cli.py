@@ -193,9 +193,11 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--report", action="store_true", help="costs and gains in detail")
     p.add_argument("--progress", action="store_true")
 
-    p = command("preempt", jobs.preempt, "say whom to evict so that a pending task can run")
+    p = command("preempt", jobs.preempt, "say whom to evict so that a pending task, or a gang, can run")
     p.add_argument("cluster", metavar="CLUSTER.json")
-    p.add_argument("task", metavar="TASK", help="name of a pending task of the cluster")
+    p.add_argument("tasks", nargs="*", metavar="TASK", help="name of a pending task of the cluster; several are a gang")
+    p.add_argument("--job", metavar="JOB", help="all pending tasks of a job, as a gang")
+    p.add_argument("--objective", choices=("cost", "lost_gangs"), help="of gangs: least lost work (default), or fewest gangs lost")
     p.add_argument("--policy", choices=("spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"))
     p.add_argument("--qos", choices=("guaranteed", "best_effort", "none"), help="instead of the task's own")
     p.add_argument("--alpha", type=float, metavar="WEIGHT", help="of the victims' priorities in the score")

@@ -9,7 +9,11 @@ from .topology import HardwareGraph, NetworkTree
 __all__ = [
     "HardwareReading",
     "NetworkReading",
+    "NodeResources",
+    "NumaResources",
+    "ResourceAmount",
     "anonymize",
+    "machine_of",
     "network_tree",
     "plan_to_csv",
     "plan_to_kubernetes_steps",
@@ -19,6 +23,7 @@ __all__ = [
     "read_hwloc",
     "read_kubernetes_topology",
     "read_nccl_topology",
+    "read_node_resource_topology",
     "read_nvidia_smi_topo",
     "read_openb",
     "read_slurm_topology",
@@ -64,6 +69,41 @@ class NetworkReading:
     def __copy__(self) -> NetworkReading: ...
     def __deepcopy__(self, memo: dict[int, Any], /) -> NetworkReading: ...
 
+class ResourceAmount:
+    @property
+    def capacity_milli(self) -> int: ...
+    @property
+    def allocatable_milli(self) -> int: ...
+    @property
+    def available_milli(self) -> int: ...
+    def __copy__(self) -> ResourceAmount: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> ResourceAmount: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+class NumaResources:
+    @property
+    def zone(self) -> str: ...
+    @property
+    def id(self) -> int: ...
+    @property
+    def socket(self) -> int | None: ...
+    @property
+    def resources(self) -> dict[str, ResourceAmount]: ...
+    @property
+    def costs(self) -> dict[str, int]: ...
+    def __copy__(self) -> NumaResources: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> NumaResources: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+class NodeResources:
+    @property
+    def node(self) -> str: ...
+    @property
+    def numa_nodes(self) -> list[NumaResources]: ...
+    def __copy__(self) -> NodeResources: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> NodeResources: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
 def read_hardware(
     path: _Path,
     *,
@@ -106,6 +146,17 @@ def read_hwloc(
 ) -> HardwareReading: ...
 def read_flextopo(
     path: _Path,
+    *,
+    core_group_size: int = 8,
+    threads_per_core: int = 0,
+    numa_nodes_per_socket: int = 1,
+    pcie_gb_s: float = 31.5,
+    interconnect_gb_s: float = 32.0,
+    nvlink_gb_s_per_link: float = 25.0,
+) -> HardwareReading: ...
+def read_node_resource_topology(path: _Path) -> list[NodeResources]: ...
+def machine_of(
+    node: NodeResources,
     *,
     core_group_size: int = 8,
     threads_per_core: int = 0,

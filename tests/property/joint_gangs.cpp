@@ -5,6 +5,8 @@
 #include <gpusched/allocation/job_request.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
+#include <gpusched/milp/joint_allocation.hpp>
+#include <gpusched/milp/solver.hpp>
 #include <gpusched/model/apply.hpp>
 #include <gpusched/verify/plan.hpp>
 
@@ -136,6 +138,59 @@ TEST_CASE("1,500 joint allocations: valid, never worse than sorted by size, most
     CHECK(better > 30);
     CHECK(proven > 500);
     CHECK(left_out > 200);
+}
+
+TEST_CASE("60 larger joint allocations against the optimum of the integer programme") {
+    if (milp::available_solvers().empty()) {
+        WARN("no solver: not checked");
+        return;
+    }
+    int optimal = 0, sorted_optimal = 0, left_out = 0;
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+        Rng rng(seed + 1'000'000);
+        Instance x;
+        const int switches = static_cast<int>(rng.between(2, 5));
+        for (int n = 0, nodes = static_cast<int>(rng.between(4, 12)); n < nodes; ++n) {
+            NodeSpec node{.name = "n" + std::to_string(n), .gpu_model = "A", .gpu_count = rng.between(2, 8)};
+            node.network = {"s" + std::to_string(rng.below(static_cast<std::uint64_t>(switches)))};
+            x.spec.nodes.push_back(node);
+        }
+        const int gpus = static_cast<int>(rng.between(1, 3));
+        milp::JointProblem problem;
+        for (int j = 0, jobs = static_cast<int>(rng.between(3, 5)); j < jobs; ++j) {
+            PodRequest pods{.count = rng.between(2, 9)};
+            pods.pod.gpu_count = gpus;
+            x.jobs.push_back({"j" + std::to_string(j), {pods}});
+            problem.jobs.push_back({x.jobs.back().name, static_cast<int>(pods.count), gpus});
+        }
+        const Requests r(x);
+        problem.switches = milp::switch_rooms(Cluster::build(x.spec), 0);
+        const auto model = milp::joint_allocation(problem);
+        const auto solution = milp::solve(model);
+        INFO("seed " << seed);
+        REQUIRE(solution.status == milp::Status::optimal);
+        std::int64_t placed = 0;
+        for (const auto& counts : model.decode(solution.x)) {
+            int pods = 0;
+            for (const int count : counts) pods += count;
+            placed += pods > 0;
+        }
+        const double entropy = solution.objective + model.placed_worth * static_cast<double>(placed);
+        const auto equal = [&](const JointAllocations& found) {
+            REQUIRE(found.placed <= placed);
+            if (found.placed == placed) REQUIRE(found.entropy >= entropy - 1e-6);
+            const bool best = found.placed == placed && found.entropy < entropy + 1e-6;
+            if (found.proven) REQUIRE(best);
+            return best;
+        };
+        optimal += equal(allocate_many(r.with.cluster, r.jobs, {.seed = seed, .iterations = 1000}));
+        sorted_optimal += equal(allocate_many(r.with.cluster, r.jobs, {.policy = JointPolicy::size_sorted}));
+        left_out += placed < static_cast<std::int64_t>(x.jobs.size());
+    }
+    CAPTURE(optimal, sorted_optimal, left_out);
+    CHECK(optimal >= 58);
+    CHECK(sorted_optimal < 45);
+    CHECK(left_out > 20);
 }
 
 TEST_CASE("jobs that each fit in one piece stay whole, and bad arguments") {

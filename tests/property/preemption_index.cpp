@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The online index after any event = preempt on a snapshot built from scratch, at every step of random event sequences.
 #include "support/catch.hpp"
+#include "support/random_cluster.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/rng.hpp>
@@ -61,14 +62,22 @@ ClusterSpec random_spec(Rng& rng) {
     return spec;
 }
 
+GpuMask mask_of(const std::vector<int>& gpus) {
+    GpuMask mask = 0;
+    for (const int gpu : gpus) mask = static_cast<GpuMask>(mask | gpu_bit(gpu));
+    return mask;
+}
+
 // The state of the index as data.
 ClusterSpec state_of(const PreemptionIndex& index_) {
     auto spec = index_.cluster().to_spec();
     for (const auto node : index_.cluster().nodes()) {
         auto& n = spec.nodes[index(node)];
-        n.failed_gpus = gpu_list(index_.failed_gpus(node));
-        n.schedulable = !index_.has_failed(node);
+        n.failed_gpus = gpu_list(static_cast<GpuMask>(mask_of(n.failed_gpus) | index_.failed_gpus(node)));
+        n.schedulable = n.schedulable && !index_.has_failed(node);
     }
+    for (auto& task : spec.tasks)
+        if (!task.node) task.locked = task.standby = false;  // nobody waits as such
     return spec;
 }
 
@@ -132,6 +141,99 @@ TEST_CASE("the index equals one rebuilt from scratch at every step") {
     }
     CHECK(decisions > 3000);
     CHECK(evictions > 300);
+}
+
+TEST_CASE("on snapshots with every kind of constraint, where nodes vanish and new ones come") {
+    std::int64_t decisions = 0, evictions = 0, places = 0, arrivals = 0, rebuilt_indices = 0;
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+        Rng rng(seed);
+        auto spec = testing_support::random_cluster(rng, {.min_nodes = 2,
+                                                          .max_nodes = 8,
+                                                          .min_tasks = 16,
+                                                          .max_tasks = 40,
+                                                          .pending = 0.3,
+                                                          .grouped = 0.08,
+                                                          .max_request = 8});
+        for (auto& task : spec.tasks) {
+            if (rng.chance(0.5)) task.preemptible = true;
+            if (!task.node && rng.chance(0.6)) task.priority += 100;
+        }
+        const auto cluster = Cluster::build(spec);
+        const Options options{.policy = seed % 2 == 0 ? Policy::imp : Policy::exhaustive};
+        PreemptionIndex live(cluster, options, seed % 5 == 4 ? 2 : 64);
+        // Some nodes are not there yet: they are declared, and come later.
+        for (const auto node : cluster.nodes())
+            if (rng.chance(0.2)) live.fail_node(node);
+        std::int64_t now = spec.now;
+        for (int step = 0; step < 40; ++step) {
+            INFO("seed " << seed << " step " << step);
+            auto node = make_id<NodeId>(rng.below(cluster.node_count()));
+            const auto task = make_id<TaskId>(rng.below(cluster.task_count()));
+            const auto kind = rng.below(20);
+            if (kind < 9) {  // starts, or moves
+                const auto state = Cluster::build(state_of(live));
+                for (std::size_t n = 0; n < cluster.node_count(); ++n) {
+                    if (find_obstacle(state, task, node) == Obstacle::none) break;
+                    node = make_id<NodeId>((index(node) + 1) % cluster.node_count());
+                }
+                if (find_obstacle(state, task, node) == Obstacle::none) {
+                    std::vector<std::vector<int>> sets;
+                    const auto count = int{state.inventory().tasks.gpu_count[index(task)]};
+                    for (int trial = 0; trial < 20 && sets.empty(); ++trial) {
+                        auto gpus = gpu_list(candidate_gpus(state, task, node));
+                        rng.shuffle(std::span(gpus));
+                        gpus.resize(static_cast<std::size_t>(count));
+                        if (count == 0 || gpus_fit(state, task, node, mask_of(gpus))) sets.push_back(gpus);
+                    }
+                    if (!sets.empty()) {
+                        live.place(task, node, mask_of(sets.front()));
+                        ++places;
+                    }
+                }
+            } else if (kind < 13) {
+                live.remove(task);
+            } else if (kind < 15) {
+                if (const auto gpus = cluster.gpu_count(node); gpus > 0)
+                    live.fail_gpu(node, static_cast<int>(rng.below(static_cast<std::uint64_t>(gpus))),
+                                  rng.chance(0.5));
+            } else if (kind < 17) {
+                const bool gone = live.has_failed(node);
+                live.fail_node(node, !gone);
+                arrivals += gone;
+            } else if (kind < 18) {
+                live.set_now(now += 100);
+            } else if (!live.cluster().is_placed(task)) {
+                if (const auto* d = live.decide(task); d != nullptr) live.apply(*d, task);
+            }
+            const auto rebuilt = Cluster::build(state_of(live));
+            auto at = options;
+            at.now = now;
+            std::optional<PreemptionIndex> fresh;
+            if (step % 5 == 0) fresh.emplace(rebuilt, at);
+            for (const auto p : rebuilt.tasks()) {
+                if (rebuilt.is_placed(p)) continue;
+                INFO("task " << rebuilt.name(p));
+                const auto expected = preempt(rebuilt, p, at);
+                const auto* const found = live.decide(p);
+                REQUIRE((found != nullptr) == expected.decision.has_value());
+                if (fresh) {
+                    const auto* const again = fresh->decide(p);
+                    REQUIRE((again != nullptr) == (found != nullptr));
+                    if (found != nullptr) REQUIRE(*again == *found);
+                    ++rebuilt_indices;
+                }
+                if (found == nullptr) continue;
+                REQUIRE(*found == *expected.decision);
+                ++decisions;
+                evictions += found->victims.empty() ? 0 : 1;
+            }
+        }
+    }
+    CAPTURE(decisions, evictions, places, arrivals, rebuilt_indices);
+    CHECK(decisions > 5000);
+    CHECK(evictions > 500);
+    CHECK(places > 300);
+    CHECK(arrivals > 50);
 }
 
 TEST_CASE("events about what does not exist are refused") {

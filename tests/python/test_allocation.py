@@ -11,7 +11,7 @@ from typing import Any
 
 import gpusched as gs
 import pytest
-from clusters import document
+from clusters import document, make_node
 from gpusched import cli
 
 
@@ -200,3 +200,12 @@ def test_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixt
     assert cli.main([*arguments, "--make-room"]) == 0
     assert "train: moves make room: 1 in 1 waves, then 1 pods" in capsys.readouterr().out
     assert cli.main(["verify", with_job, plan]) == 0
+
+
+def test_a_node_may_be_called_as_a_switch() -> None:
+    nodes = [make_node("s0"), make_node("a", network=["s0"]), make_node("b", network=["s1"])]
+    cluster = gs.Cluster.from_json(document(nodes, []))
+    pods = [{"count": 3, "gpu_count": 8, "cpu_milli": 0, "memory_mib": 0}]
+    found = gs.allocate(cluster, {"name": "j", "pods": pods})
+    assert found.per_domain == {"s0": 8, "s0 (node)": 8, "s1": 8}
+    assert gs.preemption.preempt_gang(cluster, {"name": "j", "mode": "required", "pods": [pods[0] | {"count": 2}]}) is None

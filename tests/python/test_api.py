@@ -17,7 +17,7 @@ Cluster.from_json Cluster.to_json Cluster.copy Cluster.nodes Cluster.tasks Clust
 Plan.from_json Plan.to_json Plan.moves Plan.waves Plan.vacated_nodes Plan.stats Plan.bound Plan.stop_reason
 InvalidInput BackendError apply consolidate place allocate allocate_many make_room
 allocation.Allocation.placed allocation.Allocation.pods allocation.Allocation.per_domain
-allocation.Allocation.entropy allocation.Allocation.reason allocation.with_job allocation.to_plan
+allocation.Allocation.entropy allocation.Allocation.reason allocation.with_job allocation.with_task allocation.to_plan
 sim.generate_cluster sim.replay sim.Trace
 sim.ReplayResult.cluster sim.ReplayResult.unplaced sim.ReplayResult.timeline
 io.read_openb io.anonymize
@@ -32,6 +32,13 @@ topology.HardwareGraph.pcie_root_of
 io.read_hardware io.read_nvidia_smi_topo io.read_nccl_topology io.read_hwloc io.read_flextopo io.HardwareReading
 io.read_slurm_topology io.read_kubernetes_topology io.NetworkReading io.network_tree io.set_network
 io.reads_xml io.reads_yaml
+io.read_node_resource_topology io.machine_of io.NodeResources.numa_nodes io.NumaResources.resources
+io.ResourceAmount.available_milli
+preemption.preempt_gang preemption.explain_gang preemption.GangDecision.lost_gangs preemption.GangDecision.victims
+preemption.StandbyLease.lend preemption.StandbyLease.borrow preemption.StandbyLease.give_back
+preemption.StandbyLease.resume preemption.StandbyLease.advance preemption.StandbyLease.state
+preemption.StandbyLease.lent preemption.EvictionModel.draw preemption.EvictionTimeline.killed
+preemption.Borrower.eviction
 sim.resample model.hardware_preset
 control.Controller.step control.Controller.state control.Controller.audit_log control.mig_layout control.replay_audit
 control.LiveController.start control.LiveController.window control.LiveController.release control.LiveController.config

@@ -81,6 +81,13 @@ def test_what_fits_and_what_does_not(cluster: gs.Cluster) -> None:
     assert gs.preemption.minimal_victim_sets(cluster, nothing, "m1") == [[]]
     # Spot tasks evict nobody, whatever their priority.
     assert gs.preempt(cluster, task("z", 1, 999), policy="spot") is None
+    new = task("new", 1, 1000)
+    plan = gs.preemption.to_plan(gs.preempt(cluster, new))
+    assert gs.verify.plan(gs.allocation.with_task(cluster, new, task("newer", 1, 0)), plan).ok
+    with pytest.raises(TypeError, match="expected tasks as dicts"):
+        gs.allocation.with_task(cluster, "waits")  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match="now: 9223372036854775807; expected -1000000000000 to 1000000000000"):
+        gs.preempt(cluster, "waits", now=2**63 - 1)
     with pytest.raises(gs.InvalidInput, match=r"alpha: 2; expected 0 to 1"):
         gs.preempt(cluster, "waits", alpha=2)
     with pytest.raises(gs.InvalidInput, match="one of 'guaranteed', 'best_effort', 'none'"):
@@ -143,8 +150,128 @@ def test_the_command(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.Capture
     assert cli.main(["verify", snapshot, plan]) == 0
     assert cli.main(["preempt", snapshot, "waits", "--qos", "none", "--policy", "spot"]) == 0
     impossible = json.loads(Path(snapshot).read_text())
+    for node in impossible["nodes"]:
+        node.pop("hardware")
+    impossible["tasks"][-1].pop("hardware_affinity")
+    Path(snapshot).write_text(json.dumps(impossible))
+    capsys.readouterr()
+    assert cli.main(["preempt", snapshot, "waits"]) == 0
+    assert "(sockets not known)" in capsys.readouterr().out
     impossible["tasks"][-1]["gpu_count"] = 8
     Path(snapshot).write_text(json.dumps(impossible))
     capsys.readouterr()
     assert cli.main(["preempt", snapshot, "waits"]) == 1
     assert "nobody is evicted: node 'm1' comes closest" in capsys.readouterr().out
+
+
+def two_switches() -> gs.Cluster:
+    """Two machines under each switch, full of LP tasks; those under `b` have worked less."""
+    nodes = [machine(name) | {"network": [f"switch-{name[0]}"]} for name in ("a1", "a2", "b1", "b2")]
+    starts = {"a1": 95, "a2": 0, "b1": 80, "b2": 80}
+    tasks = [task(f"lp-{n}", list(range(8)), 0, n) | {"start_time": at} for n, at in starts.items()]
+    wish = {"job": "waits", "network_affinity": {"level": 0, "mode": "required"}}
+    tasks += [task(f"pod{i}", 8, 1000) | wish for i in range(2)]
+    return gs.Cluster.from_json(document(nodes, tasks, now=100))
+
+
+def test_gangs_of_preemptors() -> None:
+    cluster = two_switches()
+    d = gs.preemption.preempt_gang(cluster, "waits", policy="spot_exact")
+    assert d is not None and d.victims == ["lp-b1", "lp-b2"]
+    assert (d.cost, d.lost_gangs) == (2 * 8 * 20, 2)
+    assert [(p.task, p.node, p.victims) for p in d.pods] == [("pod0", "b1", ["lp-b1"]), ("pod1", "b2", ["lp-b2"])]
+    assert d == gs.preemption.preempt_gang(cluster, ["pod0", "pod1"], policy="spot_exact")
+    assert pickle.loads(pickle.dumps(d)) == d and copy.deepcopy(d) == d
+    assert gs.verify.plan(cluster, gs.preemption.to_plan(d)).ok
+    # A job that is not in the snapshot.
+    group = {"gpu_count": 8, "cpu_milli": 64000, "memory_mib": 1, "priority": 500, "priority_class": "HP"}
+    job = {"name": "new", "mode": "required", "pods": [group | {"count": 2}]}
+    new = gs.preemption.preempt_gang(cluster, job, policy="spot")
+    assert new is not None and new.victims == ["lp-b1", "lp-b2"] and [p.task for p in new.pods] == ["new-0", "new-1"]
+    assert gs.verify.plan(gs.allocation.with_job(cluster, job), gs.preemption.to_plan(new)).ok
+    assert gs.preemption.explain_gang(cluster, job) == ""
+    # Three do not fit under one switch, and nobody is evicted for two of them.
+    three = job | {"pods": [group | {"count": 3}]}
+    assert gs.preemption.preempt_gang(cluster, three) is None
+    assert gs.preemption.explain_gang(cluster, three) == (
+        "domain 'switch-a' comes closest: it holds 2 of 3 pods, with evictions; 'new-2' finds no place beside them"
+    )
+    anywhere = gs.preemption.preempt_gang(cluster, {"name": "new", "pods": [group | {"count": 3}]}, objective="lost_gangs")
+    assert anywhere is not None and len(anywhere.victims) == 3
+    with pytest.raises(gs.InvalidInput, match="'pod0' is listed twice"):
+        gs.preemption.preempt_gang(cluster, ["pod0", "pod0"])
+    with pytest.raises(gs.InvalidInput, match="pods: none; expected at least one"):
+        gs.preemption.preempt_gang(cluster, [])
+    with pytest.raises(gs.InvalidInput, match="objective: 'x'; expected one of 'cost', 'lost_gangs'"):
+        gs.preemption.preempt_gang(cluster, "waits", objective="x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected a job"):
+        gs.preemption.preempt_gang(cluster, 7)  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match="further, traffic"):
+        gs.preemption.preempt_gang(cluster, job | {"traffic": [[1.0]]})
+
+
+def test_the_command_for_gangs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    snapshot, plan = str(tmp_path / "c.json"), str(tmp_path / "p.json")
+    two_switches().to_json(snapshot)
+    assert cli.main(["preempt", snapshot, "--job", "waits", "--policy", "spot", "-o", plan]) == 0
+    out = capsys.readouterr().out
+    assert "pod1 goes to b2: GPUs 0, 1, 2, 3, 4, 5, 6, 7" in out and "evict lp-b1\nevict lp-b2\n" in out
+    assert "lost work 320 GPU-seconds, of 2 gangs and single tasks" in out
+    assert cli.main(["verify", snapshot, plan]) == 0
+    assert cli.main(["preempt", snapshot, "pod0", "pod1", "--objective", "lost_gangs"]) == 0
+    assert cli.main(["preempt", snapshot, "pod0", "--objective", "cost"]) == 2
+    assert cli.main(["preempt", snapshot]) == 2
+    assert cli.main(["preempt", snapshot, "pod0", "--job", "waits"]) == 2
+    document_ = json.loads(Path(snapshot).read_text())
+    document_["tasks"][0]["locked"] = document_["tasks"][2]["locked"] = True
+    Path(snapshot).write_text(json.dumps(document_))
+    capsys.readouterr()
+    assert cli.main(["preempt", snapshot, "--job", "waits"]) == 1
+    assert "nobody is evicted: domain 'switch-a' comes closest: it holds 1 of 2 pods" in capsys.readouterr().out
+
+
+def test_a_lease_of_standby() -> None:
+    lease = gs.preemption.StandbyLease("owner", "m1", [0, 1, 2, 3], seed=2)
+    assert (lease.state, lease.lent, lease.gpus, lease.owner, lease.node) == ("active", [], [0, 1, 2, 3], "owner", "m1")
+    assert not lease.borrow("a", "LP", [0], 0)
+    lease.lend(10)
+    assert lease.state == "standby" and lease.lent == [0, 1, 2, 3]
+    assert not lease.borrow("a", "HP", [0], 11) and not lease.borrow("a", "LP", [0, 4], 11)
+    assert lease.borrow("a", "LP", [0, 1], 11) and lease.borrow("b", "LP", [2], 12)
+    assert [(b.task, b.gpus, b.eviction) for b in lease.borrowers] == [("a", [0, 1], None), ("b", [2], None)]
+    lease.give_back("a", 20)
+    lease.give_back("never seen", 20)
+    assert lease.lent == [0, 1, 3]
+    before = copy.deepcopy(lease)
+    ready = lease.resume(30)
+    assert 30 < ready <= 30 + 60_000 and lease.state == "resuming" and lease.lent == []
+    assert before.state == "standby" and before.resume(30) == ready  # a copy goes its own way
+    assert lease.advance(ready - 1) == []
+    gone = lease.advance(ready)
+    assert [b.task for b in gone] == ["b"] and gone[0].eviction is not None and gone[0].eviction.reclaim_ms == ready
+    assert lease.state == "active" and repr(lease) == "<gpusched.preemption.StandbyLease: owner on m1, active, 0 borrowers>"
+    with pytest.raises(gs.InvalidInput, match="state: active; expected standby"):
+        lease.resume(ready)
+    with pytest.raises(gs.InvalidInput, match="gpus: 16; expected distinct GPUs, 0 to 15"):
+        gs.preemption.StandbyLease("owner", "m1", [16])
+    with pytest.raises(gs.InvalidInput, match="gpus: none"):
+        gs.preemption.StandbyLease("owner", "m1", [])
+
+
+def test_models_of_evictions() -> None:
+    model = gs.preemption.EvictionModel()
+    assert len(model.shutdown_ms) == 21 and (model.grace_ms, model.reclaim_ms) == (60_000, 0)
+    drawn = [model.draw(100, seed) for seed in range(2000)]
+    seconds = sorted((t.exit_ms - t.term_ms) / 1000 for t in drawn)
+    assert drawn[0] == model.draw(100, 0) and all(t.term_ms == 100 for t in drawn)
+    assert abs(sum(seconds) / 2000 - 13) < 1 and seconds[-1] <= 60 and 0 < sum(t.killed for t in drawn) < 100
+    short = gs.preemption.EvictionModel(grace_ms=0, reclaim_ms=7)
+    assert short.draw(5, 1) == pickle.loads(pickle.dumps(short)).draw(5, 1)
+    assert (short.draw(5, 1).exit_ms, short.draw(5, 1).reclaim_ms, short.draw(5, 1).killed) == (5, 12, True)
+    lease = gs.preemption.StandbyLease("o", "n", [0], model=short)
+    lease.lend(0)
+    assert lease.borrow("a", "LP", [0], 1) and lease.resume(2) == 9
+    with pytest.raises(gs.InvalidInput, match=r"len\(shutdown_ms\): 2; expected 21"):
+        gs.preemption.EvictionModel(shutdown_ms=[1, 2])
+    with pytest.raises(gs.InvalidInput, match="grace_ms: 60001; expected 0 to 60000"):
+        gs.preemption.EvictionModel(grace_ms=60_001)

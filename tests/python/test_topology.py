@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
 from pathlib import Path
@@ -205,3 +206,33 @@ def test_racks() -> None:
     assert gs.topology.NetworkTree(cluster).levels == 1
     with pytest.raises(gs.InvalidInput, match="multiple of 18"):
         gs.topology.add_racks(cluster, preset, ["n0"])
+
+
+def test_node_resource_topology(tmp_path: Path) -> None:
+    def zone(number: int, gpus: int) -> dict[str, object]:
+        resources = [
+            {"name": "cpu", "capacity": "4", "allocatable": "3500m", "available": "1"},
+            {"name": "nvidia.com/gpu", "capacity": str(gpus), "available": "0"},
+        ]
+        costs = [{"name": f"node-{1 - number}", "value": 20}]
+        return {"name": f"node-{number}", "type": "Node", "resources": resources, "costs": costs}
+
+    path = tmp_path / "nrt.json"
+    head = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology"}
+    path.write_text(json.dumps(head | {"metadata": {"name": "w0"}, "zones": [zone(1, 2), zone(0, 1)]}))
+    (node,) = gs.io.read_node_resource_topology(path)
+    assert node.node == "w0" and [n.id for n in node.numa_nodes] == [0, 1]
+    first = node.numa_nodes[0]
+    assert (first.zone, first.socket, first.costs) == ("node-0", None, {"node-1": 20})
+    cpu = first.resources["cpu"]
+    assert (cpu.capacity_milli, cpu.allocatable_milli, cpu.available_milli) == (4000, 3500, 1000)
+    assert pickle.loads(pickle.dumps(node)) == copy.deepcopy(node) == node
+    machine = gs.io.machine_of(node, threads_per_core=2)
+    assert machine.graph.numa_nodes == [[0], [1, 2]] and any("counted, not named" in n for n in machine.notes)
+    with pytest.raises(gs.InvalidInput, match="core_group_size: 0"):
+        gs.io.machine_of(node, core_group_size=0)
+    path.write_text('{"kind": "Pod"}')
+    with pytest.raises(gs.InvalidInput, match="expected objects of kind NodeResourceTopology"):
+        gs.io.read_node_resource_topology(path)
+    with pytest.raises(gs.BackendError):
+        gs.io.read_node_resource_topology(tmp_path / "none.json")

@@ -44,6 +44,7 @@ class PreemptionIndex {
     /// Carries out a decision: victims leave, the preemptor starts.
     void apply(const Decision& decision, TaskId preemptor);
     /// Time goes on. Costs are asked again everywhere: O(nodes) at each shape's next decision.
+    /// @throws InvalidInput beyond -10^12 .. 10^12 seconds
     void set_now(std::int64_t now);
 
     // Questions --------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ enum class Qos : std::uint8_t {
     none,         ///< closeness does not count
 };
 
-/// Lost work when a task is evicted, in thousandths of a GPU-second, >= 0.
+/// Lost work when a task is evicted, in thousandths of a GPU-second, 0 .. 2^63 / 128 - 1.
 using CostFunction = std::function<std::int64_t(const Cluster&, TaskId, std::int64_t now)>;
 
 /// How `preempt` works. Ranges are checked first thing.
@@ -50,11 +50,15 @@ struct Options {
         1;  ///< T for GPUs of one NUMA node; numa_score >= socket_score >= cross_score, finite
     double socket_score = 0.5;  ///< T for GPUs of one socket
     double cross_score = 0;  ///< T for GPUs of several sockets, or of a machine whose hardware is not known
-    std::optional<std::int64_t> now{};  ///< seconds; absent = the snapshot's
+    std::optional<std::int64_t> now{};  ///< seconds, -10^12 .. 10^12; absent = the snapshot's
     CostFunction cost{};                ///< absent = `lost_work`
     /// Sets of victims looked at per node before its best so far is taken and `proven` is false, >= 1.
     std::int64_t search_limit = 1'000'000;
 };
+
+namespace detail {
+inline constexpr std::int64_t latest = 1'000'000'000'000;  // seconds either way, as in snapshots
+}
 
 /// @throws InvalidInput with every field that is out of range
 void validate(const Options& options);

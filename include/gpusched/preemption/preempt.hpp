@@ -25,6 +25,8 @@ struct Decision {
     std::optional<double> score{};    ///< Equation 1; absent for spot policies and without victims
     std::int64_t priority_sum = 0;    ///< of the victims
     std::int64_t cost = 0;            ///< work lost, in thousandths of a GPU-second
+    bool vacates =
+        false;  ///< the preemptor is a daemon, and with the victims the last other tasks leave the node
     bool operator==(const Decision&) const = default;
 };
 

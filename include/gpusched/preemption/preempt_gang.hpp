@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace gpusched::preemption {
@@ -20,7 +21,8 @@ enum class GangObjective : std::uint8_t {
 struct GangDecision {
     std::vector<Decision>
         pods{};  ///< one per pod, in the order given; each with the victims that it alone adds
-    std::vector<TaskId> victims{};  ///< of all, ascending
+    std::vector<TaskId> victims{};        ///< of all, ascending
+    std::vector<NodeId> vacated_nodes{};  ///< left to daemons alone, ascending
     std::int64_t lost_gangs =
         0;                  ///< gangs of which fewer than must run would go on, tasks without a job included
     std::int64_t cost = 0;  ///< lost work in thousandths of a GPU-second, each lost gang's once and whole
@@ -29,16 +31,21 @@ struct GangDecision {
 struct GangResult {
     std::optional<GangDecision>
         decision{};  ///< nothing = some pod finds no place in every domain; nobody is evicted
+    bool proven =
+        true;  ///< each pod's choice on each node was exact, as Result::proven; the whole is a heuristic
     std::int64_t domains_considered = 0;
+    std::string
+        reason{};  ///< without a decision: the domain that held most pods, and what the next one lacks
 };
 
 /// Finds room for all pods of a gang, with evictions where needed (ASI's gang preemptors).
 ///
-/// The pods go into one domain of the level that they require (`network_affinity`), the one that members which run already
-/// are in; without such a requirement anywhere. In every domain the pods are placed one after the other, the largest
-/// first, each by `options.policy` with what those before it took and freed; where a pod fits as it is, nobody leaves for
-/// it. Gangs of victims count as for spot policies, whatever the policy. The best domain wins; ties: fewer victims, then the
-/// domain's name. Each placement is checked as in `preempt`, and the whole is returned only when every pod has one.
+/// The pods go into one domain of the level that they or other members of their jobs require (`network_affinity`), the one
+/// that members which run already are in; without such a requirement anywhere. In every domain the pods are placed one after
+/// the other, the largest first, each by `options.policy` with what those before it took and freed; where a pod fits as it
+/// is, nobody leaves for it, and no pod leaves for another. Gangs of victims count as for spot policies, whatever the policy.
+/// The best domain wins; ties: fewer victims, then the domain's name. Each placement is checked as in `preempt`, and the
+/// whole is returned only when every pod has one.
 ///
 /// A heuristic: the order of the pods and greedy choices may miss the cheapest set, or room that only fits together.
 ///
@@ -53,6 +60,12 @@ struct GangResult {
 [[nodiscard]] Plan to_plan(const GangDecision& decision, std::span<const TaskId> pods);
 
 }  // namespace gpusched::preemption
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::preemption::GangObjective> =
+    gpusched::name_table<gpusched::preemption::GangObjective>(
+        {{gpusched::preemption::GangObjective::cost, "cost"},
+         {gpusched::preemption::GangObjective::lost_gangs, "lost_gangs"}});
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/preemption/impl/preempt_gang.ipp>

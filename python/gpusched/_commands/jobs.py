@@ -11,17 +11,50 @@ from ..model import Cluster
 from .shared import FAILED, OK, given, read_mapping, require_writable, say
 
 
-def preempt(args: argparse.Namespace) -> int:
-    require_writable(args.output)
-    cluster = Cluster.from_json(args.cluster)
-    options = given(args, "policy", "qos", "alpha", "now", "search_limit")
-    decision = preemption.preempt(cluster, args.task, **options)
-    if decision is None:
-        say("nobody is evicted: " + preemption.explain(cluster, args.task, **options).text)
-        return FAILED
+def where_it_goes(cluster: Cluster, decision: preemption.Decision) -> str:
     gpus = f"GPUs {', '.join(map(str, decision.gpus))}" if decision.gpus else "no GPUs"
     where = {"numa": "one NUMA node", "socket": "one socket", "cross": "several sockets"}[decision.topology]
-    say(f"{decision.task} goes to {decision.node}: {gpus}" + (f" ({where})" if decision.gpus else ""))
+    if len(decision.gpus) > 1 and cluster.nodes[decision.node].hardware is None:
+        where = "sockets not known"
+    return f"{decision.task} goes to {decision.node}: {gpus}" + (f" ({where})" if decision.gpus else "")
+
+
+def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> int:
+    pods = args.job if args.job is not None else args.tasks
+    found = preemption.preempt_gang(cluster, pods, **options, **given(args, "objective"))
+    if found is None:
+        say("nobody is evicted: " + preemption.explain_gang(cluster, pods, **options))
+        return FAILED
+    for decision in found.pods:
+        say(where_it_goes(cluster, decision))
+    if not found.victims:
+        say("they fit as it is")
+    for victim in found.victims:
+        say(f"evict {victim}")
+    if found.victims:
+        say(f"lost work {found.cost:,.0f} GPU-seconds, of {found.lost_gangs} gangs and single tasks")
+    if args.output is not None:
+        preemption.to_plan(found).to_json(args.output)
+        say(f"wrote {args.output}")
+    return OK
+
+
+def preempt(args: argparse.Namespace) -> int:
+    require_writable(args.output)
+    if (args.job is None) == (not args.tasks):
+        raise InvalidInput("TASK, --job: expected names of pending tasks, or --job with the name of a job")
+    cluster = Cluster.from_json(args.cluster)
+    options = given(args, "policy", "qos", "alpha", "now", "search_limit")
+    if args.job is not None or len(args.tasks) > 1:
+        return preempt_gang(args, cluster, **options)
+    if args.objective is not None:
+        raise InvalidInput("--objective: several tasks or --job only")
+    task = args.tasks[0]
+    decision = preemption.preempt(cluster, task, **options)
+    if decision is None:
+        say("nobody is evicted: " + preemption.explain(cluster, task, **options).text)
+        return FAILED
+    say(where_it_goes(cluster, decision))
     if not decision.victims:
         say("it fits as it is")
     for victim in decision.victims:

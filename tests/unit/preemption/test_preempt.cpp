@@ -4,7 +4,9 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/preemption/preempt.hpp>
+#include <gpusched/preemption/index.hpp>
+#include <gpusched/preemption/preempt_gang.hpp>
+#include <gpusched/verify/plan.hpp>
 
 #include <bit>
 #include <limits>
@@ -172,7 +174,7 @@ TEST_CASE("spot: the published prefix evicts who was not needed, the exact one d
         preempt(cluster, p,
                 {.policy = Policy::spot,
                  .cost = [](const Cluster&, TaskId, std::int64_t) { return std::int64_t{-1}; }}),
-        InvalidInput, "cost: -1; expected at least 0");
+        InvalidInput, "cost: -1; expected 0 to 72057594037927935");
 }
 
 TEST_CASE("evicting one pod of a gang loses the whole gang's work") {
@@ -280,6 +282,51 @@ TEST_CASE("what is missing is told of the node that comes closest") {
     CHECK(why.node == none<NodeId>);
 }
 
+TEST_CASE("a daemon that clears a node says so in its plan") {
+    ClusterSpec spec;
+    spec.nodes = {machine("n")};
+    spec.tasks = {running("x", "n", {0, 1, 2, 3, 4, 5, 6, 7}, 1), pending("d", 1, 10)};
+    spec.tasks[1].daemon = true;
+    for (const bool another : {false, true}) {
+        if (another) spec.tasks.push_back(running("stays", "n", {}, 20));
+        const auto cluster = Cluster::build(spec);
+        const auto d = cluster.find_task("d");
+        const auto plan = to_plan(*preempt(cluster, d).decision, d);
+        CHECK(plan.vacated_nodes.size() == (another ? 0u : 1u));
+        CHECK(verify::plan(spec, to_spec(plan, cluster)).ok);
+        PreemptionIndex live(cluster);
+        CHECK(*live.decide(d) == *preempt(cluster, d).decision);
+        const std::vector<TaskId> gang{d};
+        CHECK(verify::plan(spec, to_spec(to_plan(*preempt_gang(cluster, gang).decision, gang), cluster)).ok);
+    }
+}
+
+TEST_CASE("the largest costs add up without overflow") {
+    ClusterSpec spec;
+    spec.now = 1'000'000'000'000;
+    spec.nodes = {machine("n"), machine("other")};
+    spec.nodes[1].schedulable = false;
+    for (int g = 0; g < 8; ++g) {
+        spec.tasks.push_back(running("x" + std::to_string(g), "n", {g}, 1));
+        spec.tasks.back().start_time = -1'000'000'000'000;
+        spec.tasks.back().job = "gang";
+    }
+    spec.tasks.push_back(pending("p", 8, 10));
+    for (int i = 0; i < 600; ++i) {  // the rest of the gang
+        spec.tasks.push_back(running("y" + std::to_string(i), "other", {}, 1));
+        spec.tasks.back().job = "gang";
+    }
+    const auto cluster = Cluster::build(spec);
+    const std::int64_t most = INT64_MAX / 128;
+    const Options options{.policy = Policy::spot_exact,
+                          .cost = [&](const Cluster&, TaskId, std::int64_t) { return most; }};
+    const auto p = cluster.find_task("p");
+    const auto d = preempt(cluster, p, options).decision;
+    REQUIRE(d);
+    CHECK(d->cost == most);
+    CHECK(preempt(cluster, p, {.policy = Policy::spot}).decision->cost == 8'000 * 2'000'000'000'000);
+}
+
 TEST_CASE("bad options and tasks are refused") {
     ClusterSpec spec;
     spec.nodes = {machine("n")};
@@ -294,6 +341,8 @@ TEST_CASE("bad options and tasks are refused") {
     CHECK_THROWS_MESSAGE(preempt(cluster, p, {.cross_score = 0.7}), InvalidInput, "cross_score: 0.7");
     CHECK_THROWS_MESSAGE(preempt(cluster, p, {.numa_score = std::numeric_limits<double>::infinity()}),
                          InvalidInput, "numa_score: inf; expected a finite number");
+    CHECK_THROWS_MESSAGE(preempt(cluster, p, {.now = INT64_MAX}), InvalidInput,
+                         "now: 9223372036854775807; expected -1000000000000 to 1000000000000");
     CHECK_THROWS_MESSAGE(preempt(cluster, TaskId{7}), InvalidInput, "task: #7; expected below 2");
     CHECK_THROWS_MESSAGE(preempt(cluster, cluster.find_task("x")), InvalidInput,
                          "task: 'x'; expected a pending task; this one runs on node 'n'");

@@ -93,6 +93,74 @@ TEST_CASE("members that run say which domain") {
     CHECK(!preempt_gang(cluster, both, {.policy = Policy::spot}).decision);
 }
 
+TEST_CASE("a node of unknown position is no part of the switch that is called the same") {
+    ClusterSpec spec;
+    for (const auto* name : {"s", "x"}) spec.nodes.push_back(machine(name));
+    spec.nodes[1].network = {"s"};
+    for (int i = 0; i < 2; ++i) {
+        spec.tasks.push_back(pending("pod" + std::to_string(i), 8, 1000));
+        spec.tasks.back().job = "gang";
+        spec.tasks.back().network_affinity = {0, NetworkMode::required};
+    }
+    const auto cluster = Cluster::build(spec);
+    const std::vector<TaskId> pods{TaskId{0}, TaskId{1}};
+    const auto result = preempt_gang(cluster, pods);
+    CHECK(!result.decision);
+    CHECK(result.domains_considered == 2);
+    CHECK(
+        result.reason ==
+        "domain 's' comes closest: it holds 1 of 2 pods, with evictions; 'pod1' finds no place beside them");
+}
+
+TEST_CASE("no pod of a gang leaves for another") {
+    ClusterSpec spec;
+    spec.nodes = {machine("n")};
+    spec.tasks = {pending("low", 8, 10), pending("high", 4, 1000)};
+    for (auto& task : spec.tasks) task.preemptible = true;
+    const auto cluster = Cluster::build(spec);
+    for (const auto policy : {Policy::imp, Policy::first_fit, Policy::reprieve})
+        CHECK(!preempt_gang(cluster, std::vector<TaskId>{TaskId{0}, TaskId{1}}, {.policy = policy}).decision);
+    spec.tasks[0].priority_class = PriorityClass::lp;
+    const auto borrowing = Cluster::build(spec);
+    CHECK(!preempt_gang(borrowing, std::vector<TaskId>{TaskId{0}, TaskId{1}}, {.policy = Policy::spot})
+               .decision);
+}
+
+TEST_CASE("what other members of the jobs require binds the pods too") {
+    auto spec = two_switches();
+    for (int i = 0; i < 2; ++i) spec.tasks[static_cast<std::size_t>(i)].network_affinity.reset();
+    auto member = pending("member", 8, 1000);
+    member.job = "preemptors";
+    member.network_affinity = {0, NetworkMode::required};
+    spec.tasks.push_back(member);
+    spec.tasks.push_back(running("lp", "a1", all, 0));
+    const std::vector<TaskId> pods{TaskId{0}, TaskId{1}};
+    auto cluster = Cluster::build(spec);
+    auto found = preempt_gang(cluster, pods).decision;  // a2 and b1 would be nearer by name
+    REQUIRE(found);
+    CHECK(verify::plan(spec, to_spec(to_plan(*found, pods), cluster)).ok);
+    CHECK(found->victims.empty());
+    // Pods of two jobs, of which one runs elsewhere already.
+    spec = two_switches();
+    spec.tasks[1].job = "second";
+    for (const auto* job : {"preemptors", "second"}) {
+        auto runs = pending(std::string("runs-") + job, 1, 1000);
+        runs.job = job;
+        runs.node = job[0] == 'p' ? "a1" : "b1";
+        runs.gpus = {0};
+        runs.cpu_milli = 0;
+        spec.tasks.push_back(runs);
+    }
+    cluster = Cluster::build(spec);
+    const auto apart = preempt_gang(cluster, pods);
+    CHECK(!apart.decision);
+    CHECK(apart.domains_considered == 0);
+    CHECK(apart.reason == "no domain has all members that run, and a schedulable node");
+    for (auto& node : spec.nodes) node.schedulable = false;
+    spec.tasks.resize(2);
+    CHECK(preempt_gang(Cluster::build(spec), pods).reason == "no node is schedulable");
+}
+
 TEST_CASE("random gangs are placed whole, and as the checker wants it, or not at all") {
     Rng rng(3);
     int placed = 0, refused = 0;

@@ -4,16 +4,20 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/preemption/options.hpp>
 
+#include <cstdint>
 #include <string>
 
 namespace gpusched::preemption::detail {
 
-/// @throws InvalidInput when the caller's function answers less than 0
+/// What one task, or one gang, costs at most: sums over 64 of them cannot overflow.
+inline constexpr std::int64_t largest_cost = INT64_MAX / 128;
+
+/// @throws InvalidInput when the caller's function answers less than 0 or more than `largest_cost`
 inline std::int64_t cost_of(const Cluster& cluster, TaskId task, std::int64_t now, const CostFunction& cost) {
     if (!cost) return lost_work(cluster, task, now);
     const auto found = cost(cluster, task, now);
-    if (found < 0)
-        throw InvalidInput(bad_value("cost", std::to_string(found), "at least 0",
+    if (found < 0 || found > largest_cost)
+        throw InvalidInput(bad_value("cost", std::to_string(found), "0 to " + std::to_string(largest_cost),
                                      "task " + gpusched::quoted(cluster.name(task))));
     return found;
 }

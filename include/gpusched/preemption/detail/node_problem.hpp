@@ -89,6 +89,8 @@ class NodeProblem {
     /// Are the two interchangeable for everything but cost and name?
     [[nodiscard]] bool alike(int a, int b) const noexcept;
 
+    /// The preemptor is a daemon, and nobody but daemons stays.
+    [[nodiscard]] bool vacated_by(VictimSet leaving) const noexcept;
     [[nodiscard]] bool enough_cpu_and_memory(VictimSet leaving) const noexcept;
     /// True where nothing but whole GPUs, CPU and memory decides, and a set frees the union of what its members hold.
     [[nodiscard]] bool only_gpus() const noexcept { return only_gpus_; }

@@ -49,6 +49,7 @@ struct Request {
     std::array<double, 3> topology{1, 0.5, 0};  ///< by Locality; zeros for Qos::none
     std::int64_t search_limit = 0;
     const std::uint32_t* name_rank = nullptr;  ///< order of tasks by name, where it is known; by TaskId
+    const std::uint8_t* spared = nullptr;      ///< who stays whatever it is, by TaskId; nothing = nobody
 
     [[nodiscard]] bool admits(std::uint8_t locality) const noexcept {
         return !level || locality == 0 || (locality == 1 && *level == HardwareLevel::socket);

@@ -16,7 +16,7 @@ GPUSCHED_INLINE void GangTable::read(const Cluster& cluster, const CostFunction&
         auto& gang = of_job[index(job)];
         gang.job = job;
         ++gang.surplus;  // running members so far
-        gang.cost += cost_of(cluster, task, now, cost);
+        gang.cost = std::min(gang.cost + cost_of(cluster, task, now, cost), largest_cost);
     }
     for (std::size_t j = 0; j < of_job.size(); ++j) {
         // Without a size that must run, all members belong to the gang.

@@ -290,6 +290,7 @@ GPUSCHED_INLINE void PreemptionIndex::apply(const Decision& decision, TaskId pre
 
 GPUSCHED_INLINE void PreemptionIndex::set_now(std::int64_t now) {
     auto& s = *state_;
+    require_range("now", now, -detail::latest, detail::latest);
     s.options.now = now;
     for (auto& shape : s.shapes) shape->request.now = now;
     s.mark_all();

@@ -106,6 +106,11 @@ GPUSCHED_INLINE void NodeProblem::read(const Cluster& cluster, const Request& re
     }
 }
 
+GPUSCHED_INLINE bool NodeProblem::vacated_by(VictimSet leaving) const noexcept {
+    return leaving != 0 && cluster_->inventory().tasks.daemon[index(request_->task)] != 0 &&
+           cluster_->occupants(node_) == std::popcount(leaving);  // victims are never daemons
+}
+
 GPUSCHED_INLINE bool NodeProblem::enough_cpu_and_memory(VictimSet leaving) const noexcept {
     if (enough_without_) return true;
     auto memory = memory_, lendable = cpu_lendable_, firm = cpu_firm_;

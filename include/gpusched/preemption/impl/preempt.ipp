@@ -42,6 +42,7 @@ GPUSCHED_INLINE void decide(const NodeProblem& node, const Candidate& candidate,
     d.victims.clear();  // its memory stays
     d.score.reset();
     d.priority_sum = d.cost = 0;
+    d.vacates = node.vacated_by(candidate.victims);
     d.node = node.node();
     for_each_victim(candidate.victims, [&](int i) { d.victims.push_back(node.victim(i).task); });
     std::sort(d.victims.begin(), d.victims.end());
@@ -177,6 +178,7 @@ GPUSCHED_INLINE Plan to_plan(const Decision& decision, TaskId task) {
     Plan plan;
     plan.evictions = decision.victims;
     plan.placements.push_back({task, decision.node, decision.gpus});
+    if (decision.vacates) plan.vacated_nodes.push_back(decision.node);
     return plan;
 }
 

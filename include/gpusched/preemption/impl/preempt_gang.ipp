@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -21,12 +22,13 @@ namespace detail {
 struct Losses {
     std::int64_t gangs = 0, cost = 0;
 
+    void lose(std::int64_t more) { cost = std::min(cost, INT64_MAX - more) + more; }
     void add(const Cluster& cluster, TaskId victim, const Options& options, std::int64_t now,
              GangTable& table) {
         const auto job = cluster.inventory().tasks.job[index(victim)];
         if (job == none<JobId>) {
             ++gangs;
-            cost += cost_of(cluster, victim, now, options.cost);
+            lose(cost_of(cluster, victim, now, options.cost));
             return;
         }
         auto& gang = table.of_job[index(job)];
@@ -35,13 +37,182 @@ struct Losses {
             --gang.surplus;
             const auto own = cost_of(cluster, victim, now, options.cost);
             gang.cost -= own;  // what is lost with the others later is without it
-            cost += own;
+            lose(own);
             return;
         }
         gang.lost = true;
         ++gangs;
-        cost += gang.cost;
+        lose(gang.cost);
     }
+};
+
+// The deepest network level at which the pod's job, or the pod itself, must be together.
+inline std::optional<Level> required_level(const Inventory& inv, TaskId pod) {
+    std::optional<Level> deepest;
+    for (const auto& m : inv.affinity_memberships(pod)) {
+        const auto& set = inv.affinity_sets[m.set];
+        if (!set.is_network || deepest == node_level) continue;
+        if (!deepest || set.level == node_level || set.level > *deepest) deepest = set.level;
+    }
+    return deepest;
+}
+
+/// Places the pods of one gang, domain after domain, in one working copy of the cluster.
+class GangSearch {
+  public:
+    GangSearch(const Cluster& cluster, std::span<const TaskId> pods, const Options& options)
+        : cluster_(cluster), pods_(pods), options_(options), now_(cluster), spared_(cluster.task_count(), 0) {
+        now_.forget_history();
+        const auto& inv = cluster.inventory();
+        std::optional<Level> level;
+        for (const auto pod : pods) {
+            requests_.emplace_back(cluster, pod, options);
+            if (spared_[index(pod)]++ != 0)
+                throw InvalidInput("pods: " + gpusched::quoted(cluster.name(pod)) + " is listed twice");
+            const auto own = required_level(inv, pod);
+            if (pod != pods.front() && own != level)
+                throw InvalidInput("pods: " + gpusched::quoted(cluster.name(pod)) +
+                                   " requires another network level than the first; expected the same");
+            level = own;
+            // One domain is looked at at a time, so network levels need no further question.
+            const auto groups = inv.affinity_memberships(pod);
+            requests_.back().grouped = !inv.anti_affinity_memberships(pod).empty() ||
+                                       std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
+                                           return !inv.affinity_sets[m.set].is_network;
+                                       });
+        }
+        for (auto& request : requests_) request.spared = spared_.data();
+        before_.read(cluster, options.cost, requests_.front().now);
+        find_domains(level);
+        order_ = order_by(pods.size(), [&](std::size_t i) {
+            return std::tuple(-requests_[i].gpus, -requests_[i].cpu_milli);
+        });
+    }
+
+    struct Domain {
+        std::string name{};
+        std::vector<NodeId> nodes{};
+    };
+    [[nodiscard]] const std::vector<Domain>& domains() const noexcept { return domains_; }
+    /// Members that run already leave at most one domain.
+    [[nodiscard]] bool is_bound() const noexcept { return bound_; }
+
+    [[nodiscard]] bool proven() const noexcept { return search_->proven(); }
+    /// What the last `place` lost.
+    [[nodiscard]] const Losses& losses() const noexcept { return losses_; }
+    /// How many pods it placed before one found nothing, and that one.
+    [[nodiscard]] std::size_t placed() const noexcept { return placed_; }
+    [[nodiscard]] TaskId stuck() const noexcept { return pods_[order_[placed_]]; }
+
+    /// All pods within the domain, or false.
+    [[nodiscard]] bool place(const Domain& domain, GangDecision& made) {
+        now_.rollback(0);
+        gangs_ = before_;
+        losses_ = {};
+        made = {};
+        made.pods.resize(pods_.size());
+        for (placed_ = 0; placed_ < pods_.size(); ++placed_) {
+            const auto i = order_[placed_];
+            const auto& request = requests_[i];
+            const auto [chosen, at] = choose(request, domain.nodes);
+            if (!chosen.found()) return false;
+            problem_->read(now_, request, options_.cost, at, &gangs_);
+            auto& decision = made.pods[i];
+            decide(*problem_, chosen, request.spot, decision);
+            const bool holds = placement_holds(now_, request, decision);
+            GPUSCHED_ASSERT(holds);
+            if (!holds) return false;
+            for (const auto victim : decision.victims) {
+                losses_.add(cluster_, victim, options_, request.now, gangs_);
+                made.victims.push_back(victim);
+                now_.remove(victim);
+            }
+            now_.assign(pods_[i], decision.node, decision.gpus);
+        }
+        std::sort(made.victims.begin(), made.victims.end());
+        std::set<NodeId> vacated;
+        for (auto& pod : made.pods) {
+            pod.vacates = cluster_.occupants(pod.node) > 0 && now_.occupants(pod.node) == 0;
+            if (pod.vacates) vacated.insert(pod.node);
+        }
+        made.vacated_nodes.assign(vacated.begin(), vacated.end());
+        made.lost_gangs = losses_.gangs;
+        made.cost = losses_.cost;
+        return true;
+    }
+
+  private:
+    void find_domains(std::optional<Level> level) {
+        const auto& inv = cluster_.inventory();
+        // Members that run already say which one.
+        std::set<JobId> jobs;
+        for (const auto pod : pods_)
+            if (const auto job = inv.tasks.job[index(pod)]; job != none<JobId>) jobs.insert(job);
+        std::set<DomainId> bound;
+        if (level)
+            for (const auto task : cluster_.tasks())
+                if (cluster_.is_placed(task) && jobs.contains(inv.tasks.job[index(task)]))
+                    bound.insert(inv.domain(*level, cluster_.node_of(task)));
+        bound_ = !bound.empty();
+        // By name; a node of unknown position may be called as a switch is.
+        std::map<std::pair<std::string, DomainId>, std::vector<NodeId>> found;
+        for (const auto node : cluster_.nodes()) {
+            if (!inv.nodes.schedulable[index(node)]) continue;
+            if (!level) {
+                found[{"", none<DomainId>}].push_back(node);
+                continue;
+            }
+            const auto domain = inv.domain(*level, node);
+            if (bound.empty() || (bound.size() == 1 && bound.contains(domain)))
+                found[{inv.domain_name(*level, domain), domain}].push_back(node);
+        }
+        for (auto& [key, nodes] : found) domains_.push_back({key.first, std::move(nodes)});
+    }
+
+    [[nodiscard]] std::pair<Candidate, NodeId> choose(const Request& request,
+                                                      const std::vector<NodeId>& nodes) {
+        const auto& inv = cluster_.inventory();
+        const auto by = objective_of(options_.policy);
+        Candidate chosen;
+        NodeId at = none<NodeId>;
+        problem_->forget();
+        for (const auto node : nodes) {
+            if (!inv.eligible(request.requirement, inv.nodes.node_class[index(node)])) continue;
+            problem_->read(now_, request, options_.cost, node, &gangs_);
+            Candidate candidate;
+            if (const auto found = problem_->locality(0); found != infeasible)
+                candidate.locality = found;
+            else if (problem_->size() > 0 && !(request.spot && request.borrows))
+                candidate = best_of_node(now_, *problem_, request, options_, *search_);
+            if (!candidate.found()) continue;
+            if (chosen.found()) {
+                const bool fits = candidate.victims == 0, did = chosen.victims == 0;
+                int order = did - fits;
+                if (fits && did && request.qos != Qos::none)
+                    order = int{candidate.locality} - int{chosen.locality};
+                if (!fits && !did) order = compare(candidate, chosen, by, true);
+                if (order > 0 || (order == 0 && now_.name(at) < now_.name(node))) continue;
+            }
+            chosen = candidate;
+            at = node;
+        }
+        return {chosen, at};
+    }
+
+    const Cluster& cluster_;
+    std::span<const TaskId> pods_;
+    const Options& options_;
+    Cluster now_;
+    std::vector<std::uint8_t> spared_;
+    std::vector<Request> requests_;
+    std::vector<Domain> domains_;
+    std::vector<std::size_t> order_;
+    GangTable before_, gangs_;
+    Losses losses_;
+    std::size_t placed_ = 0;
+    bool bound_ = false;
+    std::unique_ptr<NodeProblem> problem_ = std::make_unique<NodeProblem>();
+    std::unique_ptr<Search> search_ = std::make_unique<Search>();
 };
 
 }  // namespace detail
@@ -50,129 +221,42 @@ GPUSCHED_INLINE GangResult preempt_gang(const Cluster& cluster, std::span<const 
                                         const Options& options, GangObjective objective) {
     validate(options);
     if (pods.empty()) throw InvalidInput("pods: none; expected at least one");
-    const auto& inv = cluster.inventory();
-    std::vector<detail::Request> requests;
-    std::optional<Level> level;
-    std::set<TaskId> distinct;
-    for (const auto pod : pods) {
-        requests.emplace_back(cluster, pod, options);
-        if (!distinct.insert(pod).second)
-            throw InvalidInput("pods: " + gpusched::quoted(cluster.name(pod)) + " is listed twice");
-        const auto& wish = inv.task_affinities[inv.tasks.affinities[index(pod)]].network_affinity;
-        const auto own =
-            wish && wish->mode == NetworkMode::required ? std::optional(wish->level) : std::nullopt;
-        if (pod != pods.front() && own != level)
-            throw InvalidInput("pods: " + gpusched::quoted(cluster.name(pod)) +
-                               " requires another network level than the first; expected the same");
-        level = own;
-        // One domain is looked at at a time, so the gang's own network level needs no further question.
-        const auto groups = inv.affinity_memberships(pod);
-        requests.back().grouped = !inv.anti_affinity_memberships(pod).empty() ||
-                                  std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
-                                      return !inv.affinity_sets[m.set].is_network;
-                                  });
-    }
-    // Domains by name; members that run already say which one.
-    std::map<std::string, std::vector<NodeId>> domains;
-    std::set<DomainId> bound;
-    if (level)
-        for (const auto task : cluster.tasks()) {
-            const auto job = inv.tasks.job[index(task)];
-            if (job != none<JobId> && cluster.is_placed(task) && job == inv.tasks.job[index(pods.front())])
-                bound.insert(inv.domain(*level, cluster.node_of(task)));
-        }
-    for (const auto node : cluster.nodes()) {
-        if (!inv.nodes.schedulable[index(node)]) continue;
-        if (!level) {
-            domains[""].push_back(node);
+    detail::GangSearch search(cluster, pods, options);
+    GangResult result;
+    std::optional<std::tuple<std::int64_t, std::int64_t, std::size_t>> best;
+    std::size_t most = 0;
+    GangDecision made;
+    for (const auto& domain : search.domains()) {
+        ++result.domains_considered;
+        if (!search.place(domain, made)) {
+            if (best || (search.placed() <= most && !result.reason.empty())) continue;
+            most = search.placed();
+            const auto where =
+                domain.name.empty() ? std::string("the cluster") : "domain " + gpusched::quoted(domain.name);
+            result.reason = where + " comes closest: it holds " + std::to_string(most) + " of " +
+                            std::to_string(pods.size()) + " pods, with evictions; " +
+                            gpusched::quoted(cluster.name(search.stuck())) + " finds no place beside them";
             continue;
         }
-        const auto domain = inv.domain(*level, node);
-        if (bound.empty() || (bound.size() == 1 && bound.contains(domain)))
-            domains[inv.domain_name(*level, domain)].push_back(node);
-    }
-    const auto order = order_by(
-        pods.size(), [&](std::size_t i) { return std::tuple(-requests[i].gpus, -requests[i].cpu_milli); });
-
-    GangResult result;
-    Cluster now(cluster);
-    now.forget_history();
-    const auto problem = std::make_unique<detail::NodeProblem>();
-    const auto search = std::make_unique<detail::Search>();
-    detail::GangTable before;
-    before.read(cluster, options.cost, requests.front().now);
-    const auto by = detail::objective_of(options.policy);
-    std::optional<std::tuple<std::int64_t, std::int64_t, std::size_t>> best;
-    for (const auto& [name, nodes] : domains) {
-        ++result.domains_considered;
-        now.rollback(0);
-        auto gangs = before;
-        detail::Losses losses;
-        GangDecision made;
-        made.pods.resize(pods.size());
-        bool complete = true;
-        for (const auto i : order) {
-            const auto& request = requests[i];
-            detail::Candidate chosen;
-            NodeId at = none<NodeId>;
-            for (const auto node : nodes) {
-                if (!inv.eligible(request.requirement, inv.nodes.node_class[index(node)])) continue;
-                problem->forget();
-                problem->read(now, request, options.cost, node, &gangs);
-                detail::Candidate candidate;
-                if (const auto found = problem->locality(0); found != detail::infeasible)
-                    candidate.locality = found;
-                else if (problem->size() > 0 && !(request.spot && request.borrows))
-                    candidate = detail::best_of_node(now, *problem, request, options, *search);
-                if (!candidate.found()) continue;
-                if (chosen.found()) {
-                    const bool fits = candidate.victims == 0, did = chosen.victims == 0;
-                    int order_of = did - fits;
-                    if (fits && did && request.qos != Qos::none)
-                        order_of = int{candidate.locality} - int{chosen.locality};
-                    if (!fits && !did) order_of = detail::compare(candidate, chosen, by, true);
-                    if (order_of > 0 || (order_of == 0 && now.name(at) < now.name(node))) continue;
-                }
-                chosen = candidate;
-                at = node;
-            }
-            if (!chosen.found()) {
-                complete = false;
-                break;
-            }
-            problem->forget();
-            problem->read(now, request, options.cost, at, &gangs);
-            auto& decision = made.pods[i];
-            detail::decide(*problem, chosen, request.spot, decision);
-            const bool holds = detail::placement_holds(now, request, decision);
-            GPUSCHED_ASSERT(holds);
-            if (!holds) {
-                complete = false;
-                break;
-            }
-            for (const auto victim : decision.victims) {
-                losses.add(cluster, victim, options, request.now, gangs);
-                made.victims.push_back(victim);
-                now.remove(victim);
-            }
-            now.assign(pods[i], decision.node, decision.gpus);
-        }
-        if (!complete) continue;
-        std::tuple key(losses.cost, losses.gangs, made.victims.size());
-        if (objective == GangObjective::lost_gangs) key = {losses.gangs, losses.cost, made.victims.size()};
+        const auto& lost = search.losses();
+        std::tuple key(lost.cost, lost.gangs, made.victims.size());
+        if (objective == GangObjective::lost_gangs) key = {lost.gangs, lost.cost, made.victims.size()};
         if (best && *best <= key) continue;
         best = key;
-        std::sort(made.victims.begin(), made.victims.end());
-        made.lost_gangs = losses.gangs;
-        made.cost = losses.cost;
         result.decision = std::move(made);
+        result.reason.clear();
     }
+    result.proven = search.proven();
+    if (search.domains().empty())
+        result.reason = search.is_bound() ? "no domain has all members that run, and a schedulable node"
+                                          : "no node is schedulable";
     return result;
 }
 
 GPUSCHED_INLINE Plan to_plan(const GangDecision& decision, std::span<const TaskId> pods) {
     Plan plan;
     plan.evictions = decision.victims;
+    plan.vacated_nodes = decision.vacated_nodes;
     for (std::size_t i = 0; i < pods.size(); ++i)
         plan.placements.push_back({pods[i], decision.pods[i].node, decision.pods[i].gpus});
     return plan;

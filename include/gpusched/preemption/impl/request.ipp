@@ -80,6 +80,7 @@ GPUSCHED_INLINE bool is_potential_victim(const Cluster& cluster, const Request& 
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
     if (!t.preemptible[i] || t.locked[i] || t.standby[i] || t.daemon[i]) return false;
+    if (request.spared != nullptr && request.spared[i] != 0) return false;
     return request.spot ? t.priority_class[i] == PriorityClass::lp : t.priority[i] < request.priority;
 }
 

@@ -1,0 +1,161 @@
+// gpusched.preemption: gangs of preemptors, and decisions as plans.
+#include "gangs.hpp"
+#include "plan.hpp"
+#include "preemption.hpp"
+#include "records.hpp"
+
+#include <gpusched/allocation/allocate.hpp>
+#include <gpusched/preemption/preempt_gang.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace gpusched::python {
+
+namespace {
+
+namespace p = preemption;
+
+struct NamedGangDecision {
+    std::vector<NamedDecision> pods;
+    std::vector<std::string> victims, vacated_nodes;
+    std::int64_t lost_gangs = 0;
+    double cost = 0;
+};
+
+struct GangOptions : p::Options {
+    p::GangObjective objective = p::GangObjective::cost;
+};
+
+/// A gang: a snapshot that has its pods, and these.
+struct GangInCluster {
+    ClusterPtr cluster{};
+    std::vector<TaskId> pods{};
+};
+
+/// The job's wishes about the network, written into its pods.
+void require_level(JobArgument& job, const Cluster& cluster) {
+    auto& options = job.options;
+    if (!options.further.empty() || !options.traffic.empty())
+        throw InvalidInput("job: further, traffic: not looked at where tasks are evicted; expected none");
+    const auto level = options.level.value_or(cluster.inventory().deepest_level());
+    if (options.mode != NetworkMode::required) return;
+    for (auto& group : job.request.pods)
+        group.pod.network_affinity = NetworkAffinity{level, NetworkMode::required};
+}
+
+GangInCluster gang_argument(const ClusterPtr& cluster, const py::object& pods) {
+    GangInCluster out{cluster};
+    if (py::isinstance<py::str>(pods) || py::isinstance<py::dict>(pods)) {
+        auto job = job_argument(pods);
+        require_level(job, *cluster);
+        auto with = in_cluster(cluster, {job});
+        out.cluster = with.cluster;
+        out.pods = std::move(with.jobs.front().pods);
+        return out;
+    }
+    if (!py::isinstance<py::iterable>(pods))
+        throw py::type_error("expected a job (a dict or a name) or a list of names of pending tasks");
+    for (const auto& pod : pods) {
+        if (!py::isinstance<py::str>(pod)) throw py::type_error("pods: expected names of pending tasks");
+        out.pods.push_back(cluster->find_task(pod.cast<std::string>()));
+    }
+    return out;
+}
+
+}  // namespace
+
+void bind_preempt_gang(py::module_& m) {
+    using G = NamedGangDecision;
+    const auto of = [](const char* name) { return doc(std::string("preemption::GangDecision::") + name); };
+    auto decision =
+        py::class_<G>(m, "GangDecision", "Where all pods of a gang go, and whom to evict for them.");
+    define_record(
+        decision,
+        attribute("pods", &G::pods, "A `Decision` per pod, each with the victims that it alone adds."),
+        attribute("victims", &G::victims, "Of all pods, in snapshot order."),
+        attribute("vacated_nodes", &G::vacated_nodes, of("vacated_nodes")),
+        attribute("lost_gangs", &G::lost_gangs, of("lost_gangs")),
+        attribute("cost", &G::cost, "Lost work in GPU-seconds, each lost gang's once and whole."));
+    const auto options = decision_options<GangOptions>().field(
+        "objective", &GangOptions::objective,
+        "What domains are compared by first: \"cost\", least lost work, or "
+        "\"lost_gangs\", fewest gangs that lose their work.");
+    m.def(
+        "preempt_gang",
+        [options](const ClusterPtr& cluster, const py::object& pods,
+                  const py::kwargs& keywords) -> std::optional<NamedGangDecision> {
+            const auto o = options.read("preempt_gang", keywords);
+            const auto gang = gang_argument(cluster, pods);
+            const auto found =
+                unlocked([&] { return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective); });
+            if (!found.decision) return std::nullopt;
+            NamedGangDecision out;
+            for (std::size_t i = 0; i < gang.pods.size(); ++i)
+                out.pods.push_back(
+                    named_decision(*gang.cluster, gang.pods[i], found.decision->pods[i], found.proven));
+            for (const auto victim : found.decision->victims)
+                out.victims.push_back(gang.cluster->name(victim));
+            for (const auto node : found.decision->vacated_nodes)
+                out.vacated_nodes.push_back(gang.cluster->name(node));
+            out.lost_gangs = found.decision->lost_gangs;
+            out.cost = static_cast<double>(found.decision->cost) / 1000;
+            return out;
+        },
+        py::arg("cluster"), py::arg("pods"),
+        options
+            .documented(
+                "preempt_gang(cluster, pods",
+                "Finds room for all pods of a gang, by evictions where there is none: a `GangDecision`, or "
+                "None "
+                "when some pod finds no place; nobody is evicted then.\n\n`pods` is a job as for `allocate` "
+                "(a "
+                "dict, or the name of one of the cluster, whose pending tasks are meant), or a list of names "
+                "of "
+                "pending tasks. They go into one domain of the network level that they require (\"mode\": "
+                "\"required\" of a dict, `network_affinity` of tasks), the one that members which run "
+                "already are "
+                "in. Each pod's node is chosen exactly by the policy, the whole is a heuristic. The cluster "
+                "is not "
+                "changed; `allocation.with_job` gives the one that has the pods of a dict.")
+            .c_str());
+    m.def(
+        "explain_gang",
+        [options](const ClusterPtr& cluster, const py::object& pods, const py::kwargs& keywords) {
+            const auto o = options.read("explain_gang", keywords);
+            const auto gang = gang_argument(cluster, pods);
+            return unlocked([&] { return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective).reason; });
+        },
+        py::arg("cluster"), py::arg("pods"),
+        options
+            .documented(
+                "explain_gang(cluster, pods",
+                "Why `preempt_gang` finds nothing, in words: the domain that came closest, and which pod "
+                "found no place in it; empty where it finds something.")
+            .c_str());
+    m.def(
+        "to_plan",
+        [](const std::variant<NamedDecision, NamedGangDecision>& decision) {
+            NamedPlan plan;
+            if (const auto* one = std::get_if<NamedDecision>(&decision)) {
+                plan.spec.evictions = one->victims;
+                plan.spec.placements.push_back({one->task, one->node, one->gpus});
+                if (one->vacates) plan.spec.vacated_nodes.push_back(one->node);
+                return plan;
+            }
+            const auto& gang = std::get<NamedGangDecision>(decision);
+            plan.spec.evictions = gang.victims;
+            plan.spec.vacated_nodes = gang.vacated_nodes;
+            for (const auto& pod : gang.pods) plan.spec.placements.push_back({pod.task, pod.node, pod.gpus});
+            return plan;
+        },
+        py::arg("decision"),
+        documented("to_plan(decision)",
+                   "A `Decision` or `GangDecision` as a plan: evictions, then the placements.")
+            .c_str());
+}
+
+}  // namespace gpusched::python

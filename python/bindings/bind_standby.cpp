@@ -1,0 +1,236 @@
+// gpusched.preemption: Standby tasks that lend their GPUs, evictions that take time, and the simulated harvest.
+#include "options.hpp"
+#include "preemption.hpp"
+#include "records.hpp"
+
+#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/preemption/standby.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::python {
+
+namespace {
+
+namespace p = preemption;
+using Timeline = p::EvictionModel::Timeline;
+
+struct NamedBorrower {
+    std::string task;
+    std::vector<int> gpus;
+    std::optional<Timeline> eviction;
+};
+
+GpuMask any_gpus(const std::vector<int>& gpus) {
+    const auto bad = [](int gpu) {
+        throw InvalidInput(bad_value("gpus", std::to_string(gpu), "distinct GPUs, 0 to 15"));
+    };
+    return gpu_mask(gpus, max_gpus_per_node, bad, bad);
+}
+
+/// A lease whose borrowers have names, with its own source of chance.
+struct Lease {
+    std::string owner, node;
+    p::StandbyLease live;
+    Rng rng;
+    std::vector<std::string> names{};  // of the borrowers so far, by TaskId - 1; 0 is the owner
+
+    TaskId id_of(const std::string& task) {
+        const auto at = std::find(names.begin(), names.end(), task);
+        const auto id = make_id<TaskId>(static_cast<std::size_t>(at - names.begin()) + 1);
+        if (at == names.end()) names.push_back(task);
+        return id;
+    }
+    [[nodiscard]] NamedBorrower named(const p::StandbyLease::Borrower& b) const {
+        return {names[index(b.task) - 1], gpu_list(b.gpus), b.eviction};
+    }
+};
+
+p::EvictionModel eviction_model(const std::optional<std::vector<std::int64_t>>& shutdown_ms,
+                                std::int64_t grace_ms, std::int64_t reclaim_ms) {
+    p::EvictionModel model;
+    if (shutdown_ms) {
+        if (shutdown_ms->size() != model.shutdown_ms.size())
+            throw InvalidInput(bad_value("len(shutdown_ms)", std::to_string(shutdown_ms->size()),
+                                         std::to_string(model.shutdown_ms.size())));
+        std::copy(shutdown_ms->begin(), shutdown_ms->end(), model.shutdown_ms.begin());
+    }
+    model.grace_ms = grace_ms;
+    model.reclaim_ms = reclaim_ms;
+    validate(model);
+    return model;
+}
+
+struct ModelKeywords {
+    std::optional<std::vector<std::int64_t>> shutdown_ms{};
+    std::int64_t grace_ms = p::EvictionModel{}.grace_ms, reclaim_ms = p::EvictionModel{}.reclaim_ms;
+};
+
+void bind_evictions(py::module_& m) {
+    using E = p::EvictionModel;
+    const auto of = [](const char* name) { return doc(std::string("preemption::EvictionModel::") + name); };
+    auto timeline = py::class_<Timeline>(m, "EvictionTimeline", "One eviction, in milliseconds.");
+    define_record(timeline, attribute("term_ms", &Timeline::term_ms, "When it gets SIGTERM."),
+                  attribute("exit_ms", &Timeline::exit_ms, "When the container is gone."),
+                  attribute("reclaim_ms", &Timeline::reclaim_ms, "When the GPU is free."),
+                  attribute("killed", &Timeline::killed, "It took SIGKILL, at `exit_ms`."));
+    const auto options =
+        Options<ModelKeywords>("preemption::EvictionModel")
+            .field("shutdown_ms", &ModelKeywords::shutdown_ms,
+                   "21 quantiles, milliseconds at 0, 5, .., 100 %, ascending; None = the published figures.")
+            .field("grace_ms", &ModelKeywords::grace_ms)
+            .field("reclaim_ms", &ModelKeywords::reclaim_ms);
+    auto model = py::class_<E>(m, "EvictionModel", doc("preemption::EvictionModel").c_str());
+    define_record(model, attribute("shutdown_ms", &E::shutdown_ms, of("shutdown_ms")),
+                  attribute("grace_ms", &E::grace_ms, of("grace_ms")),
+                  attribute("reclaim_ms", &E::reclaim_ms, of("reclaim_ms")));
+    model
+        .def(py::init([options](const py::kwargs& keywords) {
+                 const auto k = options.read("EvictionModel", keywords);
+                 return eviction_model(k.shutdown_ms, k.grace_ms, k.reclaim_ms);
+             }),
+             options.documented("__init__(self", "How long evictions take.").c_str())
+        .def(
+            "draw",
+            [](const E& e, std::int64_t now_ms, std::uint64_t seed) {
+                Rng rng(seed);
+                return e.draw(now_ms, rng);
+            },
+            py::arg("now_ms"), py::arg("seed"),
+            documented("draw(self, now_ms, seed)", "One eviction that begins at `now_ms`.").c_str());
+}
+
+void bind_lease(py::module_& m) {
+    using B = NamedBorrower;
+    auto borrower = py::class_<B>(m, "Borrower", "A task that runs on GPUs which a Standby task lends.");
+    define_record(
+        borrower, attribute("task", &B::task, "Its name."),
+        attribute("gpus", &B::gpus, "The GPUs that it borrows."),
+        attribute("eviction", &B::eviction, "An `EvictionTimeline` once it was told to leave, else None."));
+    const auto of = [](const char* name) { return doc(std::string("preemption::StandbyLease::") + name); };
+    const auto lease = [&of](const char* name) { return of(name); };
+    py::class_<Lease>(m, "StandbyLease", doc("preemption::StandbyLease").c_str())
+        .def(py::init([](const std::string& owner, const std::string& node, const std::vector<int>& gpus,
+                         const std::optional<p::EvictionModel>& model, std::uint64_t seed) {
+                 return Lease{owner, node,
+                              p::StandbyLease(TaskId{0}, NodeId{0}, any_gpus(gpus),
+                                              model.value_or(p::EvictionModel{})),
+                              Rng(seed)};
+             }),
+             py::arg("owner"), py::arg("node"), py::arg("gpus"), py::kw_only(), py::arg("model") = py::none(),
+             py::arg("seed") = 0,
+             documented("__init__(self, owner, node, gpus, *, model=None, seed=0)",
+                        "The GPUs of one HP task on its node.\n\nmodel\n    An `EvictionModel`: how long "
+                        "borrowers take to leave; None = the published figures.\n"
+                        "seed\n    The same seed draws the same evictions everywhere.")
+                 .c_str())
+        .def_property_readonly(
+            "state", [](const Lease& l) { return to_string(l.live.state()); },
+            "\"active\" (the owner runs), \"standby\" (its GPUs may be borrowed) or \"resuming\" (borrowers "
+            "are "
+            "leaving).")
+        .def_readonly("owner", &Lease::owner, "The HP task.")
+        .def_readonly("node", &Lease::node, "Where it runs.")
+        .def_property_readonly(
+            "gpus", [](const Lease& l) { return gpu_list(l.live.gpus()); }, "Its GPUs.")
+        .def_property_readonly(
+            "lent", [](const Lease& l) { return gpu_list(l.live.lent()); }, lease("lent").c_str())
+        .def_property_readonly(
+            "borrowers",
+            [](const Lease& l) {
+                std::vector<NamedBorrower> out;
+                for (const auto& b : l.live.borrowers()) out.push_back(l.named(b));
+                return out;
+            },
+            "The tasks that borrow now, in the order of their borrowing.")
+        .def(
+            "lend", [](Lease& l, std::int64_t now_ms) { l.live.lend(now_ms); }, py::arg("now_ms"),
+            documented("lend(self, now_ms)", lease("lend")).c_str())
+        .def(
+            "borrow",
+            [](Lease& l, const std::string& task, const py::object& priority_class,
+               const std::vector<int>& gpus, std::int64_t now_ms) {
+                const auto kind = OptionType<PriorityClass>::read("priority_class", priority_class);
+                return l.live.borrow(l.id_of(task), kind, any_gpus(gpus), now_ms);
+            },
+            py::arg("task"), py::arg("priority_class"), py::arg("gpus"), py::arg("now_ms"),
+            documented("borrow(self, task, priority_class, gpus, now_ms)", lease("borrow")).c_str())
+        .def(
+            "give_back",
+            [](Lease& l, const std::string& task, std::int64_t now_ms) {
+                l.live.give_back(l.id_of(task), now_ms);
+            },
+            py::arg("task"), py::arg("now_ms"),
+            documented("give_back(self, task, now_ms)", lease("give_back")).c_str())
+        .def(
+            "resume", [](Lease& l, std::int64_t now_ms) { return l.live.resume(now_ms, l.rng); },
+            py::arg("now_ms"), documented("resume(self, now_ms)", lease("resume")).c_str())
+        .def(
+            "advance",
+            [](Lease& l, std::int64_t now_ms) {
+                std::vector<NamedBorrower> out;
+                for (const auto& b : l.live.advance(now_ms)) out.push_back(l.named(b));
+                return out;
+            },
+            py::arg("now_ms"), documented("advance(self, now_ms)", lease("advance")).c_str())
+        .def("__copy__", [](const Lease& l) { return l; })
+        .def(
+            "__deepcopy__", [](const Lease& l, const py::dict&) { return l; }, py::arg("memo"))
+        .def("__repr__", [](const Lease& l) {
+            return "<gpusched.preemption.StandbyLease: " + l.owner + " on " + l.node + ", " +
+                   to_string(l.live.state()) + ", " + std::to_string(l.live.borrowers().size()) +
+                   " borrowers>";
+        });
+}
+
+void bind_harvest(py::module_& m) {
+    using R = p::HarvestResult;
+    const auto at = [](const char* name) { return doc(std::string("preemption::HarvestResult::") + name); };
+    auto result = py::class_<R>(m, "HarvestResult", "What `simulate_harvest` counted.");
+    define_record(
+        result, attribute("standby_gpu_h", &R::standby_gpu_h, at("standby_gpu_h")),
+        attribute("borrowed_gpu_h", &R::borrowed_gpu_h, at("borrowed_gpu_h")),
+        attribute("useful_gpu_h", &R::useful_gpu_h, at("useful_gpu_h")),
+        attribute("lost_gpu_h", &R::lost_gpu_h, at("lost_gpu_h")),
+        attribute("evictions", &R::evictions, "Spot tasks that owners sent away."),
+        attribute("killed", &R::killed, "Of these, how many took SIGKILL."),
+        attribute("completed", &R::completed, "Spot tasks that ended by themselves."),
+        attribute("eviction_mean_s", &R::eviction_mean_s, "Mean seconds until the owner's GPUs were free."),
+        attribute("eviction_p95_s", &R::eviction_p95_s, "Their 95th percentile."),
+        attribute("eviction_max_s", &R::eviction_max_s, "Their maximum."),
+        attribute("standby_by_hour", &R::standby_by_hour, "Lent GPU-hours by hour of the day."),
+        attribute("borrowed_by_hour", &R::borrowed_by_hour, "Borrowed GPU-hours by hour of the day."));
+    result.def_property_readonly("harvested", &R::harvested, "Borrowed / lent GPU-hours.");
+    using O = p::HarvestOptions;
+    const auto options = Options<O>("preemption::HarvestOptions")
+                             .field("owners", &O::owners)
+                             .field("days", &O::days)
+                             .field("sleep_hour", &O::sleep_hour, "Hours after midnight, 0 to 48.")
+                             .field("wake_hour", &O::wake_hour, "Hours after midnight; 32 = 8 the next day.")
+                             .field("demand", &O::demand)
+                             .field("task_minutes", &O::task_minutes)
+                             .field("checkpoint_minutes", &O::checkpoint_minutes)
+                             .field("start_delay_s", &O::start_delay_s)
+                             .field("seed", &O::seed, "The same seed gives the same result everywhere.");
+    m.def(
+        "simulate_harvest",
+        [options](const py::kwargs& keywords) {
+            const auto o = options.read("simulate_harvest", keywords);
+            return unlocked([&] { return p::simulate_harvest(o); });
+        },
+        options.documented("simulate_harvest(", doc("preemption::HarvestOptions")).c_str());
+}
+
+}  // namespace
+
+void bind_standby(py::module_& m) {
+    bind_evictions(m);
+    bind_lease(m);
+    bind_harvest(m);
+}
+
+}  // namespace gpusched::python

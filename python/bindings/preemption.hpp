@@ -1,0 +1,52 @@
+// What the units of gpusched.preemption share: decisions with names, and their options.
+#pragma once
+
+#include "cluster_views.hpp"
+#include "enums.hpp"
+#include "options.hpp"
+
+#include <gpusched/preemption/preempt.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpusched::python {
+
+/// A decision with names, so that it stands on its own.
+struct NamedDecision {
+    std::string task, node;
+    std::vector<std::string> victims;
+    std::vector<int> gpus;
+    std::string topology;
+    std::optional<double> score;
+    std::int64_t priority_sum = 0;
+    double cost = 0;
+    bool vacates = false;
+    bool proven = true;
+};
+
+NamedDecision named_decision(const Cluster& cluster, TaskId task, const preemption::Decision& d, bool proven);
+
+/// The keywords of decisions, for options that are or extend preemption::Options.
+template <class O = preemption::Options>
+Options<O> decision_options() {
+    using P = preemption::Options;
+    return Options<O>("preemption::Options")
+        .field("policy", &P::policy)
+        .field("engine", &P::engine)
+        .field("qos", &P::qos)
+        .field("alpha", &P::alpha)
+        .field("numa_score", &P::numa_score)
+        .field("socket_score", &P::socket_score)
+        .field("cross_score", &P::cross_score)
+        .field("now", &P::now)
+        .field("search_limit", &P::search_limit);
+}
+
+/// Adds gangs of preemptors, and Standby's leases and harvest, to gpusched.preemption.
+void bind_preempt_gang(py::module_& m);
+void bind_standby(py::module_& m);
+
+}  // namespace gpusched::python

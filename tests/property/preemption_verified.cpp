@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Never an eviction without a verified placement: all policies, on random snapshots with every kind of constraint on random
+// topologies, judged by the naive rules of reference.hpp and by the checker of plans.
+#include "support/catch.hpp"
+#include "support/random_cluster.hpp"
+
+#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/model/apply.hpp>
+#include <gpusched/preemption/index.hpp>
+#include <gpusched/preemption/preempt_gang.hpp>
+#include <gpusched/verify/plan.hpp>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::preemption;
+
+namespace {
+
+/// A snapshot in which much waits and much may be evicted.
+ClusterSpec random_spec(Rng& rng) {
+    auto spec = testing_support::random_cluster(rng, {.min_nodes = 1,
+                                                      .max_nodes = 5,
+                                                      .min_tasks = 6,
+                                                      .max_tasks = 22,
+                                                      .max_gpus = 8,
+                                                      .pending = 0.3,
+                                                      .immovable = 0.05,
+                                                      .grouped = 0.1,
+                                                      .max_request = 8});
+    for (auto& task : spec.tasks) {
+        if (rng.chance(0.5)) task.preemptible = true;
+        if (!task.node && rng.chance(0.6)) task.priority += 100;
+    }
+    return spec;
+}
+
+bool may_leave(const ClusterSpec& spec, std::size_t victim, std::size_t preemptor, bool spot) {
+    const auto& v = spec.tasks[victim];
+    if (!v.node || v.locked || v.standby || v.daemon) return false;
+    if (!v.preemptible.value_or(reference::is_lp(v))) return false;
+    return spot ? reference::is_lp(v) && !reference::is_lp(spec.tasks[preemptor])
+                : v.priority < spec.tasks[preemptor].priority;
+}
+
+template <class Leaves>
+reference::State without(const ClusterSpec& spec, Leaves&& leaves) {
+    auto state = reference::initial(spec);
+    std::erase_if(state.copies, [&](const reference::Copy& c) { return leaves(c.task); });
+    return state;
+}
+
+constexpr Policy policies[] = {Policy::spot,       Policy::spot_exact, Policy::imp,
+                               Policy::exhaustive, Policy::reprieve,   Policy::first_fit};
+
+}  // namespace
+
+TEST_CASE("no policy evicts without a placement that holds, and all find one where there is one") {
+    std::map<std::string, int> evicting;
+    int fits = 0, nothing = 0, relaxed = 0;
+    for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+        Rng rng(seed);
+        const auto spec = random_spec(rng);
+        const auto cluster = Cluster::build(spec);
+        const auto untouched = cluster;
+        INFO("seed " << seed);
+        for (std::size_t t = 0; t < spec.tasks.size(); ++t) {
+            if (spec.tasks[t].node || rng.chance(0.5)) continue;
+            const auto task = make_id<TaskId>(t);
+            const auto before = reference::initial(spec);
+            const bool local_cores = spec.tasks[t].cpu_local && spec.tasks[t].gpu_count > 0;
+            bool as_it_is = false;
+            for (std::size_t n = 0; n < spec.nodes.size(); ++n)
+                as_it_is = as_it_is || reference::obstacle(before, t, n) == "none";
+            for (const auto policy : policies) {
+                const bool spot = policy == Policy::spot || policy == Policy::spot_exact;
+                INFO("task " << spec.tasks[t].name << ", " << enum_name(policy));
+                bool helps = false;  // on some node, with everybody gone who may go there
+                for (std::size_t n = 0; n < spec.nodes.size(); ++n) {
+                    auto state = before;
+                    std::erase_if(state.copies, [&](const reference::Copy& c) {
+                        return c.node == n && may_leave(spec, c.task, t, spot);
+                    });
+                    helps = helps || reference::obstacle(state, t, n) == "none";
+                }
+                const auto result = preempt(cluster, task, {.policy = policy});
+                REQUIRE(cluster.same_placement(untouched));
+                REQUIRE(result.proven);
+                if (!local_cores) REQUIRE(result.decision.has_value() == helps);
+                if (!result.decision) {
+                    ++nothing;
+                    continue;
+                }
+                const auto& d = *result.decision;
+                if (!local_cores) REQUIRE(d.victims.empty() == as_it_is);
+                for (const auto victim : d.victims) {
+                    REQUIRE(cluster.node_of(victim) == d.node);
+                    REQUIRE(may_leave(spec, index(victim), t, spot));
+                }
+                const auto leave = [&](std::size_t v) {
+                    return std::find(d.victims.begin(), d.victims.end(), make_id<TaskId>(v)) !=
+                           d.victims.end();
+                };
+                const auto after = without(spec, leave);
+                REQUIRE(reference::obstacle(after, t, index(d.node)) == "none");
+                if (spec.tasks[t].gpu_count > 0) {
+                    const auto sets = reference::gpu_sets(after, t, index(d.node));
+                    REQUIRE(std::find(sets.begin(), sets.end(), gpu_list(d.gpus)) != sets.end());
+                }
+                const auto plan = to_plan(d, task);
+                if (!spec.tasks[t].cpu_local) {  // plans cannot be judged by cores
+                    const auto report = verify::plan(spec, to_spec(plan, cluster));
+                    INFO((report.violations.empty() ? "" : report.violations.front()));
+                    REQUIRE(report.ok);
+                }
+                REQUIRE(apply(cluster, plan).node_of(task) == d.node);
+                (d.victims.empty() ? fits : evicting[enum_name(policy)]) += 1;
+                // Nobody leaves in vain: where sets are minimal, each victim is needed.
+                if (policy != Policy::imp && policy != Policy::reprieve && policy != Policy::spot_exact)
+                    continue;
+                if (local_cores || (policy == Policy::spot_exact && d.cost == 0)) continue;
+                for (const auto victim : d.victims) {
+                    const auto fewer =
+                        without(spec, [&](std::size_t v) { return leave(v) && v != index(victim); });
+                    const bool needed = reference::obstacle(fewer, t, index(d.node)) != "none";
+                    // A member of a gang that is lost anyway may leave for nothing, but is not needed.
+                    REQUIRE((needed || policy == Policy::spot_exact));
+                }
+            }
+            // Relaxed or tightened by the caller: all resources hold all the same.
+            for (const auto qos : {Qos::guaranteed, Qos::best_effort, Qos::none}) {
+                const auto policy = policies[rng.below(6)];
+                const auto result = preempt(cluster, task, {.policy = policy, .qos = qos});
+                if (!result.decision) continue;
+                ++relaxed;
+                auto asked = spec;
+                asked.tasks[t].hardware_affinity.clear();
+                asked.tasks[t].cpu_local = false;
+                if (qos == Qos::guaranteed) {
+                    bool numa = false;
+                    for (const auto& wish : spec.tasks[t].hardware_affinity)
+                        numa = numa || wish.level == HardwareLevel::numa;
+                    asked.tasks[t].hardware_affinity = {
+                        {numa ? HardwareLevel::numa : HardwareLevel::socket, HardwareQos::guaranteed}};
+                }
+                const auto report = verify::plan(asked, to_spec(to_plan(*result.decision, task), cluster));
+                INFO((report.violations.empty() ? "" : report.violations.front()));
+                REQUIRE(report.ok);
+            }
+        }
+        // Gangs: the pending members of a job, or any pending tasks.
+        std::vector<TaskId> pods;
+        for (const auto task : cluster.tasks())
+            if (!cluster.is_placed(task) && !spec.tasks[index(task)].cpu_local && pods.size() < 4)
+                pods.push_back(task);
+        if (pods.empty()) continue;
+        const auto policy = policies[rng.below(6)];
+        GangResult gang;
+        try {
+            gang = preempt_gang(cluster, pods, {.policy = policy});
+        } catch (const InvalidInput&) {  // different network levels
+            pods.resize(1);
+            gang = preempt_gang(cluster, pods, {.policy = policy});
+        }
+        REQUIRE(cluster.same_placement(untouched));
+        REQUIRE(gang.decision.has_value() == gang.reason.empty());
+        if (!gang.decision) continue;
+        const auto report = verify::plan(spec, to_spec(to_plan(*gang.decision, pods), cluster));
+        INFO("gang: " << (report.violations.empty() ? "" : report.violations.front()));
+        REQUIRE(report.ok);
+        evicting["gang"] += !gang.decision->victims.empty();
+    }
+    std::string text;
+    for (const auto& [name, count] : evicting) text += name + " " + std::to_string(count) + "  ";
+    CAPTURE(text, fits, nothing, relaxed);
+    for (const auto policy : policies) CHECK(evicting[enum_name(policy)] > 200);
+    CHECK(evicting["gang"] > 100);
+    CHECK(fits > 1000);
+    CHECK(nothing > 1000);
+    CHECK(relaxed > 1000);
+}
