@@ -71,11 +71,9 @@ GangInCluster gang_argument(const ClusterPtr& cluster, const py::object& pods) {
 void bind_preempt_gang(py::module_& m) {
     using G = NamedGangDecision;
     const auto of = [](const char* name) { return doc(std::string("preemption::GangDecision::") + name); };
-    auto decision =
-        py::class_<G>(m, "GangDecision", "Where all pods of a gang go, and whom to evict for them.");
+    auto type = py::class_<G>(m, "GangDecision", "Where all pods of a gang go, and whom to evict for them.");
     define_record(
-        decision,
-        attribute("pods", &G::pods, "A `Decision` per pod, each with the victims that it alone adds."),
+        type, attribute("pods", &G::pods, "A `Decision` per pod, each with the victims that it alone adds."),
         attribute("victims", &G::victims, "Of all pods, in snapshot order."),
         attribute("vacated_nodes", &G::vacated_nodes, of("vacated_nodes")),
         attribute("lost_gangs", &G::lost_gangs, of("lost_gangs")),

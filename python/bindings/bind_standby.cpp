@@ -85,7 +85,8 @@ void bind_evictions(py::module_& m) {
             .field("grace_ms", &ModelKeywords::grace_ms)
             .field("reclaim_ms", &ModelKeywords::reclaim_ms);
     auto model = py::class_<E>(m, "EvictionModel", doc("preemption::EvictionModel").c_str());
-    define_record(model, attribute("shutdown_ms", &E::shutdown_ms, of("shutdown_ms")),
+    define_record(model,
+                  attribute("shutdown_ms", &E::shutdown_ms, "21 quantiles, milliseconds at 0, 5, .., 100 %."),
                   attribute("grace_ms", &E::grace_ms, of("grace_ms")),
                   attribute("reclaim_ms", &E::reclaim_ms, of("reclaim_ms")));
     model
@@ -129,7 +130,7 @@ void bind_lease(py::module_& m) {
                         "seed\n    The same seed draws the same evictions everywhere.")
                  .c_str())
         .def_property_readonly(
-            "state", [](const Lease& l) { return to_string(l.live.state()); },
+            "state", [](const Lease& l) { return std::string(enum_name(l.live.state())); },
             "\"active\" (the owner runs), \"standby\" (its GPUs may be borrowed) or \"resuming\" (borrowers "
             "are "
             "leaving).")
@@ -182,7 +183,7 @@ void bind_lease(py::module_& m) {
             "__deepcopy__", [](const Lease& l, const py::dict&) { return l; }, py::arg("memo"))
         .def("__repr__", [](const Lease& l) {
             return "<gpusched.preemption.StandbyLease: " + l.owner + " on " + l.node + ", " +
-                   to_string(l.live.state()) + ", " + std::to_string(l.live.borrowers().size()) +
+                   std::string(enum_name(l.live.state())) + ", " + std::to_string(l.live.borrowers().size()) +
                    " borrowers>";
         });
 }
