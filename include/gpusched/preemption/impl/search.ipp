@@ -41,33 +41,6 @@ GPUSCHED_INLINE void Search::offer(VictimSet set, std::uint8_t locality) {
     best_ = candidate;
 }
 
-// The places that matter to a preemptor for whole GPUs: NUMA nodes and sockets where it might fit.
-struct Places {
-    std::array<GpuMask, 15> masks;
-    std::size_t count = 0;
-    bool known = true;
-
-    Places(const NodeProblem& node, const Request& request) {
-        if (node.hardware() == nullptr || request.gpus < 2) return;
-        const auto possible = static_cast<GpuMask>(node.idle() | node.contested());
-        for (const auto* const level : {&node.hardware()->numa, &node.hardware()->socket})
-            for (const auto mask : *level)
-                if (bits_of(static_cast<std::uint32_t>(mask & possible)) >= request.gpus) {
-                    known = known && count < masks.size();
-                    if (known) masks[count++] = mask;
-                }
-    }
-    // How many of the GPUs lie in each place, and in all; sets of the same kind are interchangeable.
-    [[nodiscard]] std::uint64_t kind(GpuMask gpus) const noexcept {
-        if (!known) return gpus;
-        auto packed = static_cast<std::uint64_t>(bits_of(gpus) - 1);
-        for (std::size_t i = 0; i < count; ++i)
-            packed = packed << 4 |
-                     static_cast<std::uint64_t>(bits_of(static_cast<std::uint32_t>(masks[i] & gpus)) & 15);
-        return packed;
-    }
-};
-
 // All sets of a few victims on whole GPUs, each from the one without its lowest member. `Ordinary`: priorities are
 // 1 .. 100,000 and count for something, so that within a locality a lower sum is a higher score, without asking for it.
 template <bool Ordinary>
@@ -78,32 +51,16 @@ Candidate Search::scan(const NodeProblem& node, const Request& request, Objectiv
         GpuMask gpus;
         int which;
         std::int64_t priority;
-        std::uint64_t kind;  // equal for those that differ in nothing but cost and name
     };
     std::array<One, most_scanned> ones;
     std::size_t size = 0;
-    const Places places(node, request);
     const bool enough = node.enough_cpu_and_memory(0);
     for (int i = 0; i < node.size(); ++i) {
         const auto& v = node.victim(i);
         const auto here = static_cast<GpuMask>(v.gpus & node.contested());
         // Who frees nothing is worth it only where a negative priority raises the score.
         if (here == 0 && enough && (objective != Objective::score || v.priority >= 0)) continue;
-        const One one{here, i, v.priority, v.gang >= 0 ? ~std::uint64_t{0} - size : places.kind(here)};
-        // Alike ones side by side, by ascending cost and name.
-        const auto before = [&](const One& x) {
-            const auto& w = node.victim(x.which);
-            if (one.priority != x.priority) return one.priority < x.priority;
-            if (one.kind != x.kind) return one.kind < x.kind;
-            if (!enough && v.cpu_milli != w.cpu_milli) return v.cpu_milli < w.cpu_milli;
-            if (!enough && v.memory_mib != w.memory_mib) return v.memory_mib < w.memory_mib;
-            if (!enough && v.claims != w.claims) return w.claims;
-            return v.cost != w.cost ? v.cost < w.cost
-                                    : node.names_before(VictimSet{1} << i, VictimSet{1} << x.which);
-        };
-        auto at = size++;
-        for (; at > 0 && before(ones[at - 1]); --at) ones[at] = ones[at - 1];
-        ones[at] = one;
+        ones[size++] = {here, i, v.priority};
     }
     const auto spread = [&](std::uint32_t set) {
         VictimSet victims = 0;
