@@ -256,6 +256,26 @@ TEST_CASE("events about what does not exist are refused") {
     live.fail_node(NodeId{0});
     CHECK_THROWS_MESSAGE(live.place(TaskId{0}, NodeId{0}, 1), InvalidInput, "node 'n': has failed");
     CHECK(live.decide(TaskId{0}) == nullptr);
+    CHECK_THROWS_MESSAGE(live.set_now(INT64_MAX), InvalidInput, "now: 9223372036854775807");
+    // A decision that is out of date: nobody leaves for it.
+    spec.tasks.push_back(spec.tasks.front());
+    spec.tasks.back().name = "v";
+    spec.nodes.push_back(spec.nodes.front());
+    spec.nodes.back().name = "other";
+    spec.tasks.back().node = "n";
+    spec.tasks.back().gpus = {0};
+    PreemptionIndex late(Cluster::build(spec));
+    late.fail_node(NodeId{1});
+    Decision old;
+    old.node = NodeId{1};
+    old.gpus = 1;
+    old.victims = {TaskId{1}};
+    CHECK_THROWS_MESSAGE(late.apply(old, TaskId{0}), InvalidInput, "node 'other': has failed");
+    CHECK(late.cluster().node_of(TaskId{1}) == NodeId{0});
+    old.node = NodeId{0};
+    old.victims = {TaskId{1}, TaskId{7}};
+    CHECK_THROWS_MESSAGE(late.apply(old, TaskId{0}), InvalidInput, "task: #7; expected below 2");
+    CHECK(late.cluster().node_of(TaskId{1}) == NodeId{0});
     CHECK_THROWS_MESSAGE(PreemptionIndex(cluster, {.policy = Policy::spot}), InvalidInput,
                          "policy: spot; expected imp or exhaustive");
     CHECK_THROWS_MESSAGE(PreemptionIndex(cluster, {}, 0), InvalidInput,

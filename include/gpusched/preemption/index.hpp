@@ -42,6 +42,7 @@ class PreemptionIndex {
     /// A node vanished, or came back empty. Its tasks become pending.
     void fail_node(NodeId node, bool failed = true);
     /// Carries out a decision: victims leave, the preemptor starts.
+    /// @throws InvalidInput as `place`, and for unknown victims; nobody has left then
     void apply(const Decision& decision, TaskId preemptor);
     /// Time goes on. Costs are asked again everywhere: O(nodes) at each shape's next decision.
     /// @throws InvalidInput beyond -10^12 .. 10^12 seconds

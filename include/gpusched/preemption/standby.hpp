@@ -26,7 +26,7 @@ struct EvictionModel {
                                              5140,  5950,  6840,  7860,  9000,  10200, 11800,
                                              13600, 16000, 19500, 24500, 32000, 48000, 80000};
     std::int64_t grace_ms = 60'000;  ///< 0 .. 60,000
-    std::int64_t reclaim_ms = 0;     ///< from the end of the container to a free GPU, >= 0
+    std::int64_t reclaim_ms = 0;     ///< from the end of the container to a free GPU, 0 .. 10^15
 
     struct Timeline {
         std::int64_t term_ms = 0;     ///< SIGTERM
@@ -35,7 +35,7 @@ struct EvictionModel {
         bool killed = false;          ///< it took SIGKILL, at `exit_ms`
         bool operator==(const Timeline&) const = default;
     };
-    /// One eviction that begins at `now_ms`.
+    /// One eviction that begins at `now_ms`. @throws InvalidInput beyond -10^15 .. 10^15
     [[nodiscard]] Timeline draw(std::int64_t now_ms, Rng& rng) const;
 };
 
@@ -51,7 +51,8 @@ enum class StandbyState : std::uint8_t {
 /// The GPUs of one HP task on its node, and who borrows them. Active -> Standby -> Resuming -> Active.
 ///
 /// What it guarantees: the owner gets exactly its own GPUs back, at most `grace_ms + reclaim_ms` after it asks; a
-/// borrower is always spot (LP); no GPU is borrowed twice, none that was not lent. Times never run backwards.
+/// borrower is always spot (LP); no GPU is borrowed twice, none that was not lent. Times never run backwards, and are
+/// within -10^15 .. 10^15 ms.
 class StandbyLease {
   public:
     struct Borrower {
@@ -108,9 +109,9 @@ struct HarvestOptions {
     double sleep_hour = 22,
            wake_hour = 32;            ///< hours after midnight, 0 <= sleep < wake <= 48; 32 = 8 the next day
     double demand = 1.0;              ///< GPU-time that tasks ask for, per GPU-time of Standby, 0 .. 10
-    std::int64_t task_minutes = 120;  ///< mean; uniform from a quarter to seven quarters of it; >= 4
-    std::int64_t checkpoint_minutes = 30;  ///< >= 1
-    std::int64_t start_delay_s = 120;      ///< from the decision to work: image, start-up; >= 0
+    std::int64_t task_minutes = 120;  ///< mean; uniform from a quarter to seven quarters of it; 4 .. 10^9
+    std::int64_t checkpoint_minutes = 30;  ///< 1 .. 10^9
+    std::int64_t start_delay_s = 120;      ///< from the decision to work: image, start-up; 0 .. 10^9
     std::uint64_t seed = 0;
     EvictionModel eviction{};
 };

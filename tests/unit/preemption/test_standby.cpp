@@ -134,6 +134,14 @@ TEST_CASE("models and options out of range are refused") {
     CHECK_THROWS_MESSAGE(validate(model), InvalidInput, "shutdown_ms[3]: 0; expected at least 1920");
     CHECK_THROWS_MESSAGE(validate(model), InvalidInput, "grace_ms: 60001; expected 0 to 60000");
     CHECK_THROWS_MESSAGE(StandbyLease(TaskId{0}, NodeId{0}, 0), InvalidInput, "gpus: none");
+    StandbyLease lease(TaskId{0}, NodeId{0}, 1);
+    CHECK_THROWS_MESSAGE(lease.lend(INT64_MAX), InvalidInput, "now_ms: 9223372036854775807");
+    CHECK(lease.state() == StandbyState::active);
+    model = {};
+    model.reclaim_ms = INT64_MAX;
+    CHECK_THROWS_MESSAGE(validate(model), InvalidInput, "reclaim_ms: 9223372036854775807");
+    CHECK_THROWS_MESSAGE(simulate_harvest({.task_minutes = INT64_MAX}), InvalidInput,
+                         "task_minutes: 9223372036854775807; expected 4 to 1000000000");
     CHECK_THROWS_MESSAGE(simulate_harvest({.owners = 0}), InvalidInput, "owners: 0; expected 1 to 100000");
     CHECK_THROWS_MESSAGE(simulate_harvest({.sleep_hour = 5, .wake_hour = 4}), InvalidInput,
                          "wake_hour: 4; expected more than sleep_hour");

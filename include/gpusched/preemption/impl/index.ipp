@@ -191,6 +191,18 @@ struct PreemptionIndex::State {
             throw InvalidInput(bad_value("task", "#" + std::to_string(index(task)),
                                          "below " + std::to_string(cluster.task_count())));
     }
+    void check(TaskId task, NodeId node, GpuMask gpus) const {
+        check(task);
+        check(node);
+        const auto wanted = int{cluster.inventory().tasks.gpu_count[index(task)]};
+        if (gpu_count(gpus) != wanted || (gpus & ~first_gpus(cluster.gpu_count(node))) != 0)
+            throw InvalidInput("gpus: " + std::to_string(gpu_count(gpus)) + " for task " +
+                               gpusched::quoted(cluster.name(task)) + "; expected " + std::to_string(wanted) +
+                               " of node " + gpusched::quoted(cluster.name(node)));
+        if (gone[index(node)] != 0)
+            throw InvalidInput("node " + gpusched::quoted(cluster.name(node)) +
+                               ": has failed; expected one that runs");
+    }
 };
 
 GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Cluster cluster, Options options, std::size_t most_shapes) {
@@ -234,16 +246,7 @@ GPUSCHED_INLINE PreemptionIndex::~PreemptionIndex() = default;
 
 GPUSCHED_INLINE void PreemptionIndex::place(TaskId task, NodeId node, GpuMask gpus) {
     auto& s = *state_;
-    s.check(task);
-    s.check(node);
-    const auto wanted = int{s.cluster.inventory().tasks.gpu_count[index(task)]};
-    if (gpu_count(gpus) != wanted || (gpus & ~first_gpus(s.cluster.gpu_count(node))) != 0)
-        throw InvalidInput("gpus: " + std::to_string(gpu_count(gpus)) + " for task " +
-                           gpusched::quoted(s.cluster.name(task)) + "; expected " + std::to_string(wanted) +
-                           " of node " + gpusched::quoted(s.cluster.name(node)));
-    if (s.gone[index(node)] != 0)
-        throw InvalidInput("node " + gpusched::quoted(s.cluster.name(node)) +
-                           ": has failed; expected one that runs");
+    s.check(task, node, gpus);
     if (const auto old = s.cluster.node_of(task); old != none<NodeId>) s.mark(old);
     s.cluster.assign(task, node, gpus);
     s.cluster.forget_history();
@@ -284,6 +287,8 @@ GPUSCHED_INLINE void PreemptionIndex::fail_node(NodeId node, bool failed) {
 
 GPUSCHED_INLINE void PreemptionIndex::apply(const Decision& decision, TaskId preemptor) {
     const Decision copy = decision;  // it may be the index's own
+    state_->check(preemptor, copy.node, copy.gpus);
+    for (const auto victim : copy.victims) state_->check(victim);
     for (const auto victim : copy.victims) remove(victim);
     place(preemptor, copy.node, copy.gpus);
 }

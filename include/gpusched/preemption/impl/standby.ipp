@@ -11,17 +11,22 @@
 
 namespace gpusched::preemption {
 
+namespace detail {
+inline constexpr std::int64_t latest_ms = 1'000'000'000'000'000;  // either way: sums cannot overflow
+}
+
 GPUSCHED_INLINE void validate(const EvictionModel& model) {
     Problems problems;
     for (std::size_t i = 0; i < model.shutdown_ms.size(); ++i)
         check_at_least(problems, "shutdown_ms[" + std::to_string(i) + "]", model.shutdown_ms[i],
                        i == 0 ? 0 : model.shutdown_ms[i - 1]);
     check_range(problems, "grace_ms", model.grace_ms, 0, 60'000);
-    check_at_least(problems, "reclaim_ms", model.reclaim_ms, 0);
+    check_range(problems, "reclaim_ms", model.reclaim_ms, 0, detail::latest_ms);
     problems.throw_if_any();
 }
 
 GPUSCHED_INLINE EvictionModel::Timeline EvictionModel::draw(std::int64_t now_ms, Rng& rng) const {
+    require_range("now_ms", now_ms, -detail::latest_ms, detail::latest_ms);
     const auto segment = static_cast<std::size_t>(rng.below(shutdown_ms.size() - 1));
     const auto takes = rng.between(shutdown_ms[segment], shutdown_ms[segment + 1]);
     const bool is_killed = takes > grace_ms;
@@ -45,6 +50,7 @@ GPUSCHED_INLINE GpuMask StandbyLease::lent() const noexcept {
 }
 
 GPUSCHED_INLINE void StandbyLease::pass(std::int64_t now_ms) {
+    require_range("now_ms", now_ms, -detail::latest_ms, detail::latest_ms);
     if (now_ms < now_ms_)
         throw InvalidInput(bad_value("now_ms", number_text(now_ms), "at least " + number_text(now_ms_)));
     now_ms_ = now_ms;
@@ -124,9 +130,9 @@ GPUSCHED_INLINE HarvestResult simulate_harvest(const HarvestOptions& o) {
     if (!(o.sleep_hour < o.wake_hour))
         problems.add(bad_value("wake_hour", number_text(o.wake_hour), "more than sleep_hour"));
     check_range(problems, "demand", o.demand, 0, 10);
-    check_at_least(problems, "task_minutes", o.task_minutes, 4);
-    check_at_least(problems, "checkpoint_minutes", o.checkpoint_minutes, 1);
-    check_at_least(problems, "start_delay_s", o.start_delay_s, 0);
+    check_range(problems, "task_minutes", o.task_minutes, 4, 1'000'000'000);
+    check_range(problems, "checkpoint_minutes", o.checkpoint_minutes, 1, 1'000'000'000);
+    check_range(problems, "start_delay_s", o.start_delay_s, 0, 1'000'000'000);
     problems.throw_if_any();
 
     constexpr std::int64_t minute = 60'000, hour = 60 * minute, day = 24 * hour;
