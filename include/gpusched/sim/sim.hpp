@@ -5,3 +5,5 @@
 #include <gpusched/sim/host.hpp>
 #include <gpusched/sim/replay.hpp>
 #include <gpusched/sim/resample.hpp>
+#include <gpusched/sim/spot_replay.hpp>
+#include <gpusched/sim/spot_trace.hpp>

@@ -1,0 +1,50 @@
+// What a caller of the spot replay may get wrong.
+#pragma once
+
+#include <gpusched/allocation/named.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/preemption/standby.hpp>
+#include <gpusched/sim/detail/spot_scheduler.hpp>
+#include <gpusched/sim/spot_replay.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+namespace gpusched::sim::detail {
+
+inline void validate_spot(const SpotTrace& trace, const SpotReplayOptions& o) {
+    Problems problems;
+    if (o.rankers.empty() || o.rankers.size() > most_rankers)
+        problems.add(bad_value("rankers", std::to_string(o.rankers.size()) + " names",
+                               "1 to " + std::to_string(most_rankers)));
+    for (const auto& name : o.rankers)
+        if (allocation::expects_workload(name))
+            problems.add(bad_value("rankers", gpusched::quoted(name), "rankers that need no workload"));
+    if (allocation::expects_workload(o.gpu_picker))
+        problems.add(
+            bad_value("gpu_picker", gpusched::quoted(o.gpu_picker), "a picker that needs no workload"));
+    check_at_least(problems, "start_delay_s", o.start_delay_s, 0);
+    check_range(problems, "consolidate_every_h", o.consolidate_every_h, 0, 1'000'000);
+    check_at_least(problems, "measure_from_s", o.measure_from_s, 0);
+    if (o.measure_until_s) check_at_least(problems, "measure_until_s", *o.measure_until_s, o.measure_from_s);
+    constexpr std::int64_t longest = 1'000'000'000'000;
+    std::int64_t last = 0;
+    for (const auto& job : trace.jobs) {
+        const auto owner = "job " + gpusched::quoted(job.pod.name);
+        check_range(problems, "pods", job.pods, 1, 10'000, owner);
+        check_range(problems, "work_s", job.work_s, 1, longest, owner);
+        check_range(problems, "checkpoint_interval", job.pod.checkpoint_interval, 0, longest, owner);
+        if (check_range(problems, "arrival_s", job.arrival_s, 0, longest, owner) && job.arrival_s < last)
+            problems.add(bad_value("arrival_s", number_text(job.arrival_s),
+                                   "at least that of the job before, " + number_text(last), owner));
+        last = std::max(last, job.arrival_s);
+        if (job.pod.priority_class == PriorityClass::other)
+            problems.add(bad_value("priority_class", "other", "HP or LP", owner));
+        if (job.pod.node) problems.add(bad_value("node", gpusched::quoted(*job.pod.node), "none", owner));
+    }
+    problems.throw_if_any();
+    preemption::validate(o.eviction);
+}
+
+}  // namespace gpusched::sim::detail

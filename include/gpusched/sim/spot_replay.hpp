@@ -1,0 +1,136 @@
+// Spot replay: HP and spot (LP) jobs arrive, are ranked to nodes, preempt, lose work, start again.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/context.hpp>
+#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/stop_reason.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
+#include <gpusched/preemption/standby.hpp>
+#include <gpusched/sim/spot_trace.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpusched::sim {
+
+/// Whom an HP pod evicts that finds no room.
+enum class Victims : std::uint8_t {
+    none,    ///< nobody
+    random,  ///< any node that could host it without its LP pods; of these, in random order until it fits
+    spot,    ///< ASI: cheapest first until it fits, on the node that loses the least work
+    exact,   ///< ours: the LP pods that lose the least work (preemption::Policy::spot_exact)
+};
+
+/// Called with every plan before it is carried out: seconds, the cluster as it is, and what happens to it.
+using PlanObserver = std::function<void(std::int64_t now_s, const Cluster& before, const Plan& plan)>;
+
+struct SpotReplayOptions {
+    /// One after the other, each breaks the ties of those before it; 1 to 6 names of `allocation::ranker_names` that need no
+    /// workload. Here "eviction_history" counts the pods evicted from a node so far. The default is ASI's.
+    std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
+    std::string gpu_picker =
+        "tightest_gpu";  ///< a name of `allocation::gpu_picker_names`, without a workload
+    Victims victims = Victims::spot;
+    bool spot_jobs = true;  ///< false: LP jobs never arrive
+    std::int64_t start_delay_s =
+        120;  ///< before an LP pod works: image, start-up, loading its checkpoint; >= 0
+    /// Hours between consolidations (`consolidation::consolidate`, preset fast, HP pods alone), >= 0; 0 = never. Moves
+    /// take no time and lose no work.
+    std::int64_t consolidate_every_h = 0;
+    /// How long victims take to leave. They hold no GPUs meanwhile, and their work stops at once; the HP job begins to
+    /// work when the last of its victims has left.
+    preemption::EvictionModel eviction{};
+    /// Jobs that arrive from .. until are measured, and allocation between the two. Absent = after the last arrival.
+    std::int64_t measure_from_s = 0;
+    std::optional<std::int64_t> measure_until_s{};
+    std::uint64_t seed = 0;  ///< of random victims, random rankers and eviction times
+    PlanObserver observer{};
+};
+
+/// What became of a job, in seconds. held = startup + kept + lost + open.
+struct SpotJobRecord {
+    std::int64_t first_start_s = -1;  ///< when it first had its GPUs; -1 = never
+    std::int64_t finish_s = -1;       ///< -1 = not yet
+    std::int64_t wait_s =
+        0;  ///< from arrival until it first works: in the queue, for victims, without `start_delay_s`
+    std::int64_t evictions = 0;  ///< times that the whole gang was stopped
+    std::int64_t held_s = 0;     ///< with GPUs
+    std::int64_t startup_s = 0;  ///< of it: before work began
+    std::int64_t kept_s = 0;  ///< of it: work that a checkpoint or the end made safe; `work_s` once finished
+    std::int64_t lost_s = 0;  ///< of it: work done again or to be done again
+    std::int64_t open_s = 0;  ///< of it: work since the last checkpoint of who still runs
+    bool operator==(const SpotJobRecord&) const = default;
+};
+
+/// Hour by hour.
+struct SpotTimeline {
+    std::vector<std::int64_t> time_s{};
+    std::vector<std::int64_t> hp_gpu_milli{}, lp_gpu_milli{};  ///< held
+    std::vector<std::int64_t> hp_waiting{}, lp_waiting{};      ///< jobs
+    bool operator==(const SpotTimeline&) const = default;
+};
+
+/// Of a number of values; all 0 when there are none. Percentiles are values that occur (nearest rank).
+struct Spread {
+    std::int64_t count = 0;
+    double mean = 0, p50 = 0, p90 = 0, p99 = 0, max = 0;
+    bool operator==(const Spread&) const = default;
+};
+
+/// Everything but `jobs`, `timeline` and `end_s` is about what is measured.
+struct SpotReplayResult {
+    std::vector<SpotJobRecord> jobs{};  ///< as in the trace; LP ones stay empty without `spot_jobs`
+    SpotTimeline timeline{};
+    std::int64_t end_s = 0;                       ///< when the replay ended
+    double hp_allocation = 0, lp_allocation = 0;  ///< part of the healthy GPUs that is held, mean over time
+    Spread lp_completion_s{};                     ///< from arrival to end, of finished LP jobs
+    Spread hp_wait_s{}, lp_wait_s{};              ///< `wait_s` of jobs that have started
+    std::int64_t hp_unfinished = 0, lp_unfinished = 0;  ///< jobs
+    double lp_kept_gpu_h = 0, lp_lost_gpu_h = 0, lp_startup_gpu_h = 0;
+    std::int64_t lp_evictions = 0;  ///< of jobs
+    std::int64_t preemptions = 0;   ///< HP jobs that evicted somebody
+    std::int64_t moves = 0;         ///< by consolidation
+    std::int64_t consolidations = 0;
+    /// Microseconds per decision that placed a job, by the context's clock: the one figure here that a seed does not settle.
+    Spread decision_us{};
+    StopReason stop_reason = StopReason::completed;
+};
+
+/// Replays HP and spot jobs as ASI schedules them (section 4.2), policy by policy.
+///
+/// A job runs when all its pods have a place. Waiting HP jobs come first, then LP jobs, each by arrival; whoever does not
+/// fit is overtaken. A pod goes to the best-ranked node that fits. An HP pod that fits nowhere evicts LP pods; one evicted
+/// pod stops its whole gang, which frees its other places too and waits again as if it had arrived first when it did.
+/// If one pod of the HP job finds no place even so, nobody is evicted and it waits. Work since the last checkpoint is lost.
+/// HP jobs and LP jobs that finish are never disturbed.
+///
+/// It ends when all measured jobs have finished, or nothing can happen any more. Every change but a job's end is a plan
+/// that the observer sees first; `verify::plan` accepts each.
+///
+/// @throws InvalidInput with every option and job out of range, and for nodes and pods that `Cluster::build` refuses
+///
+/// One ranking of all nodes per waiting pod and event that freed something. The same trace, options and seed give the same
+/// result everywhere, `decision_us` apart.
+[[nodiscard]] SpotReplayResult replay_spot(const SpotTrace& trace, const SpotReplayOptions& options = {},
+                                           const Context& context = {});
+
+/// The spread of these values.
+[[nodiscard]] Spread spread_of(std::vector<double> values);
+
+}  // namespace gpusched::sim
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::sim::Victims> =
+    gpusched::name_table<gpusched::sim::Victims>({{gpusched::sim::Victims::none, "none"},
+                                                  {gpusched::sim::Victims::random, "random"},
+                                                  {gpusched::sim::Victims::spot, "spot"},
+                                                  {gpusched::sim::Victims::exact, "exact"}});
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/sim/impl/spot_replay.ipp>
+#endif

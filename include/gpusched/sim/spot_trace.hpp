@@ -1,0 +1,57 @@
+// Spot traces: high-priority (HP) and spot (LP) jobs over time, as input of `replay_spot`.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/model/spec.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gpusched::sim {
+
+/// A job: pods alike that run together or not at all (a gang).
+struct SpotJob {
+    /// What each pod asks for, pending; its name is the job's. `priority_class` is HP or LP; only LP pods are evicted,
+    /// unless `preemptible` is false. `checkpoint_interval` counts seconds of work; 0 = none, and an eviction loses everything.
+    TaskSpec pod{};
+    std::int64_t pods = 1;       ///< 1 .. 10,000
+    std::int64_t arrival_s = 0;  ///< seconds, >= 0
+    std::int64_t work_s = 1;     ///< how long it runs when nobody interrupts it, >= 1
+    bool operator==(const SpotJob&) const = default;
+};
+
+/// Empty nodes, and the jobs that arrive on them.
+struct SpotTrace {
+    std::vector<NodeSpec> nodes{};
+    std::vector<SpotJob> jobs{};  ///< in order of arrival
+    bool operator==(const SpotTrace&) const = default;
+};
+
+/// What to generate. The defaults follow the ASI paper; docs/sim.md says which figure is whose.
+struct SpotTraceOptions {
+    /// One pool: nodes of one kind of the "asi" preset, by GPU model ("T4" is the one of 4 GPUs).
+    std::string gpu_model = "H20";
+    std::int64_t nodes = 256;  ///< 1 .. 100,000
+    std::int64_t hours = 288;  ///< jobs arrive that long, 1 .. 100,000
+    double hp_load = 0.68;    ///< running time x GPUs that HP jobs ask for, as a part of all GPU-time, 0 .. 2
+    double lp_load = 0.25;    ///< the same of LP jobs
+    double hp_swing = 0.5;    ///< HP arrivals over the day: 1 + swing at 15:00, 1 - swing at 3:00, 0 .. 1
+    double lp_runtime = 0.5;  ///< running times of LP jobs, in those of HP jobs, above 0, at most 10
+    double no_checkpoint = 0;  ///< part of the LP jobs without checkpoints, 0 .. 1
+    std::uint64_t seed = 0;    ///< everything random follows from it
+};
+
+/// Generates HP and spot jobs after the figures that the ASI paper publishes; no trace with both is public.
+///
+/// HP and LP jobs come from independent streams: other LP options leave the HP jobs as they are.
+///
+/// @throws InvalidInput with every option out of range
+/// O(seconds + jobs). The same options give the same bits on every platform.
+[[nodiscard]] SpotTrace generate_spot_trace(const SpotTraceOptions& options = {});
+
+}  // namespace gpusched::sim
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/sim/impl/spot_trace.ipp>
+#endif

@@ -1,0 +1,1 @@
+#include <gpusched/sim/impl/spot_replay.ipp>
