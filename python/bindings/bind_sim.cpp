@@ -27,6 +27,7 @@ void bind_sim(py::module_& parent) {
     bind_trace(m);
     bind_replay(m);
     bind_host(m);
+    bind_spot_jobs(m);
     using G = Arguments;
     const auto options =
         Options<G>("sim::GeneratorOptions")

@@ -52,6 +52,8 @@ serving.plan_serving serving.replan serving.estimate_throughput serving.enumerat
 serving.gpu_catalogue serving.paper_gpus serving.paper_gpus_dense serving.language_model serving.layer_seconds
 serving.plan_to_dict serving.simulate_latency serving.LatencyResult.percentile
 serving.ServingPlanResult.makespan serving.ServingPlanResult.replicas serving.ReplanResult.starts
+sim.SpotTrace sim.SpotTrace.to_pandas sim.generate_spot_trace sim.replay_spot sim.Spread.mean
+sim.SpotReplayResult.jobs sim.SpotReplayResult.timeline sim.SpotReplayResult.lp_completion_s
 verify.plan verify.Report.ok verify.Report.violations verify.Report.vacated_nodes
 """.split()
 
@@ -64,6 +66,12 @@ SIGNATURES: dict[str, dict[str, Any]] = {
         "ignore_departures": False,
         "resample_to": None,
         "shuffle": False,
+        "seed": 0,
+    },
+    "sim.replay_spot": {
+        "rankers": ["packing", "homogeneous", "eviction_history"],
+        "victims": "spot",
+        "spot_jobs": True,
         "seed": 0,
     },
     "fragmentation.report": {"max_gpus_per_node": None, "by": None, "include_cordoned": False},

@@ -1,0 +1,312 @@
+// gpusched.sim: HP and spot jobs, and their replay.
+#include "arrays.hpp"
+#include "call.hpp"
+#include "enums.hpp"
+#include "records.hpp"
+
+#include <gpusched/io/cluster_json.hpp>
+#include <gpusched/sim/spot_replay.hpp>
+
+#include <memory>
+
+namespace gpusched::python {
+
+namespace {
+
+using sim::SpotJobRecord;
+using sim::SpotReplayResult;
+using sim::SpotTimeline;
+using sim::SpotTrace;
+using sim::Spread;
+using Numbers = std::vector<std::int64_t>;
+using TracePtr = std::shared_ptr<SpotTrace>;
+
+struct Arguments : sim::SpotReplayOptions {
+    py::object progress = py::none();
+};
+
+constexpr std::array record_columns{std::pair{"first_start_s", &SpotJobRecord::first_start_s},
+                                    std::pair{"finish_s", &SpotJobRecord::finish_s},
+                                    std::pair{"wait_s", &SpotJobRecord::wait_s},
+                                    std::pair{"evictions", &SpotJobRecord::evictions},
+                                    std::pair{"held_s", &SpotJobRecord::held_s},
+                                    std::pair{"startup_s", &SpotJobRecord::startup_s},
+                                    std::pair{"kept_s", &SpotJobRecord::kept_s},
+                                    std::pair{"lost_s", &SpotJobRecord::lost_s},
+                                    std::pair{"open_s", &SpotJobRecord::open_s}};
+constexpr std::array timeline_columns{
+    std::pair{"time_s", &SpotTimeline::time_s}, std::pair{"hp_gpu_milli", &SpotTimeline::hp_gpu_milli},
+    std::pair{"lp_gpu_milli", &SpotTimeline::lp_gpu_milli},
+    std::pair{"hp_waiting", &SpotTimeline::hp_waiting}, std::pair{"lp_waiting", &SpotTimeline::lp_waiting}};
+
+Numbers column(const SpotReplayResult& r, std::int64_t SpotJobRecord::*member) {
+    Numbers values;
+    values.reserve(r.jobs.size());
+    for (const auto& job : r.jobs) values.push_back(job.*member);
+    return values;
+}
+
+// Traces -----------------------------------------------------------------------------------------------------
+
+TracePtr make_trace(ClusterSpec spec, const std::vector<std::array<std::int64_t, 3>>& times) {
+    auto trace = std::make_shared<SpotTrace>();
+    trace->nodes = std::move(spec.nodes);
+    for (std::size_t i = 0; i < times.size(); ++i)
+        trace->jobs.push_back({std::move(spec.tasks[i]), times[i][0], times[i][1], times[i][2]});
+    return trace;
+}
+
+TracePtr from_dicts(const py::object& nodes, const py::list& jobs) {
+    std::vector<std::array<std::int64_t, 3>> times;
+    py::list tasks;
+    Problems problems;
+    for (const auto& given : jobs) {
+        py::dict task;
+        std::array<std::int64_t, 3> numbers{1, 0, 1};
+        for (const auto& [key, value] : py::dict(py::reinterpret_borrow<py::object>(given))) {
+            const auto name = key.cast<std::string>();
+            const auto owner = "jobs[" + std::to_string(times.size()) + "]." + name;
+            try {
+                if (name == "pods")
+                    numbers[0] = OptionType<std::int64_t>::read(owner, value);
+                else if (name == "arrival_s")
+                    numbers[1] = OptionType<std::int64_t>::read(owner, value);
+                else if (name == "work_s")
+                    numbers[2] = OptionType<std::int64_t>::read(owner, value);
+                else
+                    task[key] = value;
+            } catch (const InvalidInput& error) {
+                for (const auto& problem : error.problems()) problems.add(problem);
+            }
+        }
+        times.push_back(numbers);
+        tasks.append(task);
+    }
+    problems.throw_if_any();
+    const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 1,
+                            py::arg("nodes") = nodes, py::arg("tasks") = tasks);
+    return make_trace(io::cluster_from_json(json_text(document), "<trace>"), times);
+}
+
+py::tuple state(const SpotTrace& trace) {
+    ClusterSpec spec{.now = 0, .nodes = trace.nodes, .tasks = {}, .jobs = {}};
+    std::vector<std::array<std::int64_t, 3>> times;
+    for (const auto& job : trace.jobs) {
+        spec.tasks.push_back(job.pod);
+        times.push_back({job.pods, job.arrival_s, job.work_s});
+    }
+    return py::make_tuple(py::bytes(io::cluster_to_json(spec, 0)), times);
+}
+
+template <class F>
+py::array numbers_of(const SpotTrace& trace, F value) {
+    Numbers values;
+    values.reserve(trace.jobs.size());
+    for (const auto& job : trace.jobs) values.push_back(value(job));
+    return own(std::move(values));
+}
+
+py::object frame(const SpotTrace& trace) {
+    py::list names, classes;
+    for (const auto& job : trace.jobs) {
+        names.append(py::str(job.pod.name));
+        classes.append(py::str(enum_name(job.pod.priority_class)));
+    }
+    using J = sim::SpotJob;
+    py::dict columns;
+    columns["name"] = names;
+    columns["priority_class"] = classes;
+    columns["pods"] = numbers_of(trace, [](const J& j) { return j.pods; });
+    columns["gpu_count"] = numbers_of(trace, [](const J& j) { return j.pod.gpu_count; });
+    columns["gpu_share_milli"] = numbers_of(trace, [](const J& j) { return j.pod.gpu_share_milli; });
+    columns["cpu_milli"] = numbers_of(trace, [](const J& j) { return j.pod.cpu_milli; });
+    columns["memory_mib"] = numbers_of(trace, [](const J& j) { return j.pod.memory_mib; });
+    columns["checkpoint_interval"] = numbers_of(trace, [](const J& j) { return j.pod.checkpoint_interval; });
+    columns["arrival_s"] = numbers_of(trace, [](const J& j) { return j.arrival_s; });
+    columns["work_s"] = numbers_of(trace, [](const J& j) { return j.work_s; });
+    return py::module_::import("pandas").attr("DataFrame")(columns);
+}
+
+void bind_spot_trace(py::module_& m) {
+    py::class_<SpotTrace, TracePtr>(m, "SpotTrace",
+                                    "Empty nodes, and the HP and spot (LP) jobs that arrive on them.")
+        .def(py::init(&from_dicts), py::arg("nodes"), py::arg("jobs"),
+             documented(
+                 "__init__(self, nodes, jobs)",
+                 "A trace of one's own. `nodes` and `jobs` are lists of dicts as in the cluster format, "
+                 "nodes and "
+                 "pending tasks; a job has `pods` (default 1), `arrival_s` (0) and `work_s` (1) besides.")
+                 .c_str())
+        .def_property_readonly(
+            "node_count", [](const SpotTrace& t) { return t.nodes.size(); }, "How many nodes there are.")
+        .def_property_readonly(
+            "job_count", [](const SpotTrace& t) { return t.jobs.size(); }, "How many jobs arrive.")
+        .def("to_pandas", frame, documented("to_pandas(self)", "A pandas frame, one job a row.").c_str())
+        .def("__copy__", [](const TracePtr& t) { return t; })
+        .def(
+            "__deepcopy__", [](const TracePtr& t, const py::dict&) { return t; }, py::arg("memo"))
+        .def(
+            "__eq__", [](const SpotTrace& a, const SpotTrace& b) { return a == b; }, py::is_operator())
+        .def("__repr__",
+             [](const SpotTrace& t) {
+                 return "<gpusched.sim.SpotTrace: " + std::to_string(t.nodes.size()) + " nodes, " +
+                        std::to_string(t.jobs.size()) + " jobs>";
+             })
+        .def(py::pickle([](const SpotTrace& t) { return state(t); },
+                        [](const py::tuple& s) {
+                            return make_trace(io::cluster_from_json(s[0].cast<std::string>(), "<pickle>"),
+                                              s[1].cast<std::vector<std::array<std::int64_t, 3>>>());
+                        }));
+    using O = sim::SpotTraceOptions;
+    const auto options = Options<O>("sim::SpotTraceOptions")
+                             .field("gpu_model", &O::gpu_model)
+                             .field("nodes", &O::nodes)
+                             .field("hours", &O::hours)
+                             .field("hp_load", &O::hp_load)
+                             .field("lp_load", &O::lp_load)
+                             .field("hp_swing", &O::hp_swing)
+                             .field("lp_runtime", &O::lp_runtime)
+                             .field("no_checkpoint", &O::no_checkpoint)
+                             .field("seed", &O::seed);
+    m.def(
+        "generate_spot_trace",
+        [options](const py::kwargs& keywords) {
+            const auto o = options.read("generate_spot_trace", keywords);
+            return unlocked([&] { return std::make_shared<SpotTrace>(sim::generate_spot_trace(o)); });
+        },
+        options.documented("generate_spot_trace(", doc("sim::generate_spot_trace")).c_str());
+}
+
+// Results ----------------------------------------------------------------------------------------------------
+
+py::tuple state(const SpotReplayResult& r) {
+    std::vector<Numbers> jobs, timeline;
+    for (const auto& [name, member] : record_columns) jobs.push_back(column(r, member));
+    for (const auto& [name, member] : timeline_columns) timeline.push_back(r.timeline.*member);
+    return py::make_tuple(jobs, timeline,
+                          py::make_tuple(r.lp_completion_s, r.hp_wait_s, r.lp_wait_s, r.decision_us),
+                          Numbers{r.end_s, r.hp_unfinished, r.lp_unfinished, r.lp_evictions, r.preemptions,
+                                  r.moves, r.consolidations, static_cast<std::int64_t>(r.stop_reason)},
+                          std::vector<double>{r.hp_allocation, r.lp_allocation, r.lp_kept_gpu_h,
+                                              r.lp_lost_gpu_h, r.lp_startup_gpu_h});
+}
+
+SpotReplayResult from_state(const py::tuple& s) {
+    SpotReplayResult r;
+    const auto jobs = s[0].cast<std::vector<Numbers>>(), timeline = s[1].cast<std::vector<Numbers>>();
+    r.jobs.resize(jobs.front().size());
+    for (std::size_t c = 0; c < record_columns.size(); ++c)
+        for (std::size_t j = 0; j < r.jobs.size(); ++j) r.jobs[j].*record_columns[c].second = jobs[c][j];
+    for (std::size_t c = 0; c < timeline_columns.size(); ++c)
+        r.timeline.*timeline_columns[c].second = timeline[c];
+    const auto spreads = s[2].cast<py::tuple>();
+    r.lp_completion_s = spreads[0].cast<Spread>();
+    r.hp_wait_s = spreads[1].cast<Spread>();
+    r.lp_wait_s = spreads[2].cast<Spread>();
+    r.decision_us = spreads[3].cast<Spread>();
+    const auto n = s[3].cast<Numbers>();
+    r.end_s = n[0], r.hp_unfinished = n[1], r.lp_unfinished = n[2], r.lp_evictions = n[3];
+    r.preemptions = n[4], r.moves = n[5], r.consolidations = n[6];
+    r.stop_reason = static_cast<StopReason>(n[7]);
+    const auto x = s[4].cast<std::vector<double>>();
+    r.hp_allocation = x[0], r.lp_allocation = x[1], r.lp_kept_gpu_h = x[2], r.lp_lost_gpu_h = x[3];
+    r.lp_startup_gpu_h = x[4];
+    return r;
+}
+
+void bind_spot_result(py::module_& m) {
+    auto spread = py::class_<Spread>(m, "Spread", doc("sim::Spread").c_str());
+    define_record(spread, attribute("count", &Spread::count, "How many values."),
+                  attribute("mean", &Spread::mean, "Their mean."), attribute("p50", &Spread::p50, "Median."),
+                  attribute("p90", &Spread::p90, "90th percentile."),
+                  attribute("p99", &Spread::p99, "99th percentile."),
+                  attribute("max", &Spread::max, "The largest."));
+    using R = SpotReplayResult;
+    const auto of = [](const char* name) { return doc(std::string("sim::SpotReplayResult::") + name); };
+    py::class_<R>(
+        m, "SpotReplayResult",
+        "What became of HP and spot jobs. Everything but `jobs`, `timeline` and `end_s` is about what is "
+        "measured.")
+        .def_property_readonly(
+            "jobs",
+            [](const R& r) {
+                py::dict columns;
+                for (const auto& [name, member] : record_columns) columns[name] = own(column(r, member));
+                return columns;
+            },
+            "What became of each job of the trace, in seconds: a dict of arrays. held_s = startup_s + kept_s "
+            "+ "
+            "lost_s + open_s; -1 = never.")
+        .def_property_readonly(
+            "timeline",
+            [](const R& r) {
+                py::dict columns;
+                for (const auto& [name, member] : timeline_columns)
+                    columns[name] = own(Numbers(r.timeline.*member));
+                return columns;
+            },
+            "Hour by hour, a dict of arrays: GPUs held in thousandths, and waiting jobs.")
+        .def_readonly("end_s", &R::end_s, of("end_s").c_str())
+        .def_readonly("hp_allocation", &R::hp_allocation,
+                      "Part of the healthy GPUs that HP jobs hold, mean over time.")
+        .def_readonly("lp_allocation", &R::lp_allocation, "The same of LP jobs.")
+        .def_readonly("lp_completion_s", &R::lp_completion_s, of("lp_completion_s").c_str())
+        .def_readonly("hp_wait_s", &R::hp_wait_s,
+                      "From arrival until HP jobs work, of those that have started.")
+        .def_readonly("lp_wait_s", &R::lp_wait_s, "From arrival until LP jobs first have their GPUs.")
+        .def_readonly("hp_unfinished", &R::hp_unfinished, "Jobs.")
+        .def_readonly("lp_unfinished", &R::lp_unfinished, "Jobs.")
+        .def_readonly("lp_kept_gpu_h", &R::lp_kept_gpu_h, "Work of LP jobs that is safe, in GPU-hours.")
+        .def_readonly("lp_lost_gpu_h", &R::lp_lost_gpu_h, "Work of LP jobs that evictions wasted.")
+        .def_readonly("lp_startup_gpu_h", &R::lp_startup_gpu_h, "GPU-hours of LP jobs before work began.")
+        .def_readonly("lp_evictions", &R::lp_evictions, "Of whole LP jobs.")
+        .def_readonly("preemptions", &R::preemptions, of("preemptions").c_str())
+        .def_readonly("moves", &R::moves, of("moves").c_str())
+        .def_readonly("consolidations", &R::consolidations, "Those that moved anything.")
+        .def_readonly("decision_us", &R::decision_us, of("decision_us").c_str())
+        .def_property_readonly(
+            "stop_reason", [](const R& r) { return to_string(r.stop_reason); }, "Why the replay ended.")
+        .def("__copy__", [](const R& r) { return r; })
+        .def(
+            "__deepcopy__", [](const R& r, const py::dict&) { return r; }, py::arg("memo"))
+        .def("__repr__",
+             [](const R& r) {
+                 return "<gpusched.sim.SpotReplayResult: " + std::to_string(r.jobs.size()) + " jobs, " +
+                        std::to_string(r.preemptions) + " preemptions>";
+             })
+        .def(py::pickle([](const R& r) { return state(r); },
+                        [](const py::tuple& s) { return from_state(s); }));
+}
+
+}  // namespace
+
+void bind_spot_jobs(py::module_& m) {
+    bind_spot_trace(m);
+    bind_spot_result(m);
+    using A = Arguments;
+    const auto options = Options<A>("sim::SpotReplayOptions")
+                             .field("rankers", &A::rankers)
+                             .field("gpu_picker", &A::gpu_picker)
+                             .field("victims", &A::victims,
+                                    "Whom an HP pod evicts that finds no room: \"none\", \"random\", "
+                                    "\"spot\" (ASI: cheapest first until it fits), \"exact\".")
+                             .field("spot_jobs", &A::spot_jobs)
+                             .field("start_delay_s", &A::start_delay_s)
+                             .field("consolidate_every_h", &A::consolidate_every_h)
+                             .field("measure_from_s", &A::measure_from_s)
+                             .field("measure_until_s", &A::measure_until_s, "See `measure_from_s`.")
+                             .field("seed", &A::seed)
+                             .field("progress", &A::progress, progress_text);
+    m.def(
+        "replay_spot",
+        [options](const TracePtr& trace, const py::kwargs& keywords) {
+            const auto arguments = options.read("replay_spot", keywords);
+            const sim::SpotReplayOptions& o = arguments;
+            return Call(arguments.progress).run([&](const Context& context) {
+                return sim::replay_spot(*trace, o, context);
+            });
+        },
+        py::arg("trace"), options.documented("replay_spot(trace", doc("sim::replay_spot")).c_str());
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,106 @@
+"""HP and spot jobs and their replay."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import gpusched as gs
+import numpy as np
+import pytest
+
+NODES = [{"name": "a", "gpu_count": 2, "cpu_milli": 64000, "memory_mib": 100000}]
+
+
+def job(name: str, priority_class: str, gpus: int, arrival: int, work: int, **more: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "priority_class": priority_class,
+        "gpu_count": gpus,
+        "cpu_milli": 1000,
+        "memory_mib": 1,
+        "arrival_s": arrival,
+        "work_s": work,
+        **more,
+    }
+
+
+@pytest.fixture
+def by_hand() -> gs.sim.SpotTrace:
+    """The case of tests/unit/sim/test_spot_replay.cpp, but for the time that victims take to leave."""
+    jobs = [job("lp", "LP", 2, 0, 1000, checkpoint_interval=300), job("hp", "HP", 1, 500, 100)]
+    return gs.sim.SpotTrace(NODES, jobs)
+
+
+def test_a_case_by_hand(by_hand: gs.sim.SpotTrace) -> None:
+    result = gs.sim.replay_spot(by_hand, start_delay_s=10)
+    assert result.jobs["lost_s"].tolist() == [190, 0]
+    assert result.jobs["evictions"].tolist() == [1, 0]
+    left = int(result.jobs["wait_s"][1])  # eviction, at most a minute
+    assert 0 < left <= 60
+    assert result.jobs["finish_s"].tolist() == [500 + left + 100 + 10 + 700, 500 + left + 100]
+    assert result.lp_completion_s.count == 1 and result.lp_completion_s.mean == result.end_s
+    assert result.lp_lost_gpu_h == pytest.approx(2 * 190 / 3600)
+    assert (result.preemptions, result.lp_evictions, result.stop_reason) == (1, 1, "completed")
+    none = gs.sim.replay_spot(by_hand, victims="none", start_delay_s=10)
+    assert none.jobs["finish_s"].tolist() == [1010, 1110]
+
+
+def test_traces(by_hand: gs.sim.SpotTrace) -> None:
+    assert (by_hand.node_count, by_hand.job_count) == (1, 2)
+    assert repr(by_hand) == "<gpusched.sim.SpotTrace: 1 nodes, 2 jobs>"
+    again = pickle.loads(pickle.dumps(by_hand))
+    assert again == by_hand and copy.deepcopy(by_hand) == by_hand
+    frame = by_hand.to_pandas()
+    assert list(frame["priority_class"]) == ["LP", "HP"] and list(frame["work_s"]) == [1000, 100]
+
+
+def test_books_balance_and_mechanisms_differ() -> None:
+    trace = gs.sim.generate_spot_trace(nodes=16, hours=72, seed=1)
+    assert trace == gs.sim.generate_spot_trace(nodes=16, hours=72, seed=1)
+    frame = trace.to_pandas()
+    results = {v: gs.sim.replay_spot(trace, victims=v) for v in ("none", "random", "spot", "exact")}  # type: ignore[arg-type]
+    for result in results.values():
+        jobs = result.jobs
+        parts = jobs["startup_s"] + jobs["kept_s"] + jobs["lost_s"] + jobs["open_s"]
+        assert np.array_equal(jobs["held_s"], parts)
+        finished = jobs["finish_s"] >= 0
+        assert np.array_equal(jobs["kept_s"][finished], frame["work_s"].to_numpy()[finished])
+        assert not jobs["evictions"][frame["priority_class"] == "HP"].any()
+        assert not jobs["held_s"].flags.writeable
+        total = result.timeline["hp_gpu_milli"] + result.timeline["lp_gpu_milli"]
+        assert total.max() <= 16 * 8 * 1000
+        again = pickle.loads(pickle.dumps(result))
+        assert all(np.array_equal(again.jobs[k], jobs[k]) for k in jobs)
+        assert again.lp_completion_s == result.lp_completion_s and again.hp_allocation == result.hp_allocation
+    assert results["none"].preemptions == 0 < results["spot"].preemptions
+    assert results["none"].hp_wait_s.mean > results["spot"].hp_wait_s.mean
+    alone = gs.sim.replay_spot(trace, spot_jobs=False)
+    assert alone.lp_allocation == 0 < results["spot"].lp_allocation
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"victims": "x"}, "victims"),
+        ({"rankers": "packing"}, "rankers"),
+        ({"rankers": []}, "rankers"),
+        ({"rankers": ["fgd"]}, "rankers"),
+        ({"gpu_picker": "x"}, "x"),
+        ({"start_delay_s": -1}, "start_delay_s"),
+        ({"measure_from_s": 5, "measure_until_s": 1}, "measure_until_s"),
+    ],
+)
+def test_bad_options_are_named(by_hand: gs.sim.SpotTrace, options: dict[str, Any], field: str) -> None:
+    with pytest.raises(gs.InvalidInput, match=field):
+        gs.sim.replay_spot(by_hand, **options)
+
+
+def test_bad_jobs_are_named() -> None:
+    with pytest.raises(gs.InvalidInput, match=r"jobs\[0\].work_s"):
+        gs.sim.SpotTrace(NODES, [job("j", "HP", 1, 0, 1) | {"work_s": "long"}])
+    with pytest.raises(gs.InvalidInput, match="priority_class"):
+        gs.sim.replay_spot(gs.sim.SpotTrace(NODES, [job("j", "other", 1, 0, 1)]))
+    with pytest.raises(gs.InvalidInput, match="hp_load"):
+        gs.sim.generate_spot_trace(hp_load=3)
