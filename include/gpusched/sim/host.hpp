@@ -4,6 +4,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/control/options.hpp>
 #include <gpusched/core/enum_names.hpp>
+#include <gpusched/sim/llm_trace.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +30,8 @@ enum class PauseMode : std::uint8_t {
 };
 
 /// A host with two PCIe roots, one GPU each, and three tenants: T1 (protected), T2 (PCIe and block I/O on root 0),
-/// T3 (MPS client in T1's instance). The defaults are scenario `table3`, frozen.
+/// T3 (MPS client in T1's instance); or four, with another protected one on GPU 1. The defaults are scenario `table3`,
+/// frozen.
 struct HostScenario {
     std::string device = "A100-40GB";
     std::string start_profile = "2g";
@@ -66,13 +68,27 @@ struct HostScenario {
     double failure_rate = 0;   ///< probability that a change fails and is undone
     bool neighbours =
         false;  ///< instances of others in the layouts: 2g at 4 and 1g at 6 of GPU 0, 3g at 4 of GPU 1
+    bool second_service =
+        false;  ///< T4, protected like T1: same profile and slice, on GPU 1, without a client
+
+    /// LLM mode where there are any: requests with tokens instead of classes, one at a time in the prefill stage
+    /// (`servers` of them), then in the decode stage, all at once. What counts as latency is the time to first token.
+    std::vector<LlmRequest> llm_requests{};
+    double llm_requests_per_s = 20;  ///< on average: their times are stretched; each seed starts elsewhere
+    double prefill_ms = 8;           ///< of any request on a 2g instance by itself
+    double prefill_ms_per_token = 0.02;  ///< more for each token of the prompt
+    double prompt_bytes_per_token = 4096;
+    double decode_ms_per_token = 8;  ///< of a request by itself
+    double decode_slows = 0.01;      ///< by how much each request in decode slows prefill, as a part
 
     std::vector<std::int32_t> io_levels_mb_s{500};
     std::vector<std::int32_t> quota_levels{50};
     std::int32_t dwell = 256;
 };
 
-/// A scenario by name: `table3`; harder: `noisy_counters`, `no_counters`, `quota_at_restart`, `neighbours`, `faults`.
+/// A scenario by name: `table3`; harder: `noisy_counters`, `no_counters`, `quota_at_restart`, `neighbours`, `faults`,
+/// `two_services`; `mixed`, which is all of them at once on another part with other loads, frozen before the policy
+/// `ours` was written; `llm`, on a generated trace (put a real one in `llm_requests`).
 /// @throws InvalidInput for another name
 [[nodiscard]] HostScenario host_scenario(std::string_view name);
 
@@ -82,15 +98,18 @@ void validate(const HostScenario& scenario);
 /// One run.
 struct HostRun {
     std::int64_t arrived = 0, completed = 0, missed = 0, shed = 0;
-    double miss_rate = 0;            ///< of arrived requests; those shed count as missed
-    double miss_rate_completed = 0;  ///< of completed ones
+    std::int64_t decoded = 0;  ///< in LLM mode: of those completed (first token), whose last token came too
+    double violation_s = 0;    ///< time in windows with a p99 above the target, of all protected tenants
+    double slice_s = 0;        ///< compute slices held by protected tenants, times seconds
+    double miss_rate = 0;      ///< of arrived requests; those shed count as missed
+    double miss_rate_completed = 0;                          ///< of completed ones
     double p50_ms = 0, p95_ms = 0, p99_ms = 0, p999_ms = 0;  ///< of completed ones
     double t2_bytes = 0, t3_work_s = 0;
     std::int32_t structural_actions = 0, throttles = 0, quota_changes = 0, rollbacks = 0;
     double structural_actions_per_hour = 0;
 };
 
-/// Runs T1 for `duration_s` under the controller with these flags.
+/// Runs the protected tenants for `duration_s` under the controller with these flags; requests of all of them count.
 ///
 /// Requests arrive by a two-state Markov-modulated Poisson process, spend some time on the host, share their root's
 /// PCIe with the other flows (weighted processor sharing; a flow takes no more than it asks for), and queue for one of
@@ -146,5 +165,6 @@ inline constexpr auto gpusched::enum_names<gpusched::sim::PauseMode> =
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/sim/impl/host.ipp>
+#include <gpusched/sim/impl/host_events.ipp>
 #include <gpusched/sim/impl/host_simulation.ipp>
 #endif

@@ -3,6 +3,7 @@
 
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/sim/host.hpp>
+#include <gpusched/sim/llm_trace.hpp>
 #include <gpusched/sim/replay.hpp>
 #include <gpusched/sim/resample.hpp>
 #include <gpusched/sim/spot_replay.hpp>

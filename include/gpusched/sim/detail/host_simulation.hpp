@@ -41,7 +41,7 @@ struct Toggle {
 };
 
 struct Request {
-    double arrived = 0, host_ms = 0, bytes = 0, compute_ms = 0, io_ms = 0;
+    double arrived = 0, host_ms = 0, bytes = 0, compute_ms = 0, io_ms = 0, decode_ms = 0;
 };
 
 /// Something that becomes due: at a time, or at a point of virtual time.
@@ -54,6 +54,31 @@ struct Due {
 };
 using Heap = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
 
+/// A protected tenant: its requests on their way, its place, and the change it is in.
+struct Service {
+    std::size_t tenant = 0;  // of the host
+    bool has_client = false;
+    Rng requests_rng{}, pause_rng{};
+    double next_arrival = 0, next_state = never;
+    std::size_t arrival_state = 0;
+    std::size_t next_request = 0;  // LLM mode: of the trace
+    double trace_shift_s = 0;      // LLM mode: from the trace's stretched times to now
+
+    std::vector<std::uint32_t> waiting{};  // for the end of a pause
+    Heap host{}, pcie{}, compute{}, decode{};
+    std::deque<std::uint32_t> queue{};
+    double virtual_time = 0;  // bytes per request since its transfers were last idle
+
+    control::Configuration place{};
+    bool changing = false, pausing = false, change_fails = false;
+    control::Action change{};
+    double change_ends = never;
+
+    control::WindowQuantiles latencies{3};
+    std::int64_t window_arrived = 0, window_done = 0, window_missed = 0;
+    double unsettled_from = 0;  // latencies of requests before this are not for the controller
+};
+
 class HostSimulation {
   public:
     HostSimulation(const HostScenario& scenario, const control::ControllerFlags& flags, std::uint64_t seed,
@@ -62,21 +87,31 @@ class HostSimulation {
     const control::ControllerOptions& options() const { return options_; }
 
   private:
-    void arrive();
-    void enter_host(std::uint32_t r);
-    void enter_pcie(std::uint32_t r);
-    void enter_compute(std::uint32_t r);
-    void begin_service();
-    void finish(std::uint32_t r);
+    void begin(Service& s);
+    void next_arrival(Service& s);
+    void arrive(Service& s);
+    Request draw(Service& s);
+    void enter_host(Service& s, std::uint32_t r);
+    void enter_pcie(Service& s, std::uint32_t r);
+    void enter_compute(Service& s, std::uint32_t r);
+    void begin_service(Service& s);
+    void finish(Service& s, std::uint32_t r);
+    double first_event(const Service& s) const;
+    bool handle(Service& s, double first);
+    double pcie_due(const Service& s) const;
     void progress(double until);
-    double request_rate() const;
+    double request_rate(std::size_t root) const;
     double t2_rate(double unit) const;
     double t2_demand() const;
+    void see(Service& s);
     void tick();
     void act(const control::Action& action);
-    void end_change();
-    std::size_t root() const {
-        return static_cast<std::size_t>(options_.host.gpus[static_cast<std::size_t>(place_.gpu)].root);
+    void end_change(Service& s);
+    HostRun result();
+    bool llm() const { return !o_.llm_requests.empty(); }
+    Service& service_of(std::int32_t tenant) { return services_[tenant == 0 ? 0 : services_.size() - 1]; }
+    std::size_t root(const Service& s) const {
+        return static_cast<std::size_t>(options_.host.gpus[static_cast<std::size_t>(s.place.gpu)].root);
     }
     double sm(const control::Configuration& c) const { return device_.profiles[c.instance.profile].sm_count; }
 
@@ -86,31 +121,19 @@ class HostSimulation {
     control::ControllerState state_{};
     control::Observation seen_{};
     control::StepResult result_{};
-    control::WindowQuantiles latencies_{3};
     std::vector<control::MigLayout> layouts_{};
+    std::vector<Service> services_{};
 
-    Rng requests_rng_, pause_rng_, counter_rng_;
+    Rng counter_rng_;
     Toggle t2_{}, t3_{};
-    double now_ = 0, next_arrival_ = 0, next_state_ = 0, next_tick_ = 0;
-    std::size_t arrival_state_ = 0;
-
+    double now_ = 0, next_tick_ = 0;
+    double trace_stretch_ = 1;
     std::vector<Request> requests_{};
-    std::vector<std::uint32_t> waiting_{};  // for the end of a pause
-    Heap host_{}, pcie_{}, compute_{};
-    std::deque<std::uint32_t> queue_{};
-    double virtual_ = 0;  // bytes per request since the root was last idle
 
-    control::Configuration place_{};
     double quota_ = 1;  // as it holds
     double limit_bytes_per_s_ = never;
-    bool changing_ = false, pausing_ = false;
-    control::Action change_{};
-    double change_ends_ = never;
-    bool change_fails_ = false;
 
     std::vector<double> done_ms_{};
-    std::int64_t window_arrived_ = 0, window_done_ = 0, window_missed_ = 0;
-    double unsettled_from_ = 0;  // latencies of requests before this are not for the controller
     HostRun out_{};
     std::string* audit_ = nullptr;
     std::uint64_t hash_ = 0;

@@ -1,0 +1,34 @@
+// Requests to a language model, recorded or generated: when they come, how long prompts and answers are.
+#pragma once
+
+#include <gpusched/config.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace gpusched::sim {
+
+/// A request to a language model.
+struct LlmRequest {
+    double time_s = 0;  ///< since the first one
+    std::int32_t prompt_tokens = 0;
+    std::int32_t output_tokens = 0;
+};
+
+/// Reads a trace of Azure's LLM inference service: CSV with the columns TIMESTAMP (`2023-11-16 18:17:03.9799600`),
+/// ContextTokens and GeneratedTokens, in any order. Rows are sorted by time.
+/// @throws InvalidInput when a column is missing or a row cannot be read, naming the line
+[[nodiscard]] std::vector<LlmRequest> read_llm_trace(std::string_view csv);
+
+/// A trace with the gross features of Azure's conversations of 2023: Poisson arrivals of 5.5 requests/s, prompts with a
+/// median of 1,020 tokens and a long tail, answers of 211 tokens on average.
+/// Determinism: everything follows from `seed`.
+[[nodiscard]] std::vector<LlmRequest> generate_llm_trace(std::size_t requests, std::uint64_t seed);
+
+}  // namespace gpusched::sim
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/sim/impl/llm_trace.ipp>
+#endif

@@ -1,0 +1,1 @@
+#include <gpusched/sim/impl/host_events.ipp>

@@ -1,0 +1,1 @@
+#include <gpusched/sim/impl/llm_trace.ipp>
