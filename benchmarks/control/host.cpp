@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controller on the simulated host: miss rate, p99, throughput and actions of the paper's five configurations.
-// One JSON line per run, then a table of means and of paired differences to the static variant with 95 % intervals; and
-// the cost of a step.
+// The controller on the simulated host: misses, p99, throughput and actions of the paper's five configurations and of
+// ours. One JSON line per run on standard output; on standard error tables of means with 95 % intervals, differences
+// paired by seed: each variant against static, and ours against full.
 //
-//   bench_control_host [--scenarios name,...] [--overrides] [--seeds N] [--first SEED] [--smoke]
+//   bench_control_host [--scenarios name,...] [--overrides] [--variants name,...] [--seeds N] [--first SEED]
+//                      [--llm FILE.csv] [--all] [--smoke]
 //
-// Scenarios: those of sim::host_scenario (default table3). --overrides adds the rows of the sensitivity table.
-#include <gpusched/control/control.hpp>
+// Scenarios: those of sim::host_scenario (default table3). --overrides adds the rows of the sensitivity table. --all:
+// every scenario and override, and LLM mode with the recorded trace. LLM mode takes AzureLLMInferenceTrace_conv.csv
+// below $GPUSCHED_DATA, or ../shared/data, or the file given; where there is none it says so and generates one.
 #include <gpusched/sim/host.hpp>
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <numeric>
 #include <sstream>
 #include <string>
@@ -30,110 +35,187 @@ struct Interval {
 
 /// Mean and the half width of its 95 % interval by Student's t.
 Interval interval(const std::vector<double>& x) {
-    static constexpr double t95[] = {0,     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
-                                     2.306, 2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131};
+    static constexpr double t95[] = {0,     12.706, 4.303, 3.182, 2.776, 2.571, 2.447,
+                                     2.365, 2.306,  2.262, 2.228, 2.201, 2.179, 2.160,
+                                     2.145, 2.131,  2.120, 2.110, 2.101, 2.093, 2.086};
     const auto n = static_cast<double>(x.size());
     const double mean = std::accumulate(x.begin(), x.end(), 0.0) / n;
     double squares = 0;
     for (const double v : x) squares += (v - mean) * (v - mean);
     if (x.size() < 2) return {mean, 0};
-    const double t = x.size() <= 16 ? t95[x.size() - 1] : 1.96;
+    const double t = x.size() <= std::size(t95) ? t95[x.size() - 1] : 1.96;
     return {mean, t * std::sqrt(squares / (n - 1) / n)};
 }
 
-void report(const std::string& name, const sim::HostScenario& scenario,
-            const std::vector<std::uint64_t>& seeds) {
-    std::vector<sim::HostRun> base;
-    for (const char* variant : {"static", "guards", "placement", "mig", "full"}) {
-        const auto result = sim::simulate_host(scenario, variant, seeds);
-        if (base.empty()) base = result.runs;
-        std::vector<double> miss, p99, fewer, lower, actions;
-        for (std::size_t k = 0; k < seeds.size(); ++k) {
-            const auto& run = result.runs[k];
-            std::printf("{\"scenario\":\"%s\",\"variant\":\"%s\",\"seed\":%llu,\"miss_rate\":%.6f,"
-                        "\"miss_rate_completed\":%.6f,\"p95_ms\":%.4f,\"p99_ms\":%.4f,\"p999_ms\":%.4f,"
-                        "\"throughput\":%.6f,\"system_throughput\":%.6f,\"structural_actions_per_hour\":%.3f,"
-                        "\"rollbacks\":%d,\"shed\":%lld}\n",
-                        name.c_str(), variant, static_cast<unsigned long long>(seeds[k]), run.miss_rate,
-                        run.miss_rate_completed, run.p95_ms, run.p99_ms, run.p999_ms, result.throughput[k],
-                        result.system_throughput[k], run.structural_actions_per_hour, run.rollbacks,
-                        static_cast<long long>(run.shed));
-            miss.push_back(100 * run.miss_rate);
-            p99.push_back(run.p99_ms);
-            fewer.push_back(100 * (1 - run.miss_rate / base[k].miss_rate));
-            lower.push_back(100 * (1 - run.p99_ms / base[k].p99_ms));
-            actions.push_back(run.structural_actions_per_hour);
-        }
-        const auto m = interval(miss), p = interval(p99), f = interval(fewer), l = interval(lower),
-                   t = interval(result.throughput), s = interval(result.system_throughput),
-                   a = interval(actions);
-        std::fprintf(stderr,
-                     "%-28s %-10s miss %5.2f +- %.2f %%  p99 %5.2f +- %.2f ms  fewer %5.1f +- %4.1f %%  "
-                     "lower %5.1f +- "
-                     "%4.1f %%  T1 %.4f  system %.3f  actions/h %.2f\n",
-                     name.c_str(), variant, m.mean, m.half, p.mean, p.half, f.mean, f.half, l.mean, l.half,
-                     t.mean, s.mean, a.mean);
-    }
+struct Run {
+    sim::HostRun r{};
+    double t1 = 1, system = 1;
+};
+
+std::vector<std::string> split(const std::string& text) {
+    std::vector<std::string> out;
+    std::stringstream list(text);
+    for (std::string name; std::getline(list, name, ',');) out.push_back(name);
+    return out;
 }
 
-/// Nanoseconds of a step with 32 protected tenants, and with the audit line.
-void step_cost(int windows) {
-    control::ControllerOptions o;
-    o.host.roots.resize(8);
-    o.host.core_numa.assign(64, 0);
-    for (int g = 0; g < 16; ++g) o.host.gpus.push_back({.root = g / 2});
-    control::Observation seen;
-    seen.gpus.resize(16);
-    for (int t = 0; t < 32; ++t) {
-        control::Configuration start{.gpu = t / 2, .instance = {3, static_cast<std::uint8_t>(t % 2 * 4)}};
-        o.host.tenants.push_back({.name = "T" + std::to_string(t), .is_protected = true, .start = start});
-        seen.gpus[static_cast<std::size_t>(t / 2)].layout.add(start.instance);
-    }
-    seen.tenants.resize(32);
-    seen.feedback.resize(32);
-    seen.roots.assign(8, {.bytes_per_s = 1e9});
-    seen.numa_io_bytes_per_s = {0};
-    seen.irq_per_s.assign(64, 100);
-    for (const bool with_line : {false, true}) {
-        auto state = control::initial_state(o);
-        control::StepResult result;
-        std::string line;
-        const auto start = std::chrono::steady_clock::now();
-        for (int w = 0; w < windows; ++w) {
-            seen.window = w;
-            seen.time_s = 2.0 * (w + 1);
-            for (std::size_t t = 0; t < 32; ++t) {
-                seen.tenants[t].count = 100;
-                seen.tenants[t].p99_ms = 10 + static_cast<double>((w + static_cast<int>(t)) % 7);
-            }
-            control::step(state, seen, o, result);
-            line.clear();
-            if (with_line) control::append_audit_line(line, seen, state, result, 1);
+using Number = std::function<double(const Run&)>;
+
+Interval of(const std::vector<Run>& runs, const Number& number) {
+    std::vector<double> x;
+    for (const auto& run : runs) x.push_back(number(run));
+    return interval(x);
+}
+Interval paired(const std::vector<Run>& a, const std::vector<Run>& b,
+                const std::function<double(const Run&, const Run&)>& number) {
+    std::vector<double> x;
+    for (std::size_t k = 0; k < a.size(); ++k) x.push_back(number(a[k], b[k]));
+    return interval(x);
+}
+
+void print_run(const std::string& name, const std::string& variant, std::uint64_t seed, const Run& x) {
+    const auto& r = x.r;
+    std::printf("{\"scenario\":\"%s\",\"variant\":\"%s\",\"seed\":%llu,\"miss_rate\":%.6f,"
+                "\"miss_rate_completed\":%.6f,\"p95_ms\":%.4f,\"p99_ms\":%.4f,\"p999_ms\":%.4f,"
+                "\"throughput\":%.6f,\"system_throughput\":%.6f,\"structural_actions_per_hour\":%.3f,"
+                "\"throttles\":%d,\"quota_changes\":%d,\"rollbacks\":%d,\"shed\":%lld,\"violation_s\":%.0f,"
+                "\"slice_s\":%.0f,\"excess_ms\":%.4f}\n",
+                name.c_str(), variant.c_str(), static_cast<unsigned long long>(seed), r.miss_rate,
+                r.miss_rate_completed, r.p95_ms, r.p99_ms, r.p999_ms, x.t1, x.system,
+                r.structural_actions_per_hour, r.throttles, r.quota_changes, r.rollbacks,
+                static_cast<long long>(r.shed), r.violation_s, r.slice_s, r.excess_ms);
+}
+
+std::vector<Run> run_all(const std::string& name, const sim::HostScenario& scenario,
+                         const std::string& variant, const std::vector<std::uint64_t>& seeds,
+                         const std::vector<Run>& base) {
+    std::vector<Run> out;
+    const auto ratio = [](double a, double b) { return b > 0 ? a / b : 1.0; };
+    for (std::size_t k = 0; k < seeds.size(); ++k) {
+        Run x;
+        x.r = sim::run_host(scenario, control::variant_flags(variant), seeds[k]);
+        if (!base.empty()) {
+            const auto& b = base[k].r;
+            x.t1 = ratio(static_cast<double>(x.r.completed), static_cast<double>(b.completed));
+            x.system = (x.t1 + ratio(x.r.t2_bytes, b.t2_bytes) + ratio(x.r.t3_work_s, b.t3_work_s)) / 3;
         }
-        const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
-        std::fprintf(stderr, "step with 32 tenants%s: %.0f ns\n", with_line ? " and its audit line" : "",
-                     took.count() / windows);
+        print_run(name, variant, seeds[k], x);
+        out.push_back(x);
     }
+    std::fflush(stdout);
+    return out;
+}
+
+void row(const sim::HostScenario& scenario, const std::string& variant, const std::vector<Run>& runs,
+         const std::vector<Run>& base) {
+    const auto miss = of(runs, [](const Run& x) { return 100 * x.r.miss_rate; });
+    const auto p99 = of(runs, [](const Run& x) { return x.r.p99_ms; });
+    const auto fewer = paired(
+        runs, base, [](const Run& x, const Run& b) { return 100 * (1 - x.r.miss_rate / b.r.miss_rate); });
+    const auto lower =
+        paired(runs, base, [](const Run& x, const Run& b) { return 100 * (1 - x.r.p99_ms / b.r.p99_ms); });
+    const auto t1 = of(runs, [](const Run& x) { return x.t1; });
+    const auto system = of(runs, [](const Run& x) { return x.system; });
+    const auto actions = of(runs, [](const Run& x) { return x.r.structural_actions_per_hour; });
+    const auto guards =
+        of(runs, [](const Run& x) { return static_cast<double>(x.r.throttles + x.r.quota_changes); });
+    const auto high = of(runs, [](const Run& x) { return x.r.violation_s; });
+    const auto excess = of(runs, [](const Run& x) { return x.r.excess_ms; });
+    const auto slices = of(runs, [&](const Run& x) { return x.r.slice_s / scenario.duration_s; });
+    std::fprintf(stderr,
+                 "| %s | %.2f +- %.2f | %.2f +- %.2f | %.1f +- %.1f | %.1f +- %.1f | %.4f +- %.4f | %.3f | "
+                 "%.2f | %.1f | %.0f | %.2f | %.2f |\n",
+                 variant.c_str(), miss.mean, miss.half, p99.mean, p99.half, fewer.mean, fewer.half,
+                 lower.mean, lower.half, t1.mean, t1.half, system.mean, actions.mean, guards.mean, high.mean,
+                 excess.mean, slices.mean);
+}
+
+/// Whether the interval of `ours - full` is below 0, above it, or neither.
+const char* verdict(const Interval& x) {
+    return x.mean + x.half < 0 ? "less" : x.mean - x.half > 0 ? "MORE" : "no difference";
+}
+
+void report(const std::string& name, const sim::HostScenario& scenario,
+            const std::vector<std::string>& variants, const std::vector<std::uint64_t>& seeds) {
+    std::fprintf(
+        stderr,
+        "\n%s, seeds %llu to %llu\n\n"
+        "| variant | miss %% | p99 ms | fewer misses %% | lower p99 %% | T1 | system | structural/h | "
+        "guards | s above | ms above | slices |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+        name.c_str(), static_cast<unsigned long long>(seeds.front()),
+        static_cast<unsigned long long>(seeds.back()));
+    const auto base = run_all(name, scenario, "static", seeds, {});
+    std::vector<Run> full, ours;
+    for (const auto& variant : variants) {
+        const auto runs = variant == "static" ? base : run_all(name, scenario, variant, seeds, base);
+        row(scenario, variant, runs, base);
+        if (variant == "full") full = runs;
+        if (variant == "ours") ours = runs;
+    }
+    if (full.empty() || ours.empty()) return;
+    const auto miss =
+        paired(ours, full, [](const Run& a, const Run& b) { return 100 * (a.r.miss_rate - b.r.miss_rate); });
+    const auto p99 = paired(ours, full, [](const Run& a, const Run& b) { return a.r.p99_ms - b.r.p99_ms; });
+    const auto actions = paired(ours, full, [](const Run& a, const Run& b) {
+        return a.r.structural_actions_per_hour - b.r.structural_actions_per_hour;
+    });
+    const auto excess =
+        paired(ours, full, [](const Run& a, const Run& b) { return a.r.excess_ms - b.r.excess_ms; });
+    const auto high =
+        paired(ours, full, [](const Run& a, const Run& b) { return a.r.violation_s - b.r.violation_s; });
+    std::fprintf(
+        stderr,
+        "\nours - full: miss %.2f +- %.2f points (%s); p99 %.2f +- %.2f ms (%s); structural/h %.2f +- "
+        "%.2f (%s); s above %.0f +- %.0f (%s); ms above %.2f +- %.2f (%s)\n",
+        miss.mean, miss.half, verdict(miss), p99.mean, p99.half, verdict(p99), actions.mean, actions.half,
+        verdict(actions), high.mean, high.half, verdict(high), excess.mean, excess.half, verdict(excess));
+}
+
+/// The recorded trace; a generated one, loudly, where there is none.
+void put_trace(sim::HostScenario& scenario, std::string path) {
+    if (path.empty()) {
+        const auto* given = std::getenv("GPUSCHED_DATA");
+        const auto folder =
+            given != nullptr ? std::filesystem::path(given) : std::filesystem::path("../shared/data");
+        path = (folder / "azure-llm-2023" / "AzureLLMInferenceTrace_conv.csv").string();
+    }
+    std::ifstream file(path, std::ios::binary);
+    if (!file) {
+        std::fprintf(stderr, "NO RECORDED TRACE: %s cannot be read; requests are generated\n", path.c_str());
+        return;
+    }
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    scenario.llm_requests = sim::read_llm_trace(text);
+    std::fprintf(stderr, "%zu requests from %s\n", scenario.llm_requests.size(), path.c_str());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::string names = "table3";
+    std::string names = "table3", variants = "static,guards,placement,mig,full,ours", trace;
     bool overrides = false, smoke = false;
     std::size_t count = 7;
     std::uint64_t first = 0;
     for (int i = 1; i < argc; ++i) {
         const bool more = i + 1 < argc;
-        if (!std::strcmp(argv[i], "--scenarios") && more)
+        const auto is = [&](const char* option) { return !std::strcmp(argv[i], option); };
+        if (is("--scenarios") && more)
             names = argv[++i];
-        else if (!std::strcmp(argv[i], "--overrides"))
+        else if (is("--variants") && more)
+            variants = argv[++i];
+        else if (is("--overrides"))
             overrides = true;
-        else if (!std::strcmp(argv[i], "--seeds") && more)
+        else if (is("--seeds") && more)
             count = std::strtoul(argv[++i], nullptr, 10);
-        else if (!std::strcmp(argv[i], "--first") && more)
+        else if (is("--first") && more)
             first = std::strtoull(argv[++i], nullptr, 10);
-        else if (!std::strcmp(argv[i], "--smoke"))
+        else if (is("--llm") && more)
+            trace = argv[++i];
+        else if (is("--all"))
+            names =
+                "table3,noisy_counters,no_counters,quota_at_restart,neighbours,faults,two_services,mixed,llm",
+            overrides = true;
+        else if (is("--smoke"))
             smoke = true;
         else
             return std::fprintf(stderr, "unknown argument %s\n", argv[i]), 2;
@@ -142,9 +224,10 @@ int main(int argc, char** argv) {
     std::vector<std::uint64_t> seeds(smoke ? 1 : count);
     std::iota(seeds.begin(), seeds.end(), first);
     std::vector<std::pair<std::string, sim::HostScenario>> scenarios;
-    std::stringstream list(names);
-    for (std::string name; std::getline(list, name, ',');)
+    for (const auto& name : split(names)) {
         scenarios.emplace_back(name, sim::host_scenario(name));
+        if (name == "llm") put_trace(scenarios.back().second, trace);
+    }
     if (overrides) {
         const auto add = [&](const char* name, auto change) {
             auto scenario = sim::host_scenario("table3");
@@ -161,7 +244,6 @@ int main(int argc, char** argv) {
     }
     for (auto& [name, scenario] : scenarios) {
         if (smoke) scenario.duration_s = 120;
-        report(name, scenario, seeds);
+        report(name, scenario, split(variants), seeds);
     }
-    step_cost(smoke ? 100 : 20000);
 }

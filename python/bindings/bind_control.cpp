@@ -222,7 +222,8 @@ void bind_controller(py::module_& m) {
                  {std::pair{"guard_io", f.guard_io}, std::pair{"guard_mps", f.guard_mps},
                   std::pair{"place", f.place}, std::pair{"mig", f.mig}, std::pair{"pin", f.pin},
                   std::pair{"relax", f.relax}, std::pair{"rollback", f.rollback},
-                  std::pair{"admission", f.admission}, std::pair{"dry_run", f.dry_run}})
+                  std::pair{"admission", f.admission}, std::pair{"dry_run", f.dry_run},
+                  std::pair{"predict", f.predict}})
                 out[name] = value;
             return out;
         },

@@ -35,10 +35,18 @@ void override_field(HostScenario& s, const std::string& name, py::handle value) 
             if (row.size() != 3) bad_option(name, value, "rows of share, bytes and compute_ms");
             s.classes.push_back({row[0], row[1], row[2]});
         }
+    } else if (name == "llm_requests") {
+        s.llm_requests.clear();
+        for (const auto& row : OptionType<std::vector<std::vector<double>>>::read(name, value)) {
+            if (row.size() != 3 || !(row[1] >= 0 && row[1] < 1e9) || !(row[2] >= 0 && row[2] < 1e9))
+                bad_option(name, value, "rows of time_s and two numbers of tokens");
+            s.llm_requests.push_back(
+                {row[0], static_cast<std::int32_t>(row[1]), static_cast<std::int32_t>(row[2])});
+        }
     } else {
         throw InvalidInput(bad_value("overrides", gpusched::quoted(name),
-                                     "t2_weight, serial_fraction, classes, mmpp_rates, pause_mode, window_s "
-                                     "or dwell"));
+                                     "t2_weight, serial_fraction, classes, mmpp_rates, pause_mode, window_s, "
+                                     "dwell or llm_requests"));
     }
 }
 
@@ -70,17 +78,19 @@ template <class O>
 Options<O> host_options() {
     using A = HostArguments;
     Options<O> options("sim::HostScenario");
-    options.field("variant", &A::variant, "\"static\", \"guards\", \"placement\", \"mig\" or \"full\".");
+    options.field("variant", &A::variant,
+                  "\"static\", \"guards\", \"placement\", \"mig\", \"full\" or \"ours\".");
     if constexpr (std::is_same_v<O, SeededArguments>)
         options.field("seeds", &O::seeds, "Integers; runs of two variants under the same seed are a pair.");
     options.field("duration_s", &A::duration_s, "Simulated seconds, above 0.")
         .field("scenario", &A::scenario,
                "\"table3\", or harder: \"noisy_counters\", \"no_counters\", \"quota_at_restart\", "
-               "\"neighbours\", \"faults\".")
+               "\"neighbours\", \"faults\", \"two_services\", \"mixed\"; \"llm\".")
         .field("overrides", &A::overrides,
                "None or a dict with any of t2_weight, serial_fraction, classes (rows of share, bytes, "
                "compute_ms), mmpp_rates (two, per second), pause_mode (\"shed\", \"queue\" or \"mbb\"), "
-               "window_s, dwell (windows).");
+               "window_s, dwell (windows), llm_requests (rows of time_s, tokens of prompt and answer, as "
+               "read_llm_trace gives them).");
     return options;
 }
 
@@ -105,6 +115,10 @@ void bind_result(py::module_& m) {
     add("completed", &R::completed, "Of these, how many were completed.");
     add("missed", &R::missed, "Completed later than the target.");
     add("shed", &R::shed, "Lost in a pause.");
+    add("decoded", &R::decoded, "In LLM mode: of those completed (first token), whose last token came too.");
+    add("violation_s", &R::violation_s, "Seconds in windows with a p99 above the target.");
+    add("excess_ms", &R::excess_ms, "How far p99s of windows were above the target, on average.");
+    add("slice_s", &R::slice_s, "Compute slices held by protected tenants, times seconds.");
     add("miss_rate", &R::miss_rate, "Missed or shed / completed or shed, 0 to 1.");
     add("miss_rate_completed", &R::miss_rate_completed, "Missed / completed, 0 to 1.");
     add("p50_ms", &R::p50_ms, "Median latency of completed requests.");
@@ -172,6 +186,15 @@ void bind_host(py::module_& m) {
                         "One run of the simulated host: its audit log, and the configuration under which "
                         "`control.replay_audit` takes it.")
             .c_str());
+    m.def(
+        "read_llm_trace",
+        [](const std::string& csv) {
+            std::vector<std::tuple<double, std::int32_t, std::int32_t>> rows;
+            for (const auto& r : sim::read_llm_trace(csv))
+                rows.emplace_back(r.time_s, r.prompt_tokens, r.output_tokens);
+            return rows;
+        },
+        py::arg("csv"), documented("read_llm_trace(csv)", doc("sim::read_llm_trace")).c_str());
     m.def("kingman_wait", &sim::kingman_wait, py::arg("rho"), py::arg("ca2"), py::arg("cs2"),
           py::arg("mean_service"),
           documented("kingman_wait(rho, ca2, cs2, mean_service)", doc("sim::kingman_wait")).c_str());

@@ -19,6 +19,7 @@ __all__ = [
     "generate_spot_trace",
     "is_stable",
     "kingman_wait",
+    "read_llm_trace",
     "record_host",
     "replay",
     "replay_spot",
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 _Floats = npt.NDArray[np.float64]
-_Variant = Literal["static", "guards", "placement", "mig", "full"]
+_Variant = Literal["static", "guards", "placement", "mig", "full", "ours"]
 _Ints = npt.NDArray[np.int64]
 _Answer = None | str | Node | tuple[str | Node, Sequence[int]]
 _Progress = bool | Callable[[str, int, int], object] | None
@@ -81,6 +82,14 @@ class HostResult:
     def missed(self) -> _Ints: ...
     @property
     def shed(self) -> _Ints: ...
+    @property
+    def decoded(self) -> _Ints: ...
+    @property
+    def violation_s(self) -> _Floats: ...
+    @property
+    def excess_ms(self) -> _Floats: ...
+    @property
+    def slice_s(self) -> _Floats: ...
     @property
     def miss_rate(self) -> _Floats: ...
     @property
@@ -218,6 +227,7 @@ def record_host(
     scenario: str = "table3",
     overrides: Mapping[str, Any] | None = None,
 ) -> tuple[str, dict[str, Any]]: ...
+def read_llm_trace(csv: str) -> list[tuple[float, int, int]]: ...
 def kingman_wait(rho: float, ca2: float, cs2: float, mean_service: float) -> float: ...
 def is_stable(
     demand: Sequence[float],

@@ -69,9 +69,10 @@ TEST_CASE("invariants hold over random signals, failures and layouts") {
     std::set<std::pair<Phase, Phase>> edges;
     std::set<int> rows;
     std::int64_t steps = 0;
-    for (int round = 0; round < 150; ++round) {
+    for (int round = 0; round < 200; ++round) {
         Rng rng = Rng(11).split(static_cast<std::uint64_t>(round));
-        const auto o = random_options(rng);
+        auto o = random_options(rng);
+        o.flags.predict = round % 2 == 1;
         ControlHost host(o);
         // Instances of others, around those of the tenants.
         std::vector<std::vector<MigInstance>> foreign(2);
@@ -243,7 +244,8 @@ TEST_CASE("invariants hold over random signals, failures and layouts") {
 TEST_CASE("signals that cannot be right never cause an action") {
     Rng rng(12);
     for (int round = 0; round < 20; ++round) {
-        const auto o = control_options();
+        auto o = control_options();
+        o.flags.predict = round % 4 >= 2;
         auto state = initial_state(o);
         StepResult out;
         for (std::int64_t w = 0; w < 500; ++w) {
@@ -267,6 +269,7 @@ TEST_CASE("from every reachable state a quiet host leads back to observing") {
     for (int round = 0; round < 60; ++round) {
         Rng rng = Rng(13).split(static_cast<std::uint64_t>(round));
         auto o = random_options(rng);
+        o.flags.predict = round % 2 == 1;
         ControlHost host(o);
         auto state = initial_state(o);
         StepResult out;

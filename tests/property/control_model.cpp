@@ -124,6 +124,8 @@ std::string key_of(const Node& node, const ControllerOptions& o) {
     configuration(t.current);
     configuration(t.good);
     if (t.phase == Phase::reconfig || t.in_flight) configuration(t.pending);
+    put(t.settle, t.settling);
+    if (t.phase == Phase::reconfig || t.in_flight) put(t.outage > 0);
     // What is only read while a change is made or validated, or out of levers.
     if (t.phase == Phase::reconfig || t.phase == Phase::validate || t.resume_validation) {
         configuration(t.before);
@@ -291,7 +293,7 @@ TEST_CASE("all states of small models: each can be left, all transitions are the
         auto o = small_options();
         o.flags = variant_flags("static");
         for (const auto flag : variant.flags) o.flags.*flag = true;
-        const auto model = explore(o, variant.pressures, 100'000);
+        const auto model = explore(o, variant.pressures, 200'000);
         INFO(variant.name);
         INFO(model.example);
         UNSCOPED_INFO(variant.name << ": " << model.states << " states");

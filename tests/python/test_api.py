@@ -43,7 +43,8 @@ sim.resample model.hardware_preset
 control.Controller.step control.Controller.state control.Controller.audit_log control.mig_layout control.replay_audit
 control.LiveController.start control.LiveController.window control.LiveController.release control.LiveController.config
 control.MigLayout.profiles control.MigLayout.count_layouts control.mig_devices control.variant_flags
-sim.simulate_host sim.record_host sim.kingman_wait sim.is_stable
+sim.simulate_host sim.record_host sim.read_llm_trace sim.kingman_wait sim.is_stable
+sim.HostResult.violation_s sim.HostResult.excess_ms sim.HostResult.slice_s sim.HostResult.decoded
 sim.HostResult.miss_rate sim.HostResult.miss_rate_completed sim.HostResult.p95_ms sim.HostResult.p99_ms
 sim.HostResult.p999_ms sim.HostResult.throughput sim.HostResult.system_throughput
 sim.HostResult.structural_actions_per_hour

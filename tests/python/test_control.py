@@ -166,9 +166,32 @@ def test_the_simulated_host() -> None:
     assert rows.arrived[0] < full.arrived[0]
 
 
+def test_ours_and_llm_mode() -> None:
+    full = gs.sim.simulate_host(variant="full", seeds=[3], duration_s=1800)
+    ours = gs.sim.simulate_host(variant="ours", seeds=[3], duration_s=1800)
+    assert ours.miss_rate[0] < full.miss_rate[0] and ours.violation_s[0] < full.violation_s[0]
+    assert ours.structural_actions[0] <= full.structural_actions[0]
+    assert ours.slice_s[0] > full.slice_s[0]  # what it takes
+    assert gs.control.variant_flags("ours") == {**gs.control.variant_flags("full"), "predict": True}
+    log, options = gs.sim.record_host(3, variant="ours", duration_s=900)
+    assert gs.control.replay_audit(log, options).first_difference == -1
+    both = gs.sim.simulate_host(variant="static", seeds=[3], duration_s=300, scenario="two_services")
+    assert both.slice_s[0] == pytest.approx(2 * 2 * 300)
+
+    rows = gs.sim.read_llm_trace("TIMESTAMP,ContextTokens,GeneratedTokens\n2024-01-01 00:00:00,9,8\n")
+    assert rows == [(0.0, 9, 8)]
+    trace = [(float(k), 100, 10) for k in range(50)]
+    run = gs.sim.simulate_host(variant="static", seeds=[0], duration_s=60, scenario="llm", overrides={"llm_requests": trace})
+    assert run.arrived[0] == 1200 and 0 < run.decoded[0] <= run.completed[0]
+    with pytest.raises(gs.InvalidInput, match="no column"):
+        gs.sim.read_llm_trace("a,b\n")
+
+
 @pytest.mark.parametrize(
     "options",
     [
+        {"overrides": {"llm_requests": [(0, 1)]}},
+        {"overrides": {"llm_requests": [(0, 1, -1)]}},
         {"variant": "x"},
         {"scenario": "x"},
         {"overrides": {"x": 1}},

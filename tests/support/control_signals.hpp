@@ -14,7 +14,8 @@ namespace gpusched::test {
 using namespace control;
 
 inline double bad_value_of(Rng& rng) {
-    const double values[] = {unknown_signal, -1, std::numeric_limits<double>::infinity(), -1e300};
+    // The last one as of a counter that wrapped around.
+    const double values[] = {unknown_signal, -1, std::numeric_limits<double>::infinity(), -1e300, 9.2e18};
     return rng.pick(std::span(values));
 }
 

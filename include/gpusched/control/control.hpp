@@ -14,3 +14,4 @@
 #include <gpusched/control/runner.hpp>
 #include <gpusched/control/state.hpp>
 #include <gpusched/control/step.hpp>
+#include <gpusched/control/tail_model.hpp>

@@ -17,6 +17,11 @@ namespace gpusched::control {
 /// Whether a value read from outside can be used: a finite number that is not negative.
 [[nodiscard]] inline bool is_usable(double value) noexcept { return std::isfinite(value) && value >= 0; }
 
+/// Whether it can also be right: not above `top`, as after a counter wrapped around.
+[[nodiscard]] inline bool is_plausible(double value, double top) noexcept {
+    return value >= 0 && value <= top;
+}
+
 /// Exponential moving average y_k = weight * x_k + (1 - weight) * y_(k-1) with y_0 = x_0. Values that cannot be used
 /// (see `is_usable`) change nothing.
 struct Ema {

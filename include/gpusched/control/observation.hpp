@@ -12,6 +12,13 @@ namespace gpusched::control {
 
 inline constexpr double unknown_signal = std::numeric_limits<double>::quiet_NaN();
 
+// What no signal exceeds: more is a counter that wrapped around, or nonsense, and counts as not known.
+inline constexpr double most_latency_ms = 4.3e6;  ///< that of `WindowQuantiles`
+inline constexpr double most_capacities = 10;     ///< of a PCIe root
+inline constexpr double most_io_bytes_per_s = 1e12;
+inline constexpr double most_irq_per_s = 1e8;
+inline constexpr double most_per_s = 1e9;  ///< requests
+
 /// One tenant in one window. What is not known is NaN.
 struct TenantSignals {
     bool present = true;  ///< false once the tenant is gone

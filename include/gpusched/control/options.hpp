@@ -20,9 +20,12 @@ struct ControllerFlags {
     bool rollback = true;   ///< undo what made matters worse
     bool admission = true;  ///< close admission when no lever is left
     bool dry_run = false;   ///< decide and write down, act on nothing
+    /// Choose levers, placements and sizes by a model of the tenant's tail (`TailModel`), not in the paper's order.
+    bool predict = false;
 };
 
-/// The flags of the paper's ablation: `static`, `guards`, `placement`, `mig` or `full`.
+/// The flags of the paper's ablation, `static`, `guards`, `placement`, `mig` or `full`; or `ours`, which is `full` with
+/// `predict`.
 /// @throws InvalidInput for another name
 [[nodiscard]] ControllerFlags variant_flags(std::string_view variant);
 

@@ -31,6 +31,7 @@ struct WeightedScore {
 
 /// Others' bytes/s near a GPU over its root's capacity: those on the same root count in full (topology PIX, PXB),
 /// behind the same host bridge half (PHB), on the same NUMA node a quarter (NODE), elsewhere not (SYS).
+/// @param tenant whose own bytes do not count; as many as there are tenants for one that is not there yet
 [[nodiscard]] double others_on_root(const Host& host, const Observation& seen, const ControllerState& state,
                                     std::size_t tenant, std::size_t gpu, bool near) noexcept;
 

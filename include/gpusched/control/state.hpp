@@ -4,6 +4,7 @@
 #include <gpusched/control/estimators.hpp>
 #include <gpusched/control/observation.hpp>
 #include <gpusched/control/options.hpp>
+#include <gpusched/control/tail_model.hpp>
 
 #include <array>
 #include <cstdint>
@@ -107,12 +108,22 @@ struct TenantState {
     bool frozen = false;             ///< waits for the operator
     std::uint8_t exhausted_flags = 0, last_flags = 0;
     std::int32_t same_flags = 0;  ///< windows since the flags last changed
+
+    TailModel model{};              ///< of the tail, for `predict` and for admission
+    Outlook client{};               ///< activity of the client in the instance, without its quota
+    bool pending_disjoint = false;  ///< `pending` can exist beside `current`
+    std::int32_t outage = 0;        ///< windows without requests of the change that is being made
+    std::int32_t settle = 0;        ///< windows to come in which what a pause held up is still on its way
+    bool settling = false;          ///< this window is one of them
+    double disjoint_pause_s = 0;    ///< what the last change with both instances at once cost all the same
 };
 
 /// Everything `step` remembers. Start with `initial_state`.
 struct ControllerState {
     std::vector<TenantState> tenants{};  ///< as those of the host; entries of unprotected ones are unused
     std::vector<MigLayout> layouts{};    ///< as last read
+    std::vector<Outlook> roots{};        ///< per root: traffic of tenants that are not protected / capacity
+    std::vector<Outlook> numa_io{};      ///< per NUMA node: block I/O / 2 GB/s
     std::int64_t now = 0;                ///< windows since the start
     std::int64_t last_window = -1;
     double last_time_s = 0;

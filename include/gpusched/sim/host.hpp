@@ -100,6 +100,7 @@ struct HostRun {
     std::int64_t arrived = 0, completed = 0, missed = 0, shed = 0;
     std::int64_t decoded = 0;  ///< in LLM mode: of those completed (first token), whose last token came too
     double violation_s = 0;    ///< time in windows with a p99 above the target, of all protected tenants
+    double excess_ms = 0;      ///< how far p99s of windows were above the target, on average over all windows
     double slice_s = 0;        ///< compute slices held by protected tenants, times seconds
     double miss_rate = 0;      ///< of arrived requests; those shed count as missed
     double miss_rate_completed = 0;                          ///< of completed ones

@@ -20,7 +20,7 @@ from .._tables import format_table
 from ..errors import BackendError, InvalidInput
 from .shared import FAILED, OK, given, require_writable, save_figure, say
 
-VARIANTS = ("static", "guards", "placement", "mig", "full")
+VARIANTS = ("static", "guards", "placement", "mig", "full", "ours")
 
 
 def read_text(path: str) -> str:

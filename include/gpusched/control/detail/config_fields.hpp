@@ -20,6 +20,7 @@ void flag_fields(O& f, const F& field) {
     field("guard_io", f.guard_io), field("guard_mps", f.guard_mps), field("place", f.place);
     field("mig", f.mig), field("pin", f.pin), field("relax", f.relax), field("rollback", f.rollback);
     field("admission", f.admission), field("dry_run", f.dry_run);
+    field("predict", f.predict);
 }
 
 template <class O, class F>

@@ -17,6 +17,7 @@ struct Choice {
     Configuration after{};
     bool make_before_break = false;
     double loss = 0;
+    double worth = 0;  ///< of requests, how many fewer should miss
 };
 
 class Stepper {
@@ -48,8 +49,22 @@ class Stepper {
     void to(std::size_t i, Phase phase, std::int32_t row, const char* reason, double loss = 0);
     void remark(std::size_t i, const char* reason, std::int32_t row = 0);
 
+    // What is learnt
+    void look_ahead();
+    void learn(std::size_t i);
+    double wanted_activity(std::size_t i) const;
+    Exposure exposure(std::size_t i, const Configuration& c, double pcie, double io, double client) const;
+    Exposure exposure_now(std::size_t i) const;
+    Exposure exposure_ahead(std::size_t i, const Configuration& c) const;
+    double misses_ahead(std::size_t i, const Configuration& c) const;
+    Choice best_place(std::size_t i);
+    Choice best_quota(std::size_t i, Cause cause);
+    bool opens_soon(std::size_t i, const Choice& choice) const;
+
     // Levers
     void diagnose(std::size_t i);
+    void diagnose_by_model(std::size_t i);
+    void give_up(std::size_t i, bool applies);
     Cause cause_of(const TenantState& t) const;
     Choice throttle(std::size_t i, Cause cause, bool structural_left);
     Choice quota(std::size_t i, Cause cause);

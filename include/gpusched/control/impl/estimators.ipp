@@ -8,7 +8,9 @@
 namespace gpusched::control {
 
 GPUSCHED_INLINE void ActivityCorrelation::update(double activity, double pressure) noexcept {
-    if (!is_usable(activity) || !is_usable(pressure)) return;
+    // Squares must stay finite, or nothing would ever be inferred again.
+    constexpr double top = 1e100;
+    if (!is_plausible(activity, top) || !is_plausible(pressure, top)) return;
     for (auto* sum : {&weight, &x, &y, &xx, &yy, &xy}) *sum *= decay;
     weight += 1;
     x += activity;
@@ -78,7 +80,7 @@ GPUSCHED_INLINE double WindowQuantiles::middle_us(std::size_t bucket) noexcept {
 GPUSCHED_INLINE double WindowQuantiles::quantile_ms(double q) const noexcept {
     if (total_ == 0) return std::numeric_limits<double>::quiet_NaN();
     const auto n = static_cast<double>(total_);
-    const auto rank = static_cast<std::int64_t>(std::clamp(std::ceil(q * n), 1.0, n));
+    const auto rank = q > 0 ? static_cast<std::int64_t>(std::clamp(std::ceil(q * n), 1.0, n)) : 1;
     std::int64_t seen = 0;
     for (std::size_t b = 0; b < buckets; ++b) {
         seen += sum_[b];

@@ -63,7 +63,7 @@ GPUSCHED_INLINE bool Stepper::guard_gate(const TenantState& t) const {
 GPUSCHED_INLINE bool Stepper::structural_gate(std::size_t i, const Configuration& after, bool disjoint,
                                               double& loss) const {
     const auto& t = s_.tenants[i];
-    const double pause = disjoint ? 0 : o_.pause_s;
+    const double pause = !disjoint ? o_.pause_s : o_.flags.predict ? t.disjoint_pause_s : 0;
     double pauses = 2 * pause;  // this one, and a rollback
     std::int32_t recent = 0;
     const auto kept =
@@ -118,9 +118,14 @@ GPUSCHED_INLINE Choice Stepper::throttle(std::size_t i, Cause cause, bool struct
                 : tenant(j).numa == gpu.numa;
         const double bytes = cause == Cause::pcie ? x.pcie_bytes_per_s : x.io_bytes_per_s;
         const auto how = cause == Cause::pcie ? x.pcie_attribution : x.io_attribution;
+        const double top =
+            cause == Cause::pcie
+                ? most_capacities * o_.host.roots[static_cast<std::size_t>(gpu.root)].capacity_bytes_per_s
+                : most_io_bytes_per_s;
         bool leased = false;
         for (const auto& other : s_.tenants) leased |= other.offender == static_cast<std::int32_t>(j);
-        if (!near || leased || how == Attribution::unknown || !is_usable(bytes) || bytes <= most) continue;
+        if (!near || leased || how == Attribution::unknown || !is_plausible(bytes, top) || bytes <= most)
+            continue;
         most = bytes;
         out.target = static_cast<std::int32_t>(j);
     }
@@ -237,33 +242,6 @@ GPUSCHED_INLINE Choice Stepper::enlarge(std::size_t i) {
     return {};
 }
 
-GPUSCHED_INLINE void Stepper::diagnose(std::size_t i) {
-    auto& t = s_.tenants[i];
-    const auto cause = cause_of(t);
-    const auto enlarged = enlarge(i);
-    const auto moved = move(i);
-    const bool structural = enlarged.lever != Lever::none || moved.lever != Lever::none;
-    const std::array<Choice, 5> choices{throttle(i, cause, structural), quota(i, cause), pin(i, cause), moved,
-                                        enlarged};
-    bool applies = false;
-    for (const auto& choice : choices) {
-        if (choice.lever == Lever::none) continue;
-        applies = true;
-        if (choice.open && room() && act(i, choice)) return;
-    }
-    if (applies) {
-        const bool first = t.phase != Phase::suspect || !t.suppressed;
-        if (first) to(i, Phase::suspect, 13, "a lever applies, its gate is closed");
-        t.suppressed = true;
-        t.counter = o_.persistence;
-        return;
-    }
-    if (o_.flags.admission) t.admission_closed = true;
-    if (t.phase != Phase::exhausted) to(i, Phase::exhausted, 13, "no lever left: alert");
-    t.counter = 0;
-    t.exhausted_flags = t.pressure.bits();
-}
-
 GPUSCHED_INLINE bool Stepper::act(std::size_t i, const Choice& choice) {
     auto& t = s_.tenants[i];
     acted_ = true;
@@ -337,11 +315,13 @@ GPUSCHED_INLINE bool Stepper::reconfigure(std::size_t i, const Choice& choice) {
     t.last_structural = s_.now;
     const auto slot = static_cast<std::size_t>(t.structural_count) % t.structural_s.size();
     t.structural_s[slot] = s_.clock_s;
-    t.pause_s[slot] = a.make_before_break ? 0 : o_.pause_s;
+    t.pause_s[slot] = !a.make_before_break ? o_.pause_s : o_.flags.predict ? t.disjoint_pause_s : 0;
     ++t.structural_count;
     if (o_.flags.dry_run)
         return to(i, Phase::cooldown, choice.row, "dry run: would reconfigure", choice.loss), true;
     t.pending = choice.after;
+    t.pending_disjoint = a.make_before_break;
+    t.outage = 0;
     t.in_flight = true;
     enter(t, choice.after);
     to(i, Phase::reconfig, choice.row, enum_name(choice.lever), choice.loss);
@@ -372,9 +352,13 @@ GPUSCHED_INLINE void Stepper::consider_relax(std::size_t i) {
     const auto rest = rest_of(i, gpu);
     const double used = seen_.tenants[i].memory_used_mib;
     const int sm = d.profiles[t.current.instance.profile].sm_count;
+    const auto& start = tenant(i).start;
+    const int had = device(start.gpu).profiles[start.instance.profile].sm_count;
     // The next smaller profile: the largest of those with fewer SMs. What is not known to fit in memory does not.
     for (std::size_t p = d.profiles.size(); p-- > 0;) {
         const auto& profile = d.profiles[p];
+        // Ours gives back what it took, and no more: a tail says little of what queues on less than that.
+        if (o_.flags.predict && profile.sm_count < had) return;
         if (profile.media || profile.sm_count >= sm || !is_usable(used) || used > profile.memory_mib)
             continue;
         const auto at = least_fragmenting(d, rest, static_cast<int>(p));

@@ -115,7 +115,7 @@ GPUSCHED_INLINE std::optional<MigInstance> least_fragmenting(const MigDevice& de
                                                              int profile) noexcept {
     std::optional<MigInstance> best;
     std::tuple<int, int> best_left{-1, -1};
-    if (profile < 0) return best;
+    if (profile < 0 || static_cast<std::size_t>(profile) >= device.profiles.size()) return best;
     for (int s = 0; s < device.memory_slices; ++s) {
         const MigInstance candidate{static_cast<std::uint8_t>(profile), static_cast<std::uint8_t>(s)};
         if (!can_create(device, layout, candidate)) continue;

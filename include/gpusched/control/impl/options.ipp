@@ -10,7 +10,8 @@ namespace gpusched::control {
 
 GPUSCHED_INLINE ControllerFlags variant_flags(std::string_view variant) {
     ControllerFlags flags;
-    if (variant == "full") return flags;
+    flags.predict = variant == "ours";
+    if (variant == "full" || variant == "ours") return flags;
     flags.guard_io = flags.guard_mps = variant == "guards";
     flags.place = variant == "placement";
     flags.mig = variant == "mig";
@@ -18,7 +19,7 @@ GPUSCHED_INLINE ControllerFlags variant_flags(std::string_view variant) {
     if (variant == "static") flags.relax = flags.rollback = flags.admission = false;
     if (variant != "static" && variant != "guards" && variant != "placement" && variant != "mig")
         throw InvalidInput(
-            bad_value("variant", gpusched::quoted(variant), "static, guards, placement, mig or full"));
+            bad_value("variant", gpusched::quoted(variant), "static, guards, placement, mig, full or ours"));
     return flags;
 }
 

@@ -47,7 +47,7 @@ GPUSCHED_INLINE std::uint64_t options_hash(const ControllerOptions& o) {
         for (const auto word : t.start.cpus.words) h(word);
     }
     h.all(f.guard_io, f.guard_mps, f.place, f.mig, f.pin, f.relax, f.rollback, f.admission, f.dry_run,
-          o.release_on_disable, o.window_s, o.least_samples, o.stale_after, o.persistence, o.dwell,
+          f.predict, o.release_on_disable, o.window_s, o.least_samples, o.stale_after, o.persistence, o.dwell,
           o.guard_dwell, o.cool_down, o.validation, o.relax_after, o.reconfigure_timeout, o.lease_s,
           o.ema_weight, o.low_factor, o.worse_factor, o.relax_below, o.relax_limit, o.pcie_high, o.pcie_low,
           o.io_high, o.io_low, o.irq_high, o.irq_low, o.sm_high, o.sm_low, o.better_by, o.relax_score,

@@ -10,7 +10,9 @@ namespace gpusched::control {
 GPUSCHED_INLINE double others_on_root(const Host& host, const Observation& seen, const ControllerState& state,
                                       std::size_t tenant, std::size_t gpu, bool near) noexcept {
     const auto root = static_cast<std::size_t>(host.gpus[gpu].root);
-    const auto own_root = host.gpus[static_cast<std::size_t>(state.tenants[tenant].current.gpu)].root;
+    const bool here = tenant < state.tenants.size();
+    const auto own_root =
+        here ? host.gpus[static_cast<std::size_t>(state.tenants[tenant].current.gpu)].root : -1;
     double sum = 0;
     bool any = false;
     for (std::size_t r = 0; r < host.roots.size(); ++r) {
@@ -20,8 +22,9 @@ GPUSCHED_INLINE double others_on_root(const Host& host, const Observation& seen,
                               : host.roots[r].numa == host.roots[root].numa     ? 0.25
                                                                                 : 0;
         double bytes = seen.roots[r].bytes_per_s;
-        if (weight <= 0 || !is_usable(bytes)) continue;
-        const double own = seen.tenants[tenant].pcie_bytes_per_s;
+        if (weight <= 0 || !is_plausible(bytes, most_capacities * host.roots[r].capacity_bytes_per_s))
+            continue;
+        const double own = here ? seen.tenants[tenant].pcie_bytes_per_s : 0;
         if (static_cast<std::int32_t>(r) == own_root && is_usable(own)) bytes = std::max(0.0, bytes - own);
         sum += weight * bytes;
         any |= r == root;
@@ -33,7 +36,7 @@ GPUSCHED_INLINE double median_irq(const Observation& seen) noexcept {
     std::array<double, 256> rates{};
     std::size_t count = 0;
     for (const double rate : seen.irq_per_s)
-        if (is_usable(rate) && count < rates.size()) rates[count++] = rate;
+        if (is_plausible(rate, most_irq_per_s) && count < rates.size()) rates[count++] = rate;
     if (count == 0) return 0;
     const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(count / 2);
     std::nth_element(rates.begin(), middle, rates.begin() + static_cast<std::ptrdiff_t>(count));
@@ -46,7 +49,7 @@ GPUSCHED_INLINE CpuSet quiet_cores(const Host& host, const Observation& seen, st
     for (std::size_t c = 0; c < host.core_numa.size(); ++c) {
         if (host.core_numa[c] != numa) continue;
         all.add(c);
-        if (is_usable(seen.irq_per_s[c]) && seen.irq_per_s[c] <= limit) quiet.add(c);
+        if (is_plausible(seen.irq_per_s[c], most_irq_per_s) && seen.irq_per_s[c] <= limit) quiet.add(c);
     }
     return quiet == CpuSet{} ? all : quiet;
 }
@@ -60,12 +63,13 @@ GPUSCHED_INLINE PlacementTerms placement_terms(const Host& host, const Observati
     const auto clip = [](double value) { return is_usable(value) ? std::min(value, 1.0) : 0.5; };
     x.pcie = clip(others_on_root(host, seen, state, tenant, gpu, true));
     const auto numa = static_cast<std::size_t>(host.gpus[gpu].numa);
-    x.io = clip(seen.numa_io_bytes_per_s[numa] / 2e9);
+    const double io = seen.numa_io_bytes_per_s[numa];
+    x.io = clip(is_plausible(io, most_io_bytes_per_s) ? io / 2e9 : unknown_signal);
     const double median = median_irq(seen);
     double most = 0;
     for (std::size_t c = 0; c < host.core_numa.size(); ++c) {
         const bool used = cpus == CpuSet{} ? host.core_numa[c] == host.gpus[gpu].numa : cpus.contains(c);
-        if (used && is_usable(seen.irq_per_s[c])) most = std::max(most, seen.irq_per_s[c]);
+        if (used && is_plausible(seen.irq_per_s[c], most_irq_per_s)) most = std::max(most, seen.irq_per_s[c]);
     }
     x.irq = median > 0 ? clip(most / (8 * median)) : 0;
     const auto& device = mig_device(host.gpus[gpu].device);

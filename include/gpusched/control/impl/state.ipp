@@ -23,6 +23,20 @@ GPUSCHED_INLINE ControllerState initial_state(const ControllerOptions& options) 
         if (tenant.is_protected)
             state.layouts[static_cast<std::size_t>(tenant.start.gpu)].add(tenant.start.instance);
     }
+    // Who is declared to be on a root, a node or in an instance will be busy some time, until experience says otherwise.
+    state.roots.resize(options.host.roots.size());
+    state.numa_io.resize(static_cast<std::size_t>(options.host.numa_nodes));
+    for (const auto& other : options.host.tenants) {
+        if (other.is_protected) continue;
+        if (other.client_of >= 0) {
+            state.tenants[static_cast<std::size_t>(other.client_of)].client.high = options.sm_high;
+            continue;
+        }
+        if (other.gpu >= 0)
+            state.roots[static_cast<std::size_t>(options.host.gpus[static_cast<std::size_t>(other.gpu)].root)]
+                .high = options.pcie_high;
+        if (other.numa >= 0) state.numa_io[static_cast<std::size_t>(other.numa)].high = options.io_high / 2e9;
+    }
     return state;
 }
 

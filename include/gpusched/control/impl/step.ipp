@@ -21,8 +21,8 @@ GPUSCHED_INLINE void Stepper::to(std::size_t i, Phase phase, std::int32_t row, c
     auto& t = s_.tenants[i];
     out_.events.push_back({static_cast<std::int32_t>(i), row, t.phase, phase, cause_of(t), reason, loss});
     t.phase = phase;
-    t.counter = 0;
-    t.suppressed = false;
+    t.counter = t.settle = 0;
+    t.settling = t.suppressed = false;
 }
 
 /// Moves the controller's own clock; false if nothing of this window may be believed.
@@ -48,36 +48,6 @@ GPUSCHED_INLINE void Stepper::end_episode(TenantState& t) {
     t.entered = {};
 }
 
-GPUSCHED_INLINE void Stepper::read_pressure(std::size_t i, Pressure& p, const Configuration& where) {
-    const auto gpu = static_cast<std::size_t>(where.gpu);
-    p.pcie.update(others_on_root(o_.host, seen_, s_, i, gpu, false));
-    p.io.update(seen_.numa_io_bytes_per_s[static_cast<std::size_t>(o_.host.gpus[gpu].numa)]);
-    double most = 0;
-    for (std::size_t c = 0; c < o_.host.core_numa.size(); ++c) {
-        const bool used =
-            where.cpus == CpuSet{} ? o_.host.core_numa[c] == o_.host.gpus[gpu].numa : where.cpus.contains(c);
-        if (used && is_usable(seen_.irq_per_s[c])) most = std::max(most, seen_.irq_per_s[c]);
-    }
-    if (median_ > 0) p.irq.update(most / median_);
-    double busy = unknown_signal;
-    for (std::size_t j = 0; j < s_.tenants.size(); ++j) {
-        if (tenant(j).client_of != static_cast<std::int32_t>(i)) continue;
-        // A quota caps what can be seen, not what is wanted: measured against what it allows.
-        const auto& x = seen_.tenants[j];
-        double most_active = 0;
-        bool known = !x.present;
-        for (const double part : {x.sm_active, x.dram_active})
-            if (x.present && is_usable(part)) {
-                most_active = std::max(most_active, part);
-                known = true;
-            }
-        if (!known) continue;
-        const double activity = most_active * 100 / s_.tenants[i].current.quota_percent;
-        busy = is_usable(busy) ? std::max(busy, activity) : activity;
-    }
-    p.compute.update(busy);
-}
-
 GPUSCHED_INLINE void Stepper::read(std::size_t i, bool in_time) {
     auto& t = s_.tenants[i];
     const auto& x = seen_.tenants[i];
@@ -90,12 +60,19 @@ GPUSCHED_INLINE void Stepper::read(std::size_t i, bool in_time) {
     t.same_flags = t.pressure.bits() == t.last_flags ? std::min(t.same_flags + 1, o_.persistence) : 1;
     t.last_flags = t.pressure.bits();
     if (t.phase == Phase::validate) read_pressure(i, t.reference, t.before);
-    if (t.phase == Phase::reconfig) return;  // a pause has no requests; that is no loss of telemetry
-    const bool present = x.present && x.count >= o_.least_samples && is_usable(x.p99_ms);
+    if (t.phase == Phase::reconfig) {  // a pause has no requests; that is no loss of telemetry
+        t.outage += x.count < o_.least_samples;
+        t.settling = false;
+        return;
+    }
+    const bool present = x.present && x.count >= o_.least_samples && is_plausible(x.p99_ms, most_latency_ms);
     t.fresh.update(present);
-    if (!present) return;
+    t.settling = t.settle > 0;
+    t.settle -= t.settling;
+    if (!present || t.settling) return;
     t.ema.update(x.p99_ms);
-    t.rate.update(x.completed_per_s);
+    if (is_plausible(x.completed_per_s, most_per_s)) t.rate.update(x.completed_per_s);
+    learn(i);
     const bool high = t.tail.update(t.ema.value);
     const bool low = t.ema.value < t.tail.low;
     t.good_windows = t.ema.value <= t.tail.high ? t.good_windows + 1 : 0;
@@ -136,12 +113,17 @@ GPUSCHED_INLINE void Stepper::take_feedback(std::size_t i) {
     if (f.status == BackendStatus::ok) {
         // What was remembered between the thresholds belongs to the old place.
         if (t.pending.gpu != t.current.gpu) t.pressure.pcie.on = t.pressure.io.on = t.pressure.irq.on = false;
+        if (t.pending_disjoint) t.disjoint_pause_s = t.outage * o_.window_s;
         t.current = t.pending;
         t.fresh = {.stale_after = o_.stale_after};
         t.calm_windows = t.good_windows = 0;
         if (t.phase != Phase::reconfig) return;
         if (t.lever == Lever::rollback) return to(i, Phase::cooldown, 17, "restored");
         to(i, Phase::validate, 14, "changed");
+        // What a pause held up is served beside what comes next, for half as long as it lasted at a load of a third; then
+        // three more windows until the p99 has forgotten it. No longer than a validation.
+        t.settle = t.outage > 0 ? std::min(o_.validation, 3 + t.outage / 2) : 0;
+        t.settling = t.settle > 0;
         t.reference = t.pressure;
         t.reference.pcie.on = t.pre_flags & 1;
         t.reference.io.on = t.pre_flags >> 1 & 1;
@@ -213,16 +195,19 @@ GPUSCHED_INLINE void Stepper::disable(std::size_t i) {
 
 GPUSCHED_INLINE void Stepper::validate_window(std::size_t i) {
     auto& t = s_.tenants[i];
+    if (t.settling) return;
     ++t.waited;
     const bool comparable =
         t.fresh.missing == 0 && (t.reference.bits() == t.pre_flags || t.lever == Lever::relax);
+    const auto& x = seen_.tenants[i];
+    // What is completed of what is offered can be compared under any pressure; of few windows it would be noise.
+    if (t.fresh.missing == 0 && is_plausible(x.completed_per_s, most_per_s)) {
+        const bool known = is_plausible(x.offered_per_s, most_per_s) && x.offered_per_s > 0;
+        t.completed += x.completed_per_s;
+        t.offered += known ? x.offered_per_s : t.pre_rate;
+    }
     if (comparable) {
-        const auto& x = seen_.tenants[i];
         t.trial.update(x.p99_ms);
-        if (is_usable(x.completed_per_s)) {
-            t.completed += x.completed_per_s;
-            t.offered += is_usable(x.offered_per_s) && x.offered_per_s > 0 ? x.offered_per_s : t.pre_rate;
-        }
         ++t.counter;
     }
     if (t.counter >= o_.validation || t.waited >= 4 * o_.validation) verdict(i);
@@ -319,6 +304,7 @@ GPUSCHED_INLINE void Stepper::run() {
     out_.clear();
     in_time_ = tick();
     median_ = median_irq(seen_);
+    if (in_time_) look_ahead();
     const auto n = s_.tenants.size();
     for (std::size_t i = 0; i < n; ++i)
         if (tenant(i).is_protected) read(i, in_time_);
@@ -380,9 +366,17 @@ GPUSCHED_INLINE void step_with(ControllerState& state, const Observation& seen,
         seen.roots.size() != h.roots.size() || seen.gpus.size() != h.gpus.size() ||
         seen.irq_per_s.size() != h.core_numa.size() ||
         seen.numa_io_bytes_per_s.size() != static_cast<std::size_t>(h.numa_nodes) ||
-        state.tenants.size() != h.tenants.size() || state.layouts.size() != h.gpus.size())
+        state.tenants.size() != h.tenants.size() || state.layouts.size() != h.gpus.size() ||
+        state.roots.size() != h.roots.size() || state.numa_io.size() != seen.numa_io_bytes_per_s.size())
         throw InvalidInput(
             "observation: expected vectors as long as the host's tenants, roots, GPUs, cores and NUMA nodes");
+    for (std::size_t g = 0; g < h.gpus.size(); ++g) {
+        const auto& device = mig_device(h.gpus[g].device);
+        for (const auto& i : seen.gpus[g].layout.instances())
+            if (i.profile >= device.profiles.size() || i.start >= device.memory_slices)
+                throw InvalidInput("observation: GPU " + number_text(g) + ": expected instances of " +
+                                   std::string(device.name));
+    }
     detail::Stepper(state, seen, options, score, result).run();
 }
 

@@ -45,6 +45,8 @@ inline void llm_scenario(HostScenario& s) {
     s.device = "A100-80GB";
     s.tau_ms = 200;
     s.servers = 1;
+    s.prefill_ms_per_token = 0.010;
+    s.decode_slows = 0.003;
     s.llm_requests = generate_llm_trace(20'000, 1);
 }
 

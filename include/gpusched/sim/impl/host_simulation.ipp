@@ -225,7 +225,11 @@ GPUSCHED_INLINE void HostSimulation::see(Service& s) {
     x.p99_ms = s.latencies.quantile_ms(0.99);
     x.p999_ms = s.latencies.quantile_ms(0.999);
     if (llm()) x.ttft_p99_ms = x.p99_ms;
-    if (x.p99_ms > o_.tau_ms) out_.violation_s += o_.window_s;
+    if (x.p99_ms > o_.tau_ms) {
+        out_.violation_s += o_.window_s;
+        out_.excess_ms +=
+            (x.p99_ms - o_.tau_ms) * o_.window_s / o_.duration_s / static_cast<double>(services_.size());
+    }
     x.count = s.window_done;
     x.misses = s.window_missed;
     x.offered_per_s = static_cast<double>(s.window_arrived) / o_.window_s;

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the controller itself costs: nanoseconds of a step with 32 protected tenants, of its audit line, and the part of
+// a core that the runner takes at one window a second. Medians of repetitions, with the quartiles.
+//
+//   bench_control_step_cost [--smoke]
+//
+// Two loads: quiet, and one where every tenant is above its target all the time, so that levers are looked for in every
+// window. Signals come from memory: what reading a real host costs is not in here.
+#include <gpusched/control/control.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+
+namespace {
+
+constexpr int tenants = 32;
+
+control::ControllerOptions host(const char* variant) {
+    control::ControllerOptions o;
+    o.flags = control::variant_flags(variant);
+    o.window_s = 1;
+    o.host.roots.resize(8);
+    o.host.core_numa.assign(64, 0);
+    for (int g = 0; g < 16; ++g) o.host.gpus.push_back({.root = g / 2});
+    for (int t = 0; t < tenants; ++t)
+        o.host.tenants.push_back(
+            {.name = "T" + std::to_string(t),
+             .is_protected = true,
+             .start = {.gpu = t / 2, .instance = {3, static_cast<std::uint8_t>(t % 2 * 4)}}});
+    return o;
+}
+
+/// Signals from memory.
+struct Source {
+    const control::ControllerOptions& o;
+    bool loaded = false;
+    std::int64_t window = 0;
+
+    void read(control::Observation& seen) {
+        ++window;
+        for (std::size_t g = 0; g < seen.gpus.size(); ++g) {
+            seen.gpus[g].layout = {};
+            for (const auto& t : o.host.tenants)
+                if (static_cast<std::size_t>(t.start.gpu) == g) seen.gpus[g].layout.add(t.start.instance);
+        }
+        for (auto& root : seen.roots) root.bytes_per_s = loaded ? 12e9 : 1e9;
+        seen.numa_io_bytes_per_s[0] = 0;
+        for (auto& rate : seen.irq_per_s) rate = 100;
+        for (std::size_t t = 0; t < seen.tenants.size(); ++t) {
+            auto& x = seen.tenants[t];
+            x.count = 100;
+            x.offered_per_s = x.completed_per_s = 100;
+            x.p99_ms = (loaded ? 20 : 8) + static_cast<double>((window + static_cast<std::int64_t>(t)) % 5);
+            // A change is answered at once with a failure, so that the tenants stay where they are.
+            seen.feedback[t] = {.finished = true, .status = control::BackendStatus::in_use};
+        }
+    }
+};
+
+struct NoActuator {
+    void act(const control::Action&) {}
+};
+struct CountingSink {
+    std::size_t bytes = 0;
+    void write(std::string_view line) { bytes += line.size(); }
+};
+struct Seconds {
+    double now = 0;
+    double monotonic_s() { return now += 1; }
+    double wall_s() { return now; }
+};
+
+double cpu_seconds() {
+    timespec t{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+void report(const char* what, const char* variant, bool loaded, std::vector<double> ns) {
+    std::sort(ns.begin(), ns.end());
+    const auto at = [&](double q) {
+        return ns[static_cast<std::size_t>(q * static_cast<double>(ns.size() - 1))];
+    };
+    std::printf("{\"what\":\"%s\",\"variant\":\"%s\",\"load\":\"%s\",\"tenants\":%d,\"median_ns\":%.0f,\"q1_"
+                "ns\":%.0f,"
+                "\"q3_ns\":%.0f,\"core_share_at_1s\":%.8f}\n",
+                what, variant, loaded ? "all above" : "quiet", tenants, at(0.5), at(0.25), at(0.75),
+                at(0.5) * 1e-9);
+    std::fprintf(stderr,
+                 "%-30s %-5s %-9s %9.0f ns (%.0f to %.0f): %.4f %% of a core at one window a second\n", what,
+                 variant, loaded ? "all above" : "quiet", at(0.5), at(0.25), at(0.75), at(0.5) * 1e-7);
+}
+
+void measure(const char* variant, bool loaded, int repetitions, int windows) {
+    const auto o = host(variant);
+    std::vector<double> steps, runner;
+    for (int k = 0; k < repetitions; ++k) {
+        Source source{o, loaded};
+        auto state = control::initial_state(o);
+        control::StepResult result;
+        control::Observation seen;
+        seen.tenants.resize(tenants);
+        seen.feedback.resize(tenants);
+        seen.roots.resize(8);
+        seen.gpus.resize(16);
+        seen.numa_io_bytes_per_s.resize(1);
+        seen.irq_per_s.resize(64);
+        double spent = 0;
+        for (int w = 0; w < windows; ++w) {
+            source.read(seen);
+            seen.window = w;
+            seen.time_s = w + 1;
+            const auto start = std::chrono::steady_clock::now();
+            control::step(state, seen, o, result);
+            spent +=
+                std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
+        }
+        steps.push_back(spent / windows);
+        NoActuator actuator;
+        CountingSink sink;
+        Seconds clock;
+        control::Runner all(o, source, actuator, clock, sink);
+        const double before = cpu_seconds();
+        for (int w = 0; w < windows; ++w) all.window();
+        runner.push_back(1e9 * (cpu_seconds() - before) / windows);
+        if (sink.bytes == 0) std::fprintf(stderr, "no audit lines\n");
+    }
+    report("step", variant, loaded, steps);
+    report("runner with audit line, CPU", variant, loaded, runner);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const bool smoke = argc > 1 && !std::strcmp(argv[1], "--smoke");
+    if (argc > (smoke ? 2 : 1)) return std::fprintf(stderr, "unknown argument %s\n", argv[argc - 1]), 2;
+    for (const char* variant : {"full", "ours"})
+        for (const bool loaded : {false, true}) measure(variant, loaded, smoke ? 2 : 15, smoke ? 50 : 2000);
+}

@@ -1,0 +1,118 @@
+// Requests to a language model: the reader, the generator, and LLM mode of the host simulator.
+#include <gpusched/core/errors.hpp>
+#include <gpusched/sim/host.hpp>
+
+#include <support/catch.hpp>
+#include <support/real_data.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+using namespace gpusched;
+using sim::read_llm_trace;
+
+TEST_CASE("a trace is read whatever the order of columns and rows") {
+    const auto rows = read_llm_trace("\xEF\xBB\xBF"
+                                     "GeneratedTokens,TIMESTAMP,ContextTokens\r\n"
+                                     "44,2023-11-16 23:59:59.5000000,374\r\n"
+                                     "\r\n"
+                                     "9,2023-11-17 00:00:01.2500000,10\r\n"
+                                     "109,2023-11-16 23:59:59,396");
+    REQUIRE(rows.size() == 3);
+    CHECK(rows[0].time_s == 0);
+    CHECK(rows[0].prompt_tokens == 396);
+    CHECK(rows[0].output_tokens == 109);
+    CHECK(rows[1].time_s == Catch::Approx(0.5));
+    CHECK(rows[2].time_s == Catch::Approx(2.25));
+    CHECK(read_llm_trace("").empty());
+    CHECK(read_llm_trace("TIMESTAMP,ContextTokens,GeneratedTokens\n").empty());
+    // 29 February and the turn of a year
+    CHECK(read_llm_trace(
+              "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-02-28 00:00:00,1,1\n2024-03-01 00:00:00,1,1")
+              .back()
+              .time_s == 2 * 86400);
+    CHECK(read_llm_trace(
+              "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-12-31 23:59:59,1,1\n2024-01-01 00:00:00,1,1")
+              .back()
+              .time_s == 1);
+}
+
+TEST_CASE("rows that are none are refused with their line") {
+    using Catch::Matchers::ContainsSubstring;
+    CHECK_THROWS_WITH(read_llm_trace("TIMESTAMP,ContextTokens\n"),
+                      ContainsSubstring("no column 'GeneratedTokens'"));
+    for (const char* row :
+         {"2023-11-16 18:17:03,1", "yesterday,1,2", "2023-11-16 18:17:03,-1,2", "2023-11-16 18:17:03,1,2,3",
+          "2023-13-16 18:17:03,1,2", "2023-11-16 18:17:03.,1,2", "2023-11-16 18:17:03,1.5,2",
+          "2023-11-16 18:17:03,,2", "2023-11-16 18:17:0x,1,2"}) {
+        INFO(row);
+        CHECK_THROWS_WITH(
+            read_llm_trace(std::string("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,1,2\n") +
+                           row),
+            ContainsSubstring("line 3"));
+    }
+}
+
+TEST_CASE("a generated trace has the features of the recorded one") {
+    const auto rows = sim::generate_llm_trace(20'000, 7);
+    double prompts = 0, outputs = 0;
+    for (const auto& r : rows) {
+        prompts += r.prompt_tokens;
+        outputs += r.output_tokens;
+        CHECK(r.output_tokens >= 1);
+    }
+    CHECK(prompts / 20'000 == Catch::Approx(1250).epsilon(0.15));
+    CHECK(outputs / 20'000 == Catch::Approx(211).epsilon(0.1));
+    CHECK(rows.back().time_s == Catch::Approx(20'000 / 5.5).epsilon(0.05));
+    CHECK(sim::generate_llm_trace(5, 8)[3].time_s != rows[3].time_s);
+}
+
+TEST_CASE("the recorded conversations are read whole", "[data]") {
+    const auto path = testing_support::real_data("azure-llm-2023") / "AzureLLMInferenceTrace_conv.csv";
+    std::ifstream file(path, std::ios::binary);
+    if (!file) {
+        WARN("no data: " << path.string());
+        return;
+    }
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const auto rows = read_llm_trace(text);
+    REQUIRE(rows.size() == 19'366);
+    CHECK(rows.back().time_s == Catch::Approx(3501.7219).margin(1e-3));
+    double prompts = 0;
+    for (const auto& r : rows) prompts += r.prompt_tokens;
+    CHECK(prompts / 19'366 == Catch::Approx(1154.697).margin(0.01));
+}
+
+TEST_CASE("a request by itself: host, transfer, prefill; then it decodes") {
+    auto s = sim::host_scenario("llm");
+    s.duration_s = 399;
+    s.background_weight = {0, 0};
+    s.t2_bytes_per_s = 0;
+    s.beta = s.noise_sigma = s.host_jitter_ms = s.io_jitter_ms = 0;
+    s.llm_requests.clear();
+    for (int k = 0; k < 100; ++k) s.llm_requests.push_back({10.0 * k, 1000, 50});
+    s.llm_requests_per_s = 0.5;
+    s.prompt_bytes_per_token = 22'000;  // 22 MB at 22 GB/s
+    s.prefill_ms = 10;
+    s.prefill_ms_per_token = 0.05;
+    const auto run = run_host(s, control::variant_flags("static"), 1);
+    CHECK(run.p50_ms == Catch::Approx(0.6 + 1 + 10 + 50).margin(1e-6));
+    CHECK(run.p999_ms == Catch::Approx(run.p50_ms).margin(1e-6));
+    // One every two seconds, whatever the trace's own rate; each is decoded in 50 x 8 ms.
+    CHECK(run.arrived == 200);
+    CHECK(run.completed == 200);
+    CHECK(run.decoded == 200);
+    // Prefill waits for nobody's decode, but is slowed by it.
+    s.llm_requests_per_s = 5;
+    s.decode_slows = 0.5;
+    CHECK(run_host(s, control::variant_flags("static"), 1).p50_ms > 61.6 + 60 * 0.4);
+}
+
+TEST_CASE("LLM mode refuses traces that go back in time") {
+    auto s = sim::host_scenario("llm");
+    s.llm_requests = {{1, 5, 5}, {0.5, 5, 5}};
+    CHECK_THROWS_WITH(sim::validate(s), Catch::Matchers::ContainsSubstring("at: llm_requests: 1"));
+}
