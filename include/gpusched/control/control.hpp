@@ -1,6 +1,7 @@
 // Everything in control/ but what touches a real host (live.hpp and what it is made of), which is included by name.
 #pragma once
 
+#include <gpusched/control/admission.hpp>
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
 #include <gpusched/control/estimators.hpp>
