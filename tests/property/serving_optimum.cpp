@@ -136,6 +136,7 @@ TEST_CASE("serving plans of 240 random problems equal brute force, in every form
         several_models += p.workloads.back().model != "m0";
         CAPTURE(i, brute.best);
         check(p, solve_serving_plan(p), brute.best, 1e-6);
+        check(p, solve_serving_plan(p, {.form = ServingForm::copies}), brute.best, 1e-6);
         check(p, solve_serving_plan(p, {.form = ServingForm::mccormick}), brute.best, 1e-6);
         check(p, solve_serving_plan(p, {.method = ServingMethod::binary_search}), brute.best, 1.01e-4);
         check(p,
@@ -150,6 +151,9 @@ TEST_CASE("serving plans of 240 random problems equal brute force, in every form
         CHECK(lp.objective <= brute.best * (1 + 1e-7) + 1e-7);
         const auto relaxed = solve(lp_relaxation(serving_plan(p)));
         CHECK(relaxed.objective >= lp.objective * (1 - 1e-6) - 1e-7);  // what the surrogate rows are for
+        const auto rates = serving_plan(p, {.form = ServingForm::rates});
+        if (brute.best > 0)  // nor does the form without them say less
+            CHECK(rates.makespan_of(solve(lp_relaxation(rates)).objective) >= lp.objective * (1 - 1e-6));
         if (const auto greedy = greedy_plan(p)) {
             CHECK(makespan(p, *greedy) >= brute.best * (1 - 1e-7));
             CHECK(violations(p, *greedy) == std::vector<std::string>{});

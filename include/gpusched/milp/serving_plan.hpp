@@ -1,4 +1,4 @@
-// Models of the serving problem: three linear forms of the paper's problem (1) to (7), its bound and its routing.
+// Models of the serving problem: four linear forms of the paper's problem (1) to (7), its bound and its routing.
 #pragma once
 
 #include <gpusched/config.hpp>
@@ -15,9 +15,10 @@ namespace gpusched::milp {
 
 /// How x / y <= T, which is not linear, is written down.
 enum class ServingForm : std::uint8_t {
-    copies,  ///< E1: one binary per copy of a configuration; exact, and the strongest with its surrogate rows
+    copies,          ///< E1: one binary per copy of a configuration; exact
     fixed_makespan,  ///< E2: the makespan is given; minimises the cost, or looks for any plan
     mccormick,       ///< E3: a binary per number of copies, T * binary as a column of its own
+    rates,           ///< E4: shares per second and 1 / T instead of shares and T; exact, and the smallest
 };
 
 }  // namespace gpusched::milp
@@ -27,7 +28,8 @@ inline constexpr auto gpusched::enum_names<gpusched::milp::ServingForm> =
     gpusched::name_table<gpusched::milp::ServingForm>(
         {{gpusched::milp::ServingForm::copies, "copies"},
          {gpusched::milp::ServingForm::fixed_makespan, "fixed_makespan"},
-         {gpusched::milp::ServingForm::mccormick, "mccormick"}});
+         {gpusched::milp::ServingForm::mccormick, "mccormick"},
+         {gpusched::milp::ServingForm::rates, "rates"}});
 
 namespace gpusched::milp {
 
@@ -52,20 +54,31 @@ struct ServingModelOptions {
 /// | copies | 1 + P + sum of K_c over X | W + P + sum of K_c over X + sum of max(0, K_c - 1) + N + 1, and N + 1 surrogate rows |
 /// | fixed_makespan | C + X | W + C + X + 1 + N |
 /// | mccormick | 1 + X + 2 P | W + C + X + 2 P + sum of max(0, K_c - 1) + 1 + N |
+/// | rates | 1 + C + X | W + C + X + 1 + N |
 ///
 /// With all pairs served the first is 1 + P (1 + W) columns.
+///
+/// `rates` divides the problem by T: with z = x unit / T and r = unit / T, maximise r subject to sum_c z_cw = r,
+/// sum_w f_w / (h_cw unit) z_cw <= y_c, z_cw <= y_c, and (5) and (6) as they are, is linear without a binary per copy. The
+/// unit is `closed_form_bound`, so that r is at most 1.
 struct ServingModel : Model {
     ServingForm form = ServingForm::copies;
-    int makespan_column = -1;  ///< T; -1 where the makespan is given
+    int makespan_column = -1;  ///< T; -1 where the makespan is given, and for `rates`
     std::vector<int>
-        first_copy{};  ///< per configuration and one more: copies of c are first_copy[c] .. first_copy[c + 1] - 1
+        first_copy{};  ///< `copies`, `mccormick`: copies of configuration c are first_copy[c] .. first_copy[c + 1] - 1
     std::vector<std::vector<double>>
         seconds{};  ///< [configuration][workload]: seconds of one replica for all requests; 0 = cannot
     std::vector<double> upper{};  ///< per configuration: K_c
+    int rate_column = -1;         ///< `rates`: r = unit / T; -1 in all other forms
+    double unit = 1;              ///< `rates`: seconds
 
     /// The column of T.
     [[nodiscard]] int T() const noexcept { return makespan_column; }
-    /// The column of x(c, w); with copies that of copy k. -1 where the configuration cannot serve the workload.
+    /// Seconds that a value of the objective (or a bound on it) stands for: unit / value for `rates`, infinite for 0; the value
+    /// itself for the other forms, which for `fixed_makespan` is no time.
+    [[nodiscard]] double makespan_of(double reached) const noexcept;
+    /// The column of x(c, w), for `rates` of z(c, w); with copies that of copy k. -1 where the configuration cannot serve the
+    /// workload.
     [[nodiscard]] int x(int c, int w, int k = 0) const;
     /// The column of y(c), or of the k-th binary of c where the form has several.
     [[nodiscard]] int y(int c, int k = 0) const;
@@ -74,8 +87,8 @@ struct ServingModel : Model {
     /// @throws InvalidInput for lists of the wrong size, more replicas than there are columns, and shares sent to a
     ///     configuration without replicas or one that cannot serve them
     [[nodiscard]] std::vector<double> encode(const ServingAllocation& allocation) const;
-    /// The allocation of a vector: whole numbers of replicas, shares that add up to 1.
-    /// @throws InvalidInput unless `values` has one entry per column
+    /// The allocation of a vector: whole numbers of replicas, 0 to K_c, shares that add up to 1.
+    /// @throws InvalidInput unless `values` has one finite entry per column
     [[nodiscard]] ServingAllocation decode(std::span<const double> values) const;
 };
 
@@ -85,7 +98,8 @@ struct ServingModel : Model {
 /// (the k-th copy only after the one before), `product` (T * binary) and `surrogate` are the forms' own. A workload without
 /// requests has no row and no columns; a pair that cannot be served has no column.
 ///
-/// @throws InvalidInput for a malformed problem, a makespan that is missing, not wanted or not positive
+/// @throws InvalidInput for a malformed problem, a makespan that is missing, not wanted or not positive, and more than 10 million
+///     replicas with a form that has columns for each
 [[nodiscard]] ServingModel serving_plan(const ServingProblem& problem,
                                         const ServingModelOptions& options = {});
 

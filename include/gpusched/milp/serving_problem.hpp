@@ -49,7 +49,8 @@ struct ServingProblem {
 };
 
 /// @throws InvalidInput with every negative or non-finite number, every list of the wrong length, every name that appears
-///     twice, every configuration without GPUs and every throughput for another model's workload
+///     twice, every configuration without GPUs, every throughput for another model's workload, and costs and times that are too
+///     large for a number
 void validate(const ServingProblem& problem);
 
 /// $/h of one replica of each configuration.

@@ -32,8 +32,8 @@ namespace gpusched::milp {
 /// How the serving problem is solved.
 struct ServingOptions {
     ServingMethod method = ServingMethod::milp;
-    /// `milp`: which form; `copies` or `mccormick`.
-    ServingForm form = ServingForm::copies;
+    /// `milp`: which form; not `fixed_makespan`, which is what the search asks.
+    ServingForm form = ServingForm::rates;
     /// `binary_search`: it ends when makespan and bound differ by less than this part of the makespan, 1e-9 .. 1.
     double tolerance = 1e-4;
     /// `binary_search`: ask the greedy check first, and the solver only where that finds nothing.
@@ -58,14 +58,15 @@ struct ServingPlan {
     int solver_calls = 0;   ///< how often the solver was asked, linear programs included
     std::string solver{};   ///< who solved it
     std::string message{};  ///< what went wrong, where something did
-    [[nodiscard]] bool has_plan() const noexcept { return !allocation.replicas.empty(); }
+    [[nodiscard]] bool has_plan() const noexcept { return makespan == makespan; }
 };
 
 /// A plan within `makespan` seconds, found greedily; none where it finds none, which proves nothing.
 ///
 /// Buys one replica after the other, the one with most work per part of what is left of money and GPUs, and fills it up to
 /// the makespan with the workloads at which it is best compared with the others. One way to do what the paper calls knapsack
-/// approximation and does not specify.
+/// approximation and does not specify. Where hundreds of alike replicas would follow each other, several are bought at once.
+/// @throws InvalidInput for malformed problems, and a makespan that is not above 0
 [[nodiscard]] std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem, double makespan);
 
 /// The best plan of `greedy_plan` over the makespan, within a thousandth; none where it finds none.

@@ -65,6 +65,14 @@ TEST_CASE("sizes of the worked example's models") {
     const auto e3 = serving_plan(p, {.form = ServingForm::mccormick});
     CHECK(e3.columns() == 1 + 8 + 2 * 7);
     CHECK(e3.rows() == 2 + 4 + 8 + 2 * 7 + 3 + 1 + 3);
+    const auto e4 = serving_plan(p, {.form = ServingForm::rates});
+    CHECK(e4.columns() == 1 + 4 + 8);
+    CHECK(e4.rows() == 2 + 4 + 8 + 1 + 3);
+    CHECK(e4.integer_columns() == 4);
+    CHECK(e4.unit == closed_form_bound(p));
+    CHECK(e4.makespan_of(0.5) == 2 * e4.unit);
+    CHECK(std::isinf(e4.makespan_of(0)));
+    CHECK(e3.makespan_of(7) == 7);
     const auto bound = serving_bound(p);
     CHECK(bound.columns() == 1 + 8 + 4);
     CHECK(bound.rows() == 2 + 2 * 4 + 1 + 3);
@@ -84,11 +92,13 @@ TEST_CASE("what cannot be served and what is not asked for has no columns") {
     p.workloads[1].requests = 0;
     CHECK(serving_plan(p).rows_in("coverage") == 1);
     CHECK(serving_plan(p).columns() == 1 + 7 * 2);
+    CHECK(serving_plan(p, {.form = ServingForm::rates}).columns() == 1 + 4 + 4);
 }
 
 TEST_CASE("the known optimum is feasible in every form, and comes back from it") {
     const auto p = worked_example();
-    for (const auto form : {ServingForm::copies, ServingForm::fixed_makespan, ServingForm::mccormick}) {
+    for (const auto form :
+         {ServingForm::copies, ServingForm::fixed_makespan, ServingForm::mccormick, ServingForm::rates}) {
         CAPTURE(enum_name(form));
         ServingModelOptions options{.form = form};
         if (form == ServingForm::fixed_makespan) options.makespan = best;
@@ -97,7 +107,7 @@ TEST_CASE("the known optimum is feasible in every form, and comes back from it")
         const auto e = evaluate(m, x);
         CAPTURE(e.violated);
         CHECK(e.feasible(1e-9));
-        CHECK(e.objective == Catch::Approx(form == ServingForm::fixed_makespan ? 8 : best));
+        CHECK(m.makespan_of(e.objective) == Catch::Approx(form == ServingForm::fixed_makespan ? 8 : best));
         const auto back = m.decode(x);
         CHECK(back.replicas == optimum.replicas);
         for (std::size_t c = 0; c < 4; ++c)
@@ -163,8 +173,9 @@ TEST_CASE("the worked example's optimum, by every form, method and solver") {
         CAPTURE(solver);
         CHECK(solve(serving_bound(p), {}, solver).objective ==
               Catch::Approx(best));  // it equals the optimum here
-        for (const auto form : {ServingForm::copies, ServingForm::mccormick}) {
-            CHECK(solve(serving_plan(p, {.form = form}), {}, solver).objective == Catch::Approx(best));
+        for (const auto form : {ServingForm::copies, ServingForm::mccormick, ServingForm::rates}) {
+            const auto m = serving_plan(p, {.form = form});
+            CHECK(m.makespan_of(solve(m, {}, solver).objective) == Catch::Approx(best));
             check_optimum(solve_serving_plan(p, {.form = form}, solver));
         }
         for (const bool greedy : {true, false})
@@ -196,6 +207,29 @@ TEST_CASE("a search survives a solver that wrongly says infeasible, at each call
                 check_optimum(solve_serving_plan(p, options, AnySolver("liar", Liar{lie, &calls})), 1e-4);
             }
         }
+}
+
+TEST_CASE("a solution within a solver's tolerance that is no plan is none") {
+    if (available_solvers().empty()) return;
+    // Says that the smallest rate is reached without any replica.
+    const AnySolver sloppy("sloppy",
+                           [](const Model& model, const SolveOptions& options, const Context& context) {
+                               if (model.integer_columns() == 0 || model.sense == Sense::minimise)
+                                   return find_solver()(model, options, context);
+                               Solution s{.status = Status::optimal, .bound = 1};
+                               s.x.assign(static_cast<std::size_t>(model.columns()), 0.0);
+                               s.x[0] = model.column_lower[0];
+                               return s;
+                           });
+    auto p = worked_example();
+    p.workloads = {{"w1", 1, ""}};
+    p.configurations = {{"slow", {1, 0, 0}, {1e-6}, ""}, {"fast", {0, 1, 0}, {1.0}, ""}};
+    p.budget = 1;  // nothing is affordable
+    CHECK(solve_serving_plan(p, {}, sloppy).status == Status::infeasible);
+    p.budget = 8;
+    const auto plan = solve_serving_plan(p, {}, sloppy);
+    CHECK(plan.has_plan());  // the greedy one
+    CHECK(plan.bound <= plan.makespan);
 }
 
 TEST_CASE("a solver that always says infeasible proves nothing") {

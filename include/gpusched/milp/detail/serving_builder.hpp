@@ -1,6 +1,7 @@
 // What all forms of the serving problem share.
 #pragma once
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/milp/serving_plan.hpp>
 
 #include <string>
@@ -29,6 +30,16 @@ struct ServingBuilder {
                 seconds.back().push_back(c.throughput[w] > 0 ? p.workloads[w].requests / c.throughput[w]
                                                              : 0.0);
         }
+    }
+    /// Numbers the copies of all configurations, for the forms that have a column for each.
+    void number_copies(const char* form) {
+        constexpr int limit = 10'000'000;
+        double all = 0;
+        for (const int count : most) all += count;
+        if (all > limit)
+            throw InvalidInput(bad_value("replicas that could be rented", number_text(all),
+                                         "at most " + std::to_string(limit) + " with form " +
+                                             gpusched::quoted(form) + "; 'rates' has no limit"));
         for (const int count : most) first_copy.push_back(first_copy.back() + count);
     }
     [[nodiscard]] bool wanted(int w) const {

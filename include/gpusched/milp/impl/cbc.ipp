@@ -9,9 +9,11 @@
 #include <CbcEventHandler.hpp>
 #include <CbcModel.hpp>
 #include <CbcSolver.hpp>
+#include <CoinError.hpp>
 #include <OsiClpSolverInterface.hpp>
 #endif
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
@@ -40,10 +42,8 @@ class CbcWatch : public CbcEventHandler {
 };
 #endif
 
-GPUSCHED_INLINE Solution solve_with_cbc([[maybe_unused]] const Model& model,
-                                        [[maybe_unused]] const SolveOptions& options,
-                                        [[maybe_unused]] const Context& context) {
 #ifdef GPUSCHED_HAS_CBC
+inline Solution cbc_attempt(const Model& model, const SolveOptions& options, const Context& context) {
     Solution result{.solver = "cbc"};
     const double sign = model.sense == Sense::maximise ? -1 : 1;
     Budget budget(context, options.time_limit);
@@ -164,6 +164,30 @@ GPUSCHED_INLINE Solution solve_with_cbc([[maybe_unused]] const Model& model,
         result.bound = bound_of(cbc.getBestPossibleObjValue());
     }
     return result;
+}
+#endif
+
+GPUSCHED_INLINE Solution solve_with_cbc([[maybe_unused]] const Model& model,
+                                        [[maybe_unused]] const SolveOptions& options,
+                                        [[maybe_unused]] const Context& context) {
+#ifdef GPUSCHED_HAS_CBC
+    Budget budget(context, options.time_limit);
+    auto attempt = options;
+    for (;;) {
+        try {
+            return cbc_attempt(model, attempt, context);
+        } catch (const CoinError& error) {
+            // Seen with a start: presolve loses columns whose names are asked for later.
+            if (attempt.start.empty())
+                return {.status = Status::failed,
+                        .bound = model.sense == Sense::maximise ? infinity : -infinity,
+                        .solver = "cbc",
+                        .message = "CBC stopped: " + error.message()};
+            attempt.start.clear();
+            if (attempt.time_limit)
+                attempt.time_limit = std::max(0.0, *attempt.time_limit - budget.elapsed_s());
+        }
+    }
 #else
     throw BackendError("the CBC solver was not compiled in; install it (Debian, Ubuntu: apt-get install "
                        "coinor-libcbc-dev) and configure gpusched with -DGPUSCHED_WITH_CBC=ON");

@@ -3,6 +3,7 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/milp/consolidation.hpp>
 #include <gpusched/milp/detail/consolidation_builder.hpp>
+#include <gpusched/milp/detail/values.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -26,9 +27,7 @@ GPUSCHED_INLINE ConsolidationModel consolidation(const Cluster& cluster,
 }
 
 GPUSCHED_INLINE std::vector<NodeId> ConsolidationModel::decode(std::span<const double> values) const {
-    if (values.size() != static_cast<std::size_t>(columns()))
-        throw InvalidInput(
-            bad_value("entries of values", std::to_string(values.size()), std::to_string(columns())));
+    detail::require_values(values, columns());
     auto placement = home;
     const auto& x = index("x");
     for (std::size_t k = 0; k < classes.size(); ++k) {

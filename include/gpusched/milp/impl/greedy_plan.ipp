@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/milp/solve_serving_plan.hpp>
 
@@ -85,15 +86,29 @@ class GreedyServing {
             }
         }
         if (best == C) return false;
-        ++allocation_.replicas[best];
-        budget_ -= costs_[best];
-        for (std::size_t n = 0; n < gpus_.size(); ++n) gpus_[n] -= problem_.configurations[best].gpus[n];
+        const int count = at_once(best, best_fill);
+        allocation_.replicas[best] += count;
+        budget_ -= count * costs_[best];
+        for (std::size_t n = 0; n < gpus_.size(); ++n)
+            gpus_[n] -= count * problem_.configurations[best].gpus[n];
         for (std::size_t w = 0; w < W; ++w) {
-            allocation_.share[best][w] += best_fill[w];
-            left_[w] -= best_fill[w];
+            allocation_.share[best][w] += count * best_fill[w];
+            left_[w] -= count * best_fill[w];
             if (left_[w] < 1e-12) left_[w] = 0;
         }
         return true;
+    }
+
+    /// One by one, but where hundreds would follow each other a part of them, so that millions take no longer.
+    [[nodiscard]] int at_once(std::size_t c, const std::vector<double>& fill) const {
+        double most = 1e9;
+        if (costs_[c] > 0) most = std::min(most, budget_ / costs_[c]);
+        for (std::size_t n = 0; n < gpus_.size(); ++n)
+            if (const int needs = problem_.configurations[c].gpus[n]; needs > 0)
+                most = std::min(most, static_cast<double>(gpus_[n] / needs));
+        for (std::size_t w = 0; w < fill.size(); ++w)
+            if (fill[w] > 0) most = std::min(most, left_[w] / fill[w]);
+        return most >= 256 ? static_cast<int>(most / 64) : 1;
     }
 
     const ServingProblem& problem_;
@@ -109,6 +124,7 @@ class GreedyServing {
 
 GPUSCHED_INLINE std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem, double makespan) {
     validate(problem);
+    if (!(makespan > 0)) throw InvalidInput(bad_value("makespan", number_text(makespan), "a number above 0"));
     return detail::GreedyServing(problem, makespan).run();
 }
 

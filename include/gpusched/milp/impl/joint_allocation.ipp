@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/milp/detail/values.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
 
 #include <algorithm>
@@ -112,9 +113,7 @@ GPUSCHED_INLINE JointModel joint_allocation(const JointProblem& problem) {
 }
 
 GPUSCHED_INLINE JointAllocation JointModel::decode(std::span<const double> values) const {
-    if (values.size() != static_cast<std::size_t>(columns()))
-        throw InvalidInput(
-            bad_value("entries of values", std::to_string(values.size()), std::to_string(columns())));
+    detail::require_values(values, columns());
     const auto& z = index("z");
     JointAllocation result(problem.jobs.size(), std::vector<int>(problem.switches.size(), 0));
     for (int j = 0; j < z.extents[0]; ++j)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/milp/detail/values.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 #include <gpusched/model/feasibility.hpp>
 
@@ -218,9 +219,7 @@ GPUSCHED_INLINE PackingModel packing_model(const Cluster& cluster, std::int64_t 
 
 GPUSCHED_INLINE std::vector<NodeId> PackingModel::decode(const Cluster& cluster,
                                                          std::span<const double> values) const {
-    if (values.size() != static_cast<std::size_t>(columns()))
-        throw InvalidInput(
-            bad_value("entries of values", std::to_string(values.size()), std::to_string(columns())));
+    detail::require_values(values, columns());
     std::vector<NodeId> placement;
     for (const auto task : cluster.tasks()) placement.push_back(cluster.node_of(task));
     const auto& x = index("x");

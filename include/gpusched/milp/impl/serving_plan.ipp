@@ -2,6 +2,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/milp/detail/serving_builder.hpp>
+#include <gpusched/milp/detail/values.hpp>
 #include <gpusched/milp/serving_plan.hpp>
 
 #include <algorithm>
@@ -15,6 +16,7 @@ namespace gpusched::milp {
 namespace detail {
 
 inline ServingModel serving_copies(ServingBuilder& b, bool surrogate_rows) {
+    b.number_copies("copies");
     const int P = b.first_copy.back();
     auto& m = b.model;
     const int T = m.column("T", 0, infinity, 1);
@@ -86,6 +88,7 @@ inline ServingModel serving_fixed(ServingBuilder& b, double makespan, bool minim
 }
 
 inline ServingModel serving_mccormick(ServingBuilder& b, double upper) {
+    b.number_copies("mccormick");
     const int P = b.first_copy.back();
     auto& m = b.model;
     const int T = m.column("T", 0, upper, 1);
@@ -132,6 +135,47 @@ inline ServingModel serving_mccormick(ServingBuilder& b, double upper) {
     return b.finish(ServingForm::mccormick, T);
 }
 
+inline ServingModel serving_rates(ServingBuilder& b) {
+    auto& m = b.model;
+    const double slowest = slowest_makespan(b.problem);
+    const double bound = closed_form_bound(b.problem);
+    const double unit = bound > 0 && std::isfinite(bound) ? bound : std::max(slowest, 1e-9);
+    // A problem that has a plan has one within the slowest makespan: where it has none the model is infeasible.
+    const double least = slowest > 0 ? std::min(1.0, unit / slowest) : 1.0;
+    const int rate = m.column("rate", least, 1, 1);
+    IndexMap z("z", {b.C, b.W}), y("y", {b.C});
+    for (int c = 0; c < b.C; ++c)
+        for (int w = 0; w < b.W; ++w)
+            if (b.busy(c, w) > 0) z(c, w) = m.column(b.call("z", b.config(c), b.workload(w)), 0, 1);
+    for (int c = 0; c < b.C; ++c) y(c) = m.column(b.call("y", b.config(c)), 0, b.copies(c), 0, true);
+    for (int w = 0; w < b.W; ++w) {
+        if (!b.wanted(w)) continue;
+        b.entries.assign(1, {rate, -1});
+        for (int c = 0; c < b.C; ++c)
+            if (z(c, w) >= 0) b.entries.push_back({z(c, w), 1});
+        m.equal("coverage", b.call("coverage", b.workload(w)), b.entries, 0);
+    }
+    for (int c = 0; c < b.C; ++c) {
+        b.entries.assign(1, {y(c), -1});
+        for (int w = 0; w < b.W; ++w)
+            if (z(c, w) >= 0) b.entries.push_back({z(c, w), b.busy(c, w) / unit});
+        m.at_most("time", b.call("time", b.config(c)), b.entries, 0);
+        for (int w = 0; w < b.W; ++w) {
+            if (z(c, w) < 0) continue;
+            b.entries = {{z(c, w), 1}, {y(c), -1}};
+            m.at_most("active", b.call("active", b.config(c), b.workload(w)), b.entries, 0);
+        }
+    }
+    b.resources("budget", [&](int c, double weight) { b.entries.push_back({y(c), weight}); });
+    m.add_index(std::move(z));
+    m.add_index(std::move(y));
+    m.set_sense(Sense::maximise);
+    auto result = b.finish(ServingForm::rates, -1);
+    result.rate_column = rate;
+    result.unit = unit;
+    return result;
+}
+
 }  // namespace detail
 
 GPUSCHED_INLINE ServingModel serving_plan(const ServingProblem& problem, const ServingModelOptions& options) {
@@ -160,18 +204,26 @@ GPUSCHED_INLINE ServingModel serving_plan(const ServingProblem& problem, const S
         // Without requests any bound will do.
         return detail::serving_mccormick(
             b, options.makespan_upper ? *options.makespan_upper : std::max(slowest_makespan(problem), 1e-9));
+    case ServingForm::rates:
+        return detail::serving_rates(b);
     }
     throw InvalidInput("form: no value with the number " + std::to_string(static_cast<int>(options.form)));
 }
 
+GPUSCHED_INLINE double ServingModel::makespan_of(double reached) const noexcept {
+    if (form != ServingForm::rates) return reached;
+    return reached > 0 ? unit / reached : infinity;
+}
+
 GPUSCHED_INLINE int ServingModel::x(int c, int w, int k) const {
-    const auto& map = index("x");
+    const auto& map = index(form == ServingForm::rates ? "z" : "x");
     return form == ServingForm::copies ? map(first_copy[static_cast<std::size_t>(c)] + k, w) : map(c, w);
 }
 
 GPUSCHED_INLINE int ServingModel::y(int c, int k) const {
     const auto& map = index("y");
-    return form == ServingForm::fixed_makespan ? map(c) : map(first_copy[static_cast<std::size_t>(c)] + k);
+    const bool whole = form == ServingForm::fixed_makespan || form == ServingForm::rates;
+    return whole ? map(c) : map(first_copy[static_cast<std::size_t>(c)] + k);
 }
 
 GPUSCHED_INLINE std::vector<double> ServingModel::encode(const ServingAllocation& allocation) const {
@@ -198,6 +250,8 @@ GPUSCHED_INLINE std::vector<double> ServingModel::encode(const ServingAllocation
         for (std::size_t w = 0; w < W; ++w) {
             const double share = allocation.share[c][w];
             if (share == 0) continue;
+            if (!(share > 0 && share <= 1 + 1e-9))
+                throw InvalidInput(bad_value("share", number_text(share), "0 to 1"));
             const int j = static_cast<int>(w);
             if (replicas == 0 || x(i, j) < 0)
                 throw InvalidInput(bad_value("share", number_text(share),
@@ -211,10 +265,16 @@ GPUSCHED_INLINE std::vector<double> ServingModel::encode(const ServingAllocation
         if (replicas > 0) T = std::max(T, busy[c] / replicas);
     }
     if (makespan_column >= 0) set(makespan_column, T);
+    if (rate_column >= 0) {
+        const double rate = T > 0 ? unit / T : 1;
+        set(rate_column, rate);
+        for (const int column : index("z").columns)
+            if (column >= 0) values[static_cast<std::size_t>(column)] *= rate;
+    }
     if (indices.size() < 2) return values;  // routing: the replicas are no columns
     for (std::size_t c = 0; c < C; ++c) {
         const int i = static_cast<int>(c);
-        if (form == ServingForm::fixed_makespan) {
+        if (form == ServingForm::fixed_makespan || form == ServingForm::rates) {
             set(y(i), allocation.replicas[c]);
             continue;
         }
@@ -227,23 +287,26 @@ GPUSCHED_INLINE std::vector<double> ServingModel::encode(const ServingAllocation
 }
 
 GPUSCHED_INLINE ServingAllocation ServingModel::decode(std::span<const double> values) const {
-    if (values.size() != static_cast<std::size_t>(columns()))
-        throw InvalidInput(
-            bad_value("entries of values", std::to_string(values.size()), std::to_string(columns())));
+    detail::require_values(values, columns());
     const auto C = seconds.size();
     const auto W = C == 0 ? 0 : seconds.front().size();
     const auto at = [&](int column) { return column < 0 ? 0.0 : values[static_cast<std::size_t>(column)]; };
+    const auto whole = [&](int column, double most) {
+        return static_cast<int>(std::clamp(std::round(at(column)), 0.0, most));
+    };
     ServingAllocation result{std::vector<int>(C, 0),
                              std::vector<std::vector<double>>(C, std::vector<double>(W, 0.0))};
     const bool routing = indices.size() < 2;
+    // Shares per second become shares; a rate of 0 serves nothing.
+    const double per_rate = rate_column < 0 ? 1 : at(rate_column) > 0 ? 1 / at(rate_column) : 0;
     for (std::size_t c = 0; c < C; ++c) {
         const int i = static_cast<int>(c), copies = static_cast<int>(upper[c]);
         if (routing)
             result.replicas[c] = copies;
-        else if (form == ServingForm::fixed_makespan)
-            result.replicas[c] = static_cast<int>(std::lround(at(y(i))));
+        else if (form == ServingForm::fixed_makespan || form == ServingForm::rates)
+            result.replicas[c] = whole(y(i), upper[c]);
         else
-            for (int k = 0; k < copies; ++k) result.replicas[c] += static_cast<int>(std::lround(at(y(i, k))));
+            for (int k = 0; k < copies; ++k) result.replicas[c] += whole(y(i, k), 1);
         for (std::size_t w = 0; w < W; ++w) {
             const int j = static_cast<int>(w);
             auto& share = result.share[c][w];
@@ -251,7 +314,7 @@ GPUSCHED_INLINE ServingAllocation ServingModel::decode(std::span<const double> v
             if (form == ServingForm::copies)
                 for (int k = 0; k < copies; ++k) share += std::max(0.0, at(x(i, j, k)));
             else
-                share = std::max(0.0, at(x(i, j)));
+                share = std::max(0.0, at(x(i, j))) * per_rate;
             if (share < 1e-9) share = 0;
         }
     }

@@ -55,6 +55,25 @@ GPUSCHED_INLINE void validate(const ServingProblem& problem) {
     }
     check_range(problems, "budget", problem.budget, 0.0, most);
     problems.throw_if_any();
+    // What follows from the numbers must be finite as well.
+    const auto costs = configuration_costs(problem);
+    double slowest = 0;
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+        const auto& c = problem.configurations[i];
+        const auto owner = "configuration " + gpusched::quoted(c.name);
+        check_range(problems, "cost", costs[i], 0.0, most, owner);
+        for (std::size_t w = 0; w < c.throughput.size(); ++w)
+            if (c.throughput[w] > 0) {
+                const double seconds = problem.workloads[w].requests / c.throughput[w];
+                check_range(problems, "seconds for " + gpusched::quoted(problem.workloads[w].name), seconds,
+                            0.0, most, owner);
+                slowest = std::max(slowest, seconds);
+            }
+    }
+    problems.throw_if_any();
+    check_range(problems, "seconds for all workloads",
+                slowest * static_cast<double>(problem.workloads.size()), 0.0, most);
+    problems.throw_if_any();
 }
 
 GPUSCHED_INLINE std::vector<double> configuration_costs(const ServingProblem& problem) {

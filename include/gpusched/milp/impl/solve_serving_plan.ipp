@@ -43,9 +43,10 @@ class ServingSearch {
             none = false;
         }
         plan_.status = solution.status;
+        plan_.message = solution.message;
         if (solution.has_solution()) {
             consider(model.decode(solution.x));
-            plan_.optimal = solution.status == Status::optimal;
+            plan_.optimal = solution.status == Status::optimal && plan_.has_plan();
         } else if (solution.status == Status::infeasible && !none) {
             plan_.status = Status::failed;
             plan_.message = "the solver contradicts itself about whether there is a plan";
@@ -88,7 +89,7 @@ class ServingSearch {
         if (!violations(problem_, allocation).empty()) return;
         const double T = makespan(problem_, allocation);
         if (plan_.has_plan() && T >= upper_) return;
-        upper_ = T;
+        upper_ = plan_.makespan = T;
         plan_.allocation = std::move(allocation);
     }
 
@@ -117,11 +118,16 @@ class ServingSearch {
         }
         if (solution.has_solution()) {
             consider(model.decode(solution.x));
-            lower_ = std::max(lower_, std::min(solution.bound, upper_));
+            lower_ = std::max(lower_, std::min(model.makespan_of(solution.bound), upper_));
             certain_ = lower_;
         }
         plan_.status = solution.status;
-        if (solution.status == Status::infeasible) {
+        if (solution.status == Status::optimal && !plan_.has_plan()) {
+            // What the solver calls a solution is one within its tolerance only.
+            const bool none = refuted(std::max(slowest_makespan(problem_), 1e-9));
+            plan_.status = none ? Status::infeasible : plan_.has_plan() ? Status::optimal : Status::failed;
+            if (plan_.status == Status::failed) plan_.message = "what the solver returned is no plan";
+        } else if (solution.status == Status::infeasible) {
             plan_.status = Status::failed;
             plan_.message = "the solver says that there is no plan, which is wrong";
         } else if (solution.status == Status::optimal) {
@@ -163,6 +169,7 @@ class ServingSearch {
     /// turns up is kept.
     bool refuted(double T) {
         const auto model = fixed(T, false);
+        if (model.rows_in("coverage") == 0) return false;  // nothing is asked for: no replica is a plan
         const auto soft = elastic(model, {"coverage"});
         auto options = solve_options();
         for (const bool presolve : {options_.solve.presolve, false}) {
@@ -247,19 +254,61 @@ class ServingSearch {
     Status last_ = Status::failed;
 };
 
-/// The plan in terms of all configurations.
-inline ServingPlan unpruned(ServingPlan plan, const ServingProblem& problem, const std::vector<int>& kept) {
+/// A problem in units of its own, so that the solver's tolerances mean the same for all: seconds in those of a bound, money in
+/// those of what can be spent; both powers of two, which loses no digits. Configurations that cannot be used are left out.
+struct ScaledServing {
+    ServingProblem problem{};
+    std::vector<int> kept{};  ///< indices into the problem as it was
+    double second = 1;        ///< of the problem here, in seconds
+
+    ScaledServing(const ServingProblem& whole, bool prune) {
+        const auto most = most_replicas(whole);
+        std::vector<int> usable;
+        for (std::size_t c = 0; c < most.size(); ++c)
+            if (most[c] > 0) usable.push_back(static_cast<int>(c));
+        problem = with_configurations(whole, usable);
+        kept = std::move(usable);
+        if (prune) {
+            auto better = undominated_configurations(problem);
+            problem = with_configurations(problem, better);
+            for (auto& c : better) c = kept[static_cast<std::size_t>(c)];
+            kept = std::move(better);
+        }
+        const auto power = [](double x) { return std::ldexp(1.0, std::ilogb(x)); };
+        for (const double time : {closed_form_bound(problem), slowest_makespan(problem)})
+            if (time > 0 && std::isfinite(time)) {
+                second = power(time);
+                break;
+            }
+        for (auto& w : problem.workloads)
+            if (w.requests > 0) w.requests = std::max(w.requests / second, 1e-30);
+        double all = 0;
+        for (const auto& gpu : problem.gpus) all += gpu.price * gpu.available;
+        problem.budget = std::min(problem.budget, all * (1 + 1e-9));
+        if (problem.budget <= 0) return;
+        const double unit = power(problem.budget);
+        problem.budget /= unit;
+        for (auto& gpu : problem.gpus) gpu.price /= unit;
+    }
+};
+
+/// The plan in terms of the problem as it was.
+inline ServingPlan unscaled(ServingPlan plan, const ServingProblem& problem, const ScaledServing& scaled) {
+    plan.bound *= scaled.second;
     if (!plan.has_plan()) return plan;
     ServingAllocation all{
         std::vector<int>(problem.configurations.size(), 0),
         std::vector<std::vector<double>>(problem.configurations.size(),
                                          std::vector<double>(problem.workloads.size(), 0.0))};
-    for (std::size_t i = 0; i < kept.size(); ++i) {
-        const auto c = static_cast<std::size_t>(kept[i]);
+    for (std::size_t i = 0; i < scaled.kept.size(); ++i) {
+        const auto c = static_cast<std::size_t>(scaled.kept[i]);
         all.replicas[c] = plan.allocation.replicas[i];
         all.share[c] = plan.allocation.share[i];
     }
     plan.allocation = std::move(all);
+    plan.makespan = makespan(problem, plan.allocation);
+    plan.cost = cost(problem, plan.allocation);
+    plan.bound = std::min(plan.bound, plan.makespan);
     return plan;
 }
 
@@ -267,27 +316,27 @@ inline void validate(const ServingOptions& options) {
     Problems problems;
     check_range(problems, "tolerance", options.tolerance, 1e-9, 1.0);
     if (options.form == ServingForm::fixed_makespan)
-        problems.add("form: 'fixed_makespan'; expected 'copies' or 'mccormick', which find the makespan");
+        problems.add(
+            "form: 'fixed_makespan'; expected 'rates', 'copies' or 'mccormick', which find the makespan");
     problems.throw_if_any();
     milp::validate(options.solve, Model{});
 }
 
-/// Runs `search` on the problem without dominated configurations.
+/// Runs `search` on the problem in its own units, without configurations that are of no use.
 template <class Search>
-ServingPlan on_kept(const ServingProblem& problem, const ServingOptions& options, Search&& search) {
+ServingPlan on_scaled(const ServingProblem& problem, const ServingOptions& options, Search&& search) {
     validate(problem);
     validate(options);
-    if (!options.prune) return search(problem);
-    const auto kept = undominated_configurations(problem);
-    return unpruned(search(with_configurations(problem, kept)), problem, kept);
+    const ScaledServing scaled(problem, options.prune);
+    return unscaled(search(scaled), problem, scaled);
 }
 
 }  // namespace detail
 
 GPUSCHED_INLINE ServingPlan solve_serving_plan(const ServingProblem& problem, const ServingOptions& options,
                                                const AnySolver& solver, const Context& context) {
-    return detail::on_kept(problem, options, [&](const ServingProblem& kept) {
-        return detail::ServingSearch(kept, options, solver, context).run();
+    return detail::on_scaled(problem, options, [&](const detail::ScaledServing& scaled) {
+        return detail::ServingSearch(scaled.problem, options, solver, context).run();
     });
 }
 
@@ -301,10 +350,11 @@ GPUSCHED_INLINE ServingPlan cheapest_serving_plan(const ServingProblem& problem,
                                                   const Context& context) {
     if (!(makespan > 0 && std::isfinite(makespan)))
         throw InvalidInput(bad_value("makespan", number_text(makespan), "a number above 0"));
-    return detail::on_kept(problem, options, [&](const ServingProblem& kept) {
-        auto plan = detail::ServingSearch(kept, options, solver, context).cheapest(makespan);
-        if (plan.has_plan()) plan.makespan = milp::makespan(kept, plan.allocation);
-        return plan;
+    return detail::on_scaled(problem, options, [&](const detail::ScaledServing& scaled) {
+        // Whatever serves all requests at all does so within the slowest makespan.
+        const double slowest = std::max(slowest_makespan(scaled.problem), 1e-9);
+        const double within = std::clamp(makespan / scaled.second, 1e-12, slowest);
+        return detail::ServingSearch(scaled.problem, options, solver, context).cheapest(within);
     });
 }
 

@@ -2,6 +2,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/milp/detail/spot_builder.hpp>
+#include <gpusched/milp/detail/values.hpp>
 #include <gpusched/milp/spot_schedule.hpp>
 
 #include <algorithm>
@@ -69,9 +70,7 @@ GPUSCHED_INLINE SpotModel spot_schedule(const SpotProblem& problem, SpotMode mod
 }
 
 GPUSCHED_INLINE SpotSchedule SpotModel::decode(std::span<const double> values) const {
-    if (values.size() != static_cast<std::size_t>(columns()))
-        throw InvalidInput(
-            bad_value("entries of values", std::to_string(values.size()), std::to_string(columns())));
+    detail::require_values(values, columns());
     const auto& x = index("x");
     SpotSchedule result;
     for (int i = 0; i < x.extents[0]; ++i) {
