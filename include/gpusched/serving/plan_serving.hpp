@@ -113,7 +113,8 @@ struct ServingPlanResult {
     std::vector<int> rented{};                ///< of each GPU type
     double cost = 0;                          ///< $/h
     double makespan = std::numeric_limits<double>::quiet_NaN();  ///< seconds; NaN where there is no plan
-    double requests_per_s = 0;  ///< all requests over the makespan; 0 where there is no plan
+    double requests_per_s = 0;    ///< all requests over the makespan; 0 where there is no plan
+    double cost_per_request = 0;  ///< $: the cost of the makespan over all requests; 0 where there is no plan
     double bound =
         0;  ///< seconds that no plan of the deployments considered beats; 0 where routing is round robin
     bool optimal = false;  ///< the makespan (with a deadline: the cost) was proved to be the best of them

@@ -6,4 +6,5 @@
 #include <gpusched/serving/estimate.hpp>
 #include <gpusched/serving/language_model.hpp>
 #include <gpusched/serving/plan_serving.hpp>
+#include <gpusched/serving/profile_csv.hpp>
 #include <gpusched/serving/simulate_latency.hpp>

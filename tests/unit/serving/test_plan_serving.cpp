@@ -131,6 +131,8 @@ TEST_CASE("plans equal a brute force over replicas, and so do the ablations", "[
             for (const auto& replicas : plan.replicas) cost += replicas.cost;
             CHECK(cost == Catch::Approx(plan.cost));
             CHECK(cost <= r.budget + 1e-6);
+            CHECK(plan.cost_per_request * plan.requests_per_s * 3600 ==
+                  Catch::Approx(plan.requests_per_s > 0 ? cost : 0));
         };
         const Oracle oracle(r, options, r.available);
         check(oracle.best());
@@ -256,6 +258,34 @@ TEST_CASE("a search that is stopped is no worse than one type alone", "[serving]
         compared += plan.has_plan();
     }
     CHECK(compared > 0);
+}
+
+TEST_CASE("a plan of all types is no worse than one of one type, however few deployments are kept",
+          "[serving]") {
+    if (milp::available_solvers().empty()) return;
+    Rng rng(31);
+    int compared = 0, tight = 0;
+    for (int i = 0; i < 40; ++i) {
+        const auto r = random_request(rng, 1 + i % 2);
+        auto options = exact();
+        options.max_deployments = 1 + i % 2;
+        const auto plan = plan_serving(r, options);
+        CAPTURE(i);
+        for (std::size_t g = 0; g < r.gpus.size(); ++g) {
+            auto one = r;
+            one.available[1 - g] = 0;
+            const auto alone = plan_serving(one, options);
+            if (!alone.has_plan()) continue;
+            REQUIRE(plan.has_plan());
+            CHECK(plan.makespan <= alone.makespan * (1 + 1e-6));
+            CHECK(plan.bound <= alone.makespan * (1 + 1e-6));
+            ++compared;
+            tight += plan.left_out > 0;
+        }
+        CHECK(plan.left_out >= 0);
+    }
+    CHECK(compared > 20);
+    CHECK(tight > 10);
 }
 
 TEST_CASE("replanning starts as few replicas as a brute force", "[serving]") {

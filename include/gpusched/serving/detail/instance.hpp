@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -116,12 +117,29 @@ inline ServingInstance kept(const ServingInstance& all, const std::vector<int>& 
     return result;
 }
 
-/// What is left after pruning.
-inline ServingInstance selected(const ServingInstance& all, int most) {
-    const auto undominated = milp::undominated_configurations(all.problem);
-    const auto keep = best_per_dollar(all.problem, undominated, most);
+/// Of these configurations, what is left after pruning, ascending. `left_out` are undominated ones that are not.
+inline std::vector<int> chosen(const milp::ServingProblem& problem, const std::vector<int>& of, int most,
+                               int& left_out) {
+    const auto part = milp::with_configurations(problem, of);
+    const auto undominated = milp::undominated_configurations(part);
+    auto keep = best_per_dollar(part, undominated, most);
+    left_out = static_cast<int>(undominated.size() - keep.size());
+    for (auto& c : keep) c = of[static_cast<std::size_t>(c)];
+    return keep;
+}
+
+/// What is left after pruning, and in any case `also`.
+inline ServingInstance selected(const ServingInstance& all, int most, const std::vector<int>& also = {}) {
+    std::vector<int> every(all.deployments.size());
+    std::iota(every.begin(), every.end(), 0);
+    int left_out = 0;
+    auto keep = chosen(all.problem, every, most, left_out);
+    const auto first = keep.size();
+    keep.insert(keep.end(), also.begin(), also.end());
+    std::sort(keep.begin(), keep.end());
+    keep.erase(std::unique(keep.begin(), keep.end()), keep.end());
     auto result = kept(all, keep);
-    result.left_out = static_cast<int>(undominated.size() - keep.size());
+    result.left_out = left_out - static_cast<int>(keep.size() - first);
     return result;
 }
 
@@ -170,6 +188,7 @@ inline ServingPlanResult described(const ServingRequest& request, const ServingI
     double requests = 0;
     for (const auto& workload : problem.workloads) requests += workload.requests;
     result.requests_per_s = result.makespan > 0 ? requests / result.makespan : 0;
+    result.cost_per_request = requests > 0 ? result.cost * result.makespan / 3600 / requests : 0;
     return result;
 }
 

@@ -153,7 +153,7 @@ inline ThroughputEstimate estimate(const LanguageModel& model, std::span<const G
     ThroughputEstimate result;
     const auto room = kv_tokens(model, gpus, deployment, options.memory_fraction);
     const double least = *std::min_element(room.begin(), room.end());
-    if (least < shape.input + shape.output) return result;
+    if (least < static_cast<double>(shape.input) + shape.output) return result;
     const double context = shape.input + shape.output / 2.0;
     const double batch = std::min<double>(options.max_batch, std::floor(least / context));
     const StageTimes times(model, gpus, deployment, options);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace gpusched::serving {
@@ -47,8 +48,12 @@ GPUSCHED_INLINE void validate(const ServingRequest& request) {
             check_range(problems, "requests", demand.requests, 0.0, most, of);
         }
     }
+    std::set<std::tuple<std::string, std::string, std::string>> measured;
     for (const auto& m : request.measured) {
         const auto owner = "measured throughput of " + gpusched::quoted(m.deployment);
+        if (!measured.emplace(m.model, m.deployment, m.demand).second)
+            problems.add(owner + ": appears twice for " + gpusched::quoted(m.demand) + " of " +
+                         gpusched::quoted(m.model));
         if (!names.contains({m.model, m.demand}))
             problems.add(owner + ": there is no demand " + gpusched::quoted(m.demand) + " of a model " +
                          gpusched::quoted(m.model));
@@ -113,7 +118,7 @@ class Planner {
 
   private:
     void each_degree(const ServingRequest& request) {
-        if (!options_.uniform_tp) return once(request, options_);
+        if (!options_.uniform_tp || options_.deployments.degrees.empty()) return once(request, options_);
         for (const auto degree : options_.deployments.degrees) {
             auto options = options_;
             options.deployments.degrees = {degree};
@@ -124,9 +129,7 @@ class Planner {
 
     void once(const ServingRequest& request, const PlannerOptions& options) {
         const auto all = all_deployments(request, options);
-        const auto instance = selected(all, options.max_deployments);
-        deployments_ += static_cast<int>(all.deployments.size());
-        left_out_ += instance.left_out;
+        auto instance = selected(all, options.max_deployments);
         const auto solved = [&](const ServingInstance& of, double part) {
             auto solve = options.solve;
             if (solve.solve.time_limit)
@@ -145,25 +148,35 @@ class Planner {
         const auto better = [&](const ServingPlanResult& a, const ServingPlanResult& b) {
             return a.has_plan() && (!b.has_plan() || key(a) < key(b));
         };
+        // Plans of one type are quick to find. Where time is short or deployments are left out, they may be better than what is
+        // found among all; what the best of them uses is not left out.
         const auto types = static_cast<int>(request.gpus.size());
-        // Plans of one type are quick to find; where time is short they may be better than what is found among all.
+        const bool may_help = options.solve.solve.time_limit || instance.left_out > 0;
         ServingPlanResult single;
-        for (int g = 0; options.solve.solve.time_limit && g < types; ++g) {
+        std::vector<int> used;
+        for (int g = 0; may_help && g < types; ++g) {
             std::vector<int> alone;
-            bool others = false;
             for (std::size_t c = 0; c < all.problem.configurations.size(); ++c) {
                 const auto& gpus = all.problem.configurations[c].gpus;
-                const bool has = gpus[static_cast<std::size_t>(g)] > 0;
-                if (has && std::count_if(gpus.begin(), gpus.end(), [](int n) { return n > 0; }) == 1)
+                if (gpus[static_cast<std::size_t>(g)] > 0 &&
+                    std::count_if(gpus.begin(), gpus.end(), [](int n) { return n > 0; }) == 1)
                     alone.push_back(static_cast<int>(c));
-                else
-                    others = true;
             }
-            if (alone.empty() || !others) continue;
-            const auto one = selected(kept(all, alone), options.max_deployments);
-            auto plan = described(request, one, solved(one, 0.5 / (types - g)));
-            if (better(plan, single)) single = std::move(plan);
+            if (alone.empty() || alone.size() == all.deployments.size()) continue;
+            int unused = 0;
+            const auto keep = chosen(all.problem, alone, options.max_deployments, unused);
+            const auto one = kept(all, keep);
+            const auto plan = solved(one, 0.5 / (types - g));
+            auto found = described(request, one, plan);
+            if (!better(found, single)) continue;
+            single = std::move(found);
+            used.clear();
+            for (std::size_t i = 0; i < keep.size(); ++i)
+                if (plan.allocation.replicas[i] > 0) used.push_back(keep[i]);
         }
+        if (instance.left_out > 0) instance = selected(all, options.max_deployments, used);
+        deployments_ += static_cast<int>(all.deployments.size());
+        left_out_ += instance.left_out;
         const auto plan = solved(instance, 1.0);
         if (plan.status != milp::Status::optimal && plan.status != milp::Status::infeasible && proved_) {
             proved_ = false;

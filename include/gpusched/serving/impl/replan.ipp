@@ -87,7 +87,10 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
             "planner: expected composition and routing 'optimized', neither uniform_tp nor deadline");
     if (options.max_starts) check_at_least(problems, "max_starts", *options.max_starts, 0);
     check_range(problems, "slack", options.slack, 0.0, 10.0);
-    for (const auto& replicas : running) check_at_least(problems, "count", replicas.count, 0, "running");
+    double all = 0;
+    for (const auto& replicas : running)
+        if (check_at_least(problems, "count", replicas.count, 0, "running")) all += replicas.count;
+    check_range(problems, "count of all together", all, 0.0, 1e9, "running");
     problems.throw_if_any();
 
     auto change = detail::changed(request, running, options.planner);

@@ -1,0 +1,1 @@
+#include <gpusched/serving/impl/profile_csv.ipp>

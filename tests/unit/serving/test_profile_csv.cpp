@@ -1,0 +1,78 @@
+#include "support/catch.hpp"
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/serving/profile_csv.hpp>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+using namespace gpusched;
+using namespace gpusched::serving;
+
+TEST_CASE("profile tables are read", "[serving]") {
+    const std::vector<ProfilePoint> expected{{2, 1.4e-3}, {4, 1.5e-3}};
+    CHECK(parse_profile_csv("0,0\n2,1.4\n4,1.5\n") == expected);
+    CHECK(parse_profile_csv("\xEF\xBB\xBF size , ms\r\n# measured twice\r\n\r\n 2 , 1.4\r\n4,15e-1") ==
+          expected);
+    CHECK(parse_profile_csv("2,1.4\n4,1.5", 1e-3) == expected);
+    CHECK(parse_profile_csv("3,2", 1.0) == std::vector<ProfilePoint>{{3, 2}});
+
+    const auto wrong = [](const std::string& text, const char* part) {
+        CAPTURE(text);
+        REQUIRE_THROWS_MESSAGE(parse_profile_csv(text), InvalidInput, part);
+    };
+    wrong("", "no points; expected lines size,time");
+    wrong("size,ms\n", "no points");
+    wrong("size,ms\nsize,ms\n1,2\n", "line 2: 'size,ms'; expected size,time");
+    wrong("1,2\nsize,ms\n", "line 2: 'size,ms'; expected size,time");
+    wrong("1;2\n", "line 1: '1;2'; expected size,time");
+    wrong("1,2,3\n", "line 1: '1,2,3'; expected size,time");
+    wrong("1,\n", "line 1: '1,'; expected size,time");
+    wrong("1,2\n1,2\n", "line 2: size: 1; expected more than 1, the one before");
+    wrong("2,1\n-1,2\n", "line 2: '-1,2'; expected finite numbers >= 0");
+    wrong("1,nan\n", "line 1: '1,nan'; expected finite numbers >= 0");
+    wrong("1,inf\n", "expected finite numbers >= 0");
+    wrong("\x01\xff,1\n2\n", "line 2: '2'; expected size,time");
+    REQUIRE_THROWS_MESSAGE(parse_profile_csv("1,2", 0), InvalidInput, "unit_s: 0");
+    try {
+        (void)parse_profile_csv("1,1\n" + [] {
+            std::string lines;
+            for (int i = 0; i < 100; ++i) lines += "x\n";
+            return lines;
+        }());
+        FAIL("accepted");
+    } catch (const InvalidInput& error) {
+        CHECK(error.problems().size() == 11);
+        CHECK(error.problems().back() == "90 more lines are wrong");
+    }
+}
+
+TEST_CASE("profiles of two files replace the roofline", "[serving]") {
+    const auto folder = std::filesystem::temp_directory_path();
+    const auto prefill = (folder / "gpusched_prefill.csv").string(),
+               decode = (folder / "gpusched_decode.csv").string();
+    std::ofstream(prefill) << "0,0\n100,1\n1000,10\n";
+    std::ofstream(decode) << "1,0.5\n256,0.5\n";
+    const auto profile = read_layer_profile(prefill, decode, "Llama-3-8B", "H100");
+    CHECK(profile.degree == 1);
+    CHECK(profile.prefill == std::vector<ProfilePoint>{{100, 1e-3}, {1000, 1e-2}});
+    const auto h100 = gpu_type("H100");
+    const Deployment one{"H100 1x1", {{0, 1, 32}}};
+    const auto estimate =
+        estimate_throughput(llama3_8b(), std::vector{h100}, one, {1000, 1}, {.profiles = {profile}});
+    // 32 layers of 10 ms and the output embedding, read once.
+    const double embedding = 2.0 * 128256 * 4096 / (3350e9 * 0.75);
+    CHECK(estimate.requests_per_s == Catch::Approx(1 / (0.32 + embedding)).epsilon(1e-9));
+
+    std::ofstream(decode) << "1,-1\n";
+    REQUIRE_THROWS_MESSAGE(read_layer_profile(prefill, decode, "m", "g"), InvalidInput,
+                           "gpusched_decode.csv: line 1: '1,-1'");
+    std::ofstream(decode) << "1,1\n";
+    REQUIRE_THROWS_MESSAGE(read_layer_profile(prefill, decode, "m", "g", 0), InvalidInput, "degree: 0");
+    std::filesystem::remove(decode);
+    CHECK_THROWS_AS(read_layer_profile(prefill, decode, "m", "g"), BackendError);
+    CHECK_THROWS_AS(read_layer_profile(folder.string(), prefill, "m", "g"), BackendError);
+    std::filesystem::remove(prefill);
+}
