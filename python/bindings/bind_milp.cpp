@@ -2,6 +2,7 @@
 #include "milp.hpp"
 
 #include "arrays.hpp"
+#include "milp_members.hpp"
 #include "records.hpp"
 
 #include <gpusched/milp/write.hpp>
@@ -9,6 +10,18 @@
 #include <cmath>
 
 namespace gpusched::python {
+
+template <>
+struct Members<milp::Solution> {
+    static void visit(auto& s, auto&& each) {
+        each(s.status);
+        each(s.objective);
+        each(s.bound);
+        each(s.x);
+        each(s.solver);
+        each(s.message);
+    }
+};
 
 namespace {
 
@@ -28,17 +41,26 @@ milp::AnySolver python_solver(std::string name, py::object solve) {
                 o["seed"] = options.seed;
                 o["presolve"] = options.presolve;
                 o["start"] = options.start.empty() ? py::none() : py::object(own(options.start));
-                const auto answer =
-                    (*held)(py::cast(std::make_shared<milp::Model>(model)), o).cast<py::dict>();
+                const auto given = (*held)(py::cast(std::make_shared<milp::Model>(model)), o);
+                const std::string owner = "solver's answer";
+                if (!py::isinstance<py::dict>(given))
+                    bad_option(owner, given, "a dict with status, x, bound");
+                const auto answer = py::reinterpret_borrow<py::dict>(given);
+                if (!answer.contains("status")) throw InvalidInput(owner + ": status is missing");
                 milp::Solution s{.solver = name};
-                s.status = OptionType<milp::Status>::read("status", answer["status"]);
+                s.status = OptionType<milp::Status>::read(owner + ".status", answer["status"]);
                 const double worst = model.sense == milp::Sense::minimise ? -milp::infinity : milp::infinity;
                 s.bound = worst;
                 if (answer.contains("bound") && !answer["bound"].is_none())
-                    s.bound = answer["bound"].cast<double>();
+                    s.bound = OptionType<double>::read(owner + ".bound", answer["bound"]);
+                if (answer.contains("x") && !answer["x"].is_none() &&
+                    py::module_::import("numpy").attr("ndim")(answer["x"]).cast<int>() != 1)
+                    bad_option(owner + ".x", answer["x"], "one number per column");
                 if (answer.contains("x") && !answer["x"].is_none())
-                    s.x = answer["x"].cast<std::vector<double>>();
-                if (answer.contains("message")) s.message = answer["message"].cast<std::string>();
+                    s.x = OptionType<std::vector<double>>::read(owner + ".x", answer["x"]);
+                if (answer.contains("message") && !answer["message"].is_none())
+                    s.message = OptionType<std::string>::read(owner + ".message", answer["message"]);
+                if (std::isnan(s.bound)) s.bound = worst;
                 return s;
             }};
 }
@@ -127,15 +149,13 @@ void bind_model_class(py::module_& m) {
             },
             py::arg("groups") = std::vector<std::string>{},
             documented("elastic(self, groups=[])", doc("milp::elastic")).c_str())
-        .def("__copy__", [](const Ptr& self) { return self; })
-        .def(
-            "__deepcopy__", [](const Ptr& self, const py::dict&) { return self; }, py::arg("memo"))
         .def("__repr__", [](const py::object& self) {
             const auto& model_ = self.cast<const M&>();
             return "<" + py::str(py::type::of(self).attr("__name__")).cast<std::string>() + " '" +
                    model_.name + "', " + std::to_string(model_.rows()) + " rows, " +
                    std::to_string(model_.columns()) + " columns>";
         });
+    define_pickling(model);
     const auto options = solve_keywords();
     model.def(
         "solve",
@@ -167,6 +187,7 @@ void bind_model_class(py::module_& m) {
         },
         py::arg("x"), py::arg("tolerance") = 1e-6,
         documented("violated_groups(self, x, tolerance=1e-06)", doc("milp::violated_groups")).c_str());
+    define_pickling(elastic);
 }
 
 }  // namespace
@@ -234,6 +255,7 @@ void bind_milp(py::module_& parent) {
             return std::string("Solution(status='") + to_string(s.status) +
                    "', objective=" + py::repr(none_if_nan(s.objective)).cast<std::string>() + ")";
         });
+    define_pickling(solution);
     m.def("available_solvers", &milp::available_solvers,
           documented("available_solvers()", "The solvers built into the library: 'highs', 'cbc'.").c_str());
     bind_model_class(m);

@@ -2,6 +2,7 @@
 #include "arrays.hpp"
 #include "cluster_views.hpp"
 #include "milp.hpp"
+#include "milp_members.hpp"
 
 #include <gpusched/milp/consolidation.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
@@ -9,6 +10,111 @@
 #include <gpusched/milp/spot_schedule.hpp>
 
 namespace gpusched::python {
+
+namespace {
+
+struct NamedConsolidation : milp::ConsolidationModel {
+    ClusterPtr cluster;
+};
+struct NamedPacking : milp::PackingResult {
+    ClusterPtr cluster;
+};
+
+}  // namespace
+
+template <>
+struct Members<milp::SpotTask> {
+    static void visit(auto& t, auto&& each) {
+        each(t.name);
+        each(t.arrival);
+        each(t.pods);
+        each(t.gpus);
+        each(t.hp);
+        each(t.checkpoints);
+        each(t.max_delay);
+    }
+};
+template <>
+struct Members<milp::SpotProblem> {
+    static void visit(auto& p, auto&& each) {
+        each(p.tasks);
+        each(p.nodes);
+        each(p.horizon);
+        each(p.alpha);
+    }
+};
+template <>
+struct Members<milp::SpotModel> {
+    static void visit(auto& m, auto&& each) {
+        each(base_of<milp::Model>(m));
+        each(m.problem);
+        each(m.mode);
+    }
+};
+template <>
+struct Members<NamedConsolidation> {
+    static void visit(auto& m, auto&& each) {
+        each(base_of<milp::Model>(m));
+        each(m.form);
+        each(m.nodes);
+        each(m.classes);
+        each(m.fixed);
+        each(m.task_count);
+        each(m.home);
+        each(m.movable);
+        each(m.cluster);
+    }
+};
+template <>
+struct Members<milp::SwitchJob> {
+    static void visit(auto& j, auto&& each) {
+        each(j.name);
+        each(j.pods);
+        each(j.gpus);
+    }
+};
+template <>
+struct Members<milp::SwitchRoom> {
+    static void visit(auto& r, auto&& each) {
+        each(r.name);
+        each(r.idle);
+    }
+};
+template <>
+struct Members<milp::JointProblem> {
+    static void visit(auto& p, auto&& each) {
+        each(p.jobs);
+        each(p.switches);
+    }
+};
+template <>
+struct Members<milp::JointModel> {
+    static void visit(auto& m, auto&& each) {
+        each(base_of<milp::Model>(m));
+        each(m.problem);
+        each(m.placed_worth);
+    }
+};
+template <>
+struct Members<milp::PackingStep> {
+    static void visit(auto& s, auto&& each) {
+        each(s.priority);
+        each(s.pending);
+        each(s.placed);
+        each(s.bound);
+        each(s.status);
+    }
+};
+template <>
+struct Members<NamedPacking> {
+    static void visit(auto& r, auto&& each) {
+        each(r.placement);
+        each(r.steps);
+        each(r.moves);
+        each(r.optimal);
+        each(r.cluster);
+    }
+};
 
 namespace {
 
@@ -71,6 +177,7 @@ void bind_spot(py::module_& m) {
                 return result;
             },
             py::arg("pods"), documented("schedule_value(self, pods)", doc("milp::spot_value")).c_str());
+    define_pickling(model);
     m.def(
         "spot_schedule",
         [](const py::object& tasks, const py::object& nodes, const py::object& horizon,
@@ -101,10 +208,6 @@ void bind_spot(py::module_& m) {
         documented("spot_schedule(tasks, nodes, horizon, alpha, mode='meaning')", doc("milp::spot_schedule"))
             .c_str());
 }
-
-struct NamedConsolidation : milp::ConsolidationModel {
-    ClusterPtr cluster;
-};
 
 py::dict placement_dict(const Cluster& cluster, const std::vector<NodeId>& placement) {
     py::dict result;
@@ -165,6 +268,7 @@ void bind_consolidation_model(py::module_& m) {
             .field("memory", &milp::ConsolidationOptions::memory)
             .field("max_moves", &milp::ConsolidationOptions::max_moves)
             .field("occupied_at_least", &milp::ConsolidationOptions::occupied_at_least);
+    define_pickling(model);
     m.def(
         "consolidation",
         [options](const ClusterPtr& cluster, const py::kwargs& keywords) {
@@ -196,6 +300,7 @@ void bind_joint(py::module_& m) {
             },
             py::arg("x"),
             documented("decode(self, x)", "{job: {switch: pods}}; empty = not placed.").c_str());
+    define_pickling(model);
     m.def(
         "joint_allocation",
         [](const ClusterPtr& cluster, const py::object& jobs, const py::object& level) {
@@ -242,9 +347,7 @@ void bind_packing(py::module_& m) {
             .field("threads", &PackingArguments::threads, "Threads the solver may use.")
             .field("seed", &PackingArguments::seed, "Where the solver's random choices start, >= 0.")
             .field("progress", &PackingArguments::progress, progress_text);
-    struct Named : milp::PackingResult {
-        ClusterPtr cluster;
-    };
+    using Named = NamedPacking;
     py::class_<Named> result(m, "PackingResult", doc("milp::PackingResult").c_str());
     result.def_readonly("optimal", &Named::optimal, doc("milp::PackingResult::optimal").c_str())
         .def_readonly("moves", &Named::moves, doc("milp::PackingResult::moves").c_str())
@@ -267,6 +370,7 @@ void bind_packing(py::module_& m) {
                 return steps;
             },
             "One dict per priority, highest first: priority, pending, placed, bound, status.");
+    define_pickling(result);
     m.def(
         "priority_packing",
         [options](const ClusterPtr& cluster, const py::kwargs& keywords) {

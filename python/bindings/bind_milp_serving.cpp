@@ -1,8 +1,7 @@
 // The serving problem in gpusched.milp.
 #include "arrays.hpp"
 #include "milp.hpp"
-
-#include <gpusched/milp/solve_serving_plan.hpp>
+#include "milp_serving.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -118,15 +117,6 @@ milp::ServingProblem read_problem(const py::object& configs, const py::object& w
     return p;
 }
 
-/// A serving model that knows the names of its problem.
-struct NamedServingModel : milp::ServingModel {
-    milp::ServingProblem problem{};
-};
-
-struct NamedServingPlan : milp::ServingPlan {
-    milp::ServingProblem problem{};
-};
-
 py::dict assignment_dict(const milp::ServingProblem& p, const milp::ServingAllocation& a) {
     py::dict result;
     for (std::size_t c = 0; c < a.replicas.size(); ++c) {
@@ -193,6 +183,8 @@ void bind_milp_serving(py::module_& m) {
     model
         .def_property_readonly(
             "form", [](const M& self) { return enum_name(self.form); }, "The form it was built in.")
+        .def("makespan_of", &M::makespan_of, py::arg("value"),
+             documented("makespan_of(self, value)", doc("milp::ServingModel::makespan_of")).c_str())
         .def(
             "encode",
             [](const M& self, const py::object& replicas, const py::object& assignment) {
@@ -210,6 +202,7 @@ void bind_milp_serving(py::module_& m) {
             documented("decode(self, x)",
                        "(replicas, assignment) of a vector.\n\n" + doc("milp::ServingModel::decode"))
                 .c_str());
+    define_pickling(model);
     m.def(
         "serving_plan",
         [](const py::object& configs, const py::object& workloads, const py::object& prices,
@@ -234,6 +227,37 @@ void bind_milp_serving(py::module_& m) {
             "serving_plan(configs, workloads, prices, availability, budget, form='copies', makespan=None, "
             "makespan_upper=None, surrogate_rows=True, minimise_cost=True)",
             doc("milp::serving_plan"))
+            .c_str());
+
+    m.def(
+        "greedy_plan",
+        [](const py::object& configs, const py::object& workloads, const py::object& prices,
+           const py::object& availability, const py::object& budget,
+           const py::object& makespan) -> py::object {
+            const auto problem = read_problem(configs, workloads, prices, availability, budget);
+            const auto within = OptionType<std::optional<double>>::read("makespan", makespan);
+            const auto found = unlocked(
+                [&] { return within ? milp::greedy_plan(problem, *within) : milp::greedy_plan(problem); });
+            if (!found) return py::none();
+            return py::make_tuple(replica_dict(problem, *found), assignment_dict(problem, *found));
+        },
+        py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
+        py::arg("budget"), py::arg("makespan") = py::none(),
+        documented("greedy_plan(configs, workloads, prices, availability, budget, makespan=None)",
+                   "(replicas, assignment), or None. Without a makespan the best plan it finds; needs no "
+                   "solver.\n\n" +
+                       doc("milp::greedy_plan"))
+            .c_str());
+    m.def(
+        "closed_form_bound",
+        [](const py::object& configs, const py::object& workloads, const py::object& prices,
+           const py::object& availability, const py::object& budget) {
+            return milp::closed_form_bound(read_problem(configs, workloads, prices, availability, budget));
+        },
+        py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
+        py::arg("budget"),
+        documented("closed_form_bound(configs, workloads, prices, availability, budget)",
+                   doc("milp::closed_form_bound"))
             .c_str());
 
     using P = NamedServingPlan;
@@ -268,6 +292,7 @@ void bind_milp_serving(py::module_& m) {
                    ", makespan=" + py::repr(self.attr("makespan")).cast<std::string>() +
                    ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
         });
+    define_pickling(plan);
     const auto options =
         Options<ServingArguments>("milp::ServingOptions")
             .field("method", &ServingArguments::method, "'milp' or 'binary_search' (Algorithm 1).")

@@ -3,6 +3,7 @@
 #include "enums.hpp"
 #include "milp.hpp"
 #include "options.hpp"
+#include "pickles.hpp"
 #include "records.hpp"
 #include "serving.hpp"
 
@@ -36,7 +37,7 @@ Options<O> planner_options() {
         .field("max_deployments", &O::max_deployments)
         .field("deployments", &O::deployment_dict, "A dict of the options of `enumerate_deployments`.")
         .field("estimate", &O::estimate_dict, "A dict of the options of `estimate_throughput`.")
-        .field("method", &O::method, "'milp' (directly, E1) or 'binary_search' (Algorithm 1).")
+        .field("method", &O::method, "'milp' (directly, E4) or 'binary_search' (Algorithm 1).")
         .field("tolerance", &O::tolerance, "Relative gap at which the binary search ends.")
         .field("solver", &O::solver, "As for `milp.Model.solve`.")
         .field("time_limit", &O::time_limit, "Seconds for everything together.")
@@ -72,134 +73,6 @@ s::PlannerOptions complete(const PlanArguments& arguments) {
     return options;
 }
 
-void bind_records(py::module_& m) {
-    using G = s::GpuType;
-    py::class_<G> gpu(m, "GpuType", doc("serving::GpuType").c_str());
-    define_record(gpu, attribute("name", &G::name, "Its name."),
-                  attribute("tflops", &G::tflops, doc("serving::GpuType::tflops")),
-                  attribute("bandwidth_gb_s", &G::bandwidth_gb_s, doc("serving::GpuType::bandwidth_gb_s")),
-                  attribute("memory_gb", &G::memory_gb, doc("serving::GpuType::memory_gb")),
-                  attribute("link_gb_s", &G::link_gb_s, doc("serving::GpuType::link_gb_s")),
-                  attribute("network_gb_s", &G::network_gb_s, doc("serving::GpuType::network_gb_s")),
-                  attribute("per_machine", &G::per_machine, doc("serving::GpuType::per_machine")),
-                  attribute("price", &G::price, doc("serving::GpuType::price")),
-                  attribute("source", &G::source, doc("serving::GpuType::source")));
-    using L = s::LanguageModel;
-    py::class_<L> model(m, "LanguageModel", doc("serving::LanguageModel").c_str());
-    define_record(model, attribute("name", &L::name, "Its name."),
-                  attribute("layers", &L::layers, "Transformer layers."),
-                  attribute("hidden", &L::hidden, doc("serving::LanguageModel::hidden")),
-                  attribute("heads", &L::heads, doc("serving::LanguageModel::heads")),
-                  attribute("kv_heads", &L::kv_heads, "Key and value heads."),
-                  attribute("head_size", &L::head_size, "Numbers per head."),
-                  attribute("intermediate", &L::intermediate, doc("serving::LanguageModel::intermediate")),
-                  attribute("vocabulary", &L::vocabulary, "Tokens it knows."),
-                  attribute("bytes_per_weight", &L::bytes_per_weight, "Of the weights in memory."),
-                  attribute("bytes_per_kv", &L::bytes_per_kv, doc("serving::LanguageModel::bytes_per_kv")));
-    model.def_property_readonly("parameters", &L::parameters,
-                                doc("serving::LanguageModel::parameters").c_str());
-    using S = s::Stage;
-    py::class_<S> stage(m, "Stage", doc("serving::Stage").c_str());
-    define_record(stage, attribute("gpu", &S::gpu, doc("serving::Stage::gpu")),
-                  attribute("degree", &S::degree, doc("serving::Stage::degree")),
-                  attribute("layers", &S::layers, doc("serving::Stage::layers")));
-    using D = s::Deployment;
-    py::class_<D> deployment(m, "Deployment", doc("serving::Deployment").c_str());
-    define_record(deployment, attribute("name", &D::name, doc("serving::Deployment::name")),
-                  attribute("stages", &D::stages, "Its stages, in the order of the pipeline."));
-    using T = s::ThroughputEstimate;
-    py::class_<T> estimate(m, "ThroughputEstimate", doc("serving::ThroughputEstimate").c_str());
-    define_record(
-        estimate, attribute("requests_per_s", &T::requests_per_s, "Requests per second."),
-        attribute("batch", &T::batch, doc("serving::ThroughputEstimate::batch")),
-        attribute("prefill_s", &T::prefill_s, doc("serving::ThroughputEstimate::prefill_s")),
-        attribute("step_s", &T::step_s, doc("serving::ThroughputEstimate::step_s")),
-        attribute("first_token_s", &T::first_token_s, doc("serving::ThroughputEstimate::first_token_s")));
-}
-
-std::vector<s::GpuType> gpus_argument(const py::object& gpus) {
-    if (py::isinstance<py::str>(gpus) || !py::isinstance<py::iterable>(gpus))
-        bad_option("gpus", gpus, "a list of GpuType");
-    std::vector<s::GpuType> result;
-    for (const auto gpu : gpus) {
-        if (!py::isinstance<s::GpuType>(gpu)) bad_option("gpus", gpu, "a GpuType");
-        result.push_back(gpu.cast<s::GpuType>());
-    }
-    return result;
-}
-
-void bind_catalogue(py::module_& m) {
-    m.def("gpu_catalogue", &s::gpu_catalogue,
-          documented("gpu_catalogue()", doc("serving::gpu_catalogue")).c_str());
-    m.def("paper_gpus", &s::paper_gpus, documented("paper_gpus()", doc("serving::paper_gpus")).c_str());
-    m.def("paper_gpus_dense", &s::paper_gpus_dense,
-          documented("paper_gpus_dense()", doc("serving::paper_gpus_dense")).c_str());
-    m.def(
-        "gpu_type",
-        [](const py::object& name, const py::kwargs& changes) {
-            const auto text = OptionType<std::string>::read("name", name);
-            return gpu_fields("gpu_type", find_gpu(text), changes);
-        },
-        py::arg("name"),
-        documented("gpu_type(name, **changes)",
-                   doc("serving::gpu_type") + "\n\nFields given as keywords replace those of the catalogue.")
-            .c_str());
-    m.def(
-        "language_model",
-        [](const py::object& name, const py::kwargs& changes) {
-            const auto text = OptionType<std::string>::read("name", name);
-            return model_fields("language_model", find_model(text), changes);
-        },
-        py::arg("name"),
-        documented(
-            "language_model(name, **changes)",
-            "'Llama-3-8B', 'Llama-3-70B' or 'Llama-2-70B'; fields given as keywords replace those known. "
-            "With any other name all of them must be given.")
-            .c_str());
-    const auto options = deployment_options();
-    m.def(
-        "enumerate_deployments",
-        [options](const s::LanguageModel& model, const py::object& gpus, const py::object& available,
-                  const py::kwargs& keywords) {
-            const auto o = options.read("enumerate_deployments", keywords);
-            const auto counts = OptionType<std::vector<int>>::read("available", available);
-            return s::enumerate_deployments(model, gpus_argument(gpus), counts, o);
-        },
-        py::arg("model"), py::arg("gpus"), py::arg("available"),
-        options
-            .documented("enumerate_deployments(model, gpus, available", doc("serving::enumerate_deployments"))
-            .c_str());
-    const auto estimates = estimate_options();
-    m.def(
-        "estimate_throughput",
-        [estimates](const s::LanguageModel& model, const py::object& gpus, const s::Deployment& deployment,
-                    const py::object& input, const py::object& output, const py::kwargs& keywords) {
-            const auto o = estimates.read("estimate_throughput", keywords);
-            return s::estimate_throughput(
-                model, gpus_argument(gpus), deployment,
-                {OptionType<int>::read("input", input), OptionType<int>::read("output", output)}, o);
-        },
-        py::arg("model"), py::arg("gpus"), py::arg("deployment"), py::arg("input"), py::arg("output"),
-        estimates
-            .documented("estimate_throughput(model, gpus, deployment, input, output",
-                        doc("serving::estimate_throughput"))
-            .c_str());
-    m.def(
-        "layer_seconds",
-        [estimates](const s::LanguageModel& model, const s::GpuType& gpu, int degree, double tokens,
-                    double context, double sequences, const py::kwargs& keywords) {
-            const auto o = estimates.read("layer_seconds", keywords);
-            s::validate(o);
-            return s::layer_seconds(model, gpu, degree, tokens, context, sequences, o.efficiency);
-        },
-        py::arg("model"), py::arg("gpu"), py::arg("degree"), py::arg("tokens"), py::arg("context"),
-        py::arg("sequences"),
-        estimates
-            .documented("layer_seconds(model, gpu, degree, tokens, context, sequences",
-                        doc("serving::layer_seconds"))
-            .c_str());
-}
-
 /// A plan that knows the names of its request.
 struct NamedPlan : s::ServingPlanResult {
     std::vector<std::string> gpus{};
@@ -208,6 +81,111 @@ struct NamedPlan : s::ServingPlanResult {
 struct NamedReplan : s::ReplanResult {
     NamedPlan named{};
 };
+
+}  // namespace
+
+template <>
+struct Members<s::Stage> {
+    static void visit(auto& x, auto&& each) {
+        each(x.gpu);
+        each(x.degree);
+        each(x.layers);
+    }
+};
+template <>
+struct Members<s::Deployment> {
+    static void visit(auto& d, auto&& each) {
+        each(d.name);
+        each(d.stages);
+    }
+};
+template <>
+struct Members<s::PlannedReplicas> {
+    static void visit(auto& r, auto&& each) {
+        each(r.model);
+        each(r.deployment);
+        each(r.count);
+        each(r.cost);
+        each(r.share);
+        each(r.requests_per_s);
+    }
+};
+template <>
+struct Members<s::LanguageModel> {
+    static void visit(auto& m, auto&& each) {
+        each(m.name);
+        each(m.layers);
+        each(m.hidden);
+        each(m.heads);
+        each(m.kv_heads);
+        each(m.head_size);
+        each(m.intermediate);
+        each(m.vocabulary);
+        each(m.bytes_per_weight);
+        each(m.bytes_per_kv);
+    }
+};
+template <>
+struct Members<s::RequestShape> {
+    static void visit(auto& x, auto&& each) {
+        each(x.input);
+        each(x.output);
+    }
+};
+template <>
+struct Members<s::ServingDemand> {
+    static void visit(auto& d, auto&& each) {
+        each(d.name);
+        each(d.shape);
+        each(d.requests);
+    }
+};
+template <>
+struct Members<s::ServedModel> {
+    static void visit(auto& m, auto&& each) {
+        each(m.model);
+        each(m.demands);
+    }
+};
+template <>
+struct Members<s::ServingPlanResult> {
+    static void visit(auto& p, auto&& each) {
+        each(p.status);
+        each(p.replicas);
+        each(p.rented);
+        each(p.cost);
+        each(p.makespan);
+        each(p.requests_per_s);
+        each(p.cost_per_request);
+        each(p.bound);
+        each(p.optimal);
+        each(p.deployments);
+        each(p.left_out);
+        each(p.solver);
+        each(p.message);
+    }
+};
+template <>
+struct Members<NamedPlan> {
+    static void visit(auto& p, auto&& each) {
+        each(base_of<s::ServingPlanResult>(p));
+        each(p.gpus);
+        each(p.models);
+    }
+};
+template <>
+struct Members<NamedReplan> {
+    static void visit(auto& r, auto&& each) {
+        each(r.plan);
+        each(r.starts);
+        each(r.stops);
+        each(r.makespan_kept);
+        each(r.makespan_free);
+        each(r.named);
+    }
+};
+
+namespace {
 
 py::object number(double value) { return std::isfinite(value) ? py::object(py::float_(value)) : py::none(); }
 
@@ -271,6 +249,8 @@ void bind_planner(py::module_& m) {
         .def_readonly("cost", &P::cost, "$/h of everything rented.")
         .def_readonly("requests_per_s", &P::requests_per_s,
                       doc("serving::ServingPlanResult::requests_per_s").c_str())
+        .def_readonly("cost_per_request", &P::cost_per_request,
+                      doc("serving::ServingPlanResult::cost_per_request").c_str())
         .def_readonly("optimal", &P::optimal, doc("serving::ServingPlanResult::optimal").c_str())
         .def_readonly("deployments", &P::deployments, doc("serving::ServingPlanResult::deployments").c_str())
         .def_readonly("left_out", &P::left_out, doc("serving::ServingPlanResult::left_out").c_str())
@@ -287,6 +267,7 @@ void bind_planner(py::module_& m) {
                    ", cost=" + py::repr(self.attr("cost")).cast<std::string>() +
                    ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
         });
+    define_pickling(plan);
     auto options = planner_options<PlanArguments>();
     options.field("composition", &PlanArguments::composition, doc("serving::Composition"))
         .field("routing", &PlanArguments::routing, doc("serving::Routing"))
@@ -319,6 +300,7 @@ void bind_planner(py::module_& m) {
         .def_property_readonly(
             "makespan_free", [](const R& r) { return number(r.makespan_free); },
             doc("serving::ReplanResult::makespan_free").c_str());
+    define_pickling(result);
     auto changes = planner_options<ReplanArguments>();
     changes.field("max_starts", &ReplanArguments::max_starts, doc("serving::ReplanOptions::max_starts"))
         .field("slack", &ReplanArguments::slack, doc("serving::ReplanOptions::slack"));
@@ -390,8 +372,7 @@ void bind_latency(py::module_& m) {
 
 void bind_serving(py::module_& parent) {
     auto m = submodule(parent, "serving");
-    bind_records(m);
-    bind_catalogue(m);
+    bind_serving_catalogue(m);
     bind_planner(m);
     bind_latency(m);
 }

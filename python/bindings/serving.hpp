@@ -22,6 +22,8 @@ serving::LanguageModel model_fields(const std::string& owner, serving::LanguageM
 Options<serving::DeploymentOptions> deployment_options();
 Options<serving::EstimateOptions> estimate_options();
 
+void bind_serving_catalogue(py::module_& m);
+
 /// A request as docs/serving.md describes it.
 serving::ServingRequest read_serving_request(const py::object& request);
 /// The replicas of a plan, as dicts.

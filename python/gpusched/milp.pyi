@@ -20,7 +20,9 @@ __all__ = [
     "Solution",
     "SpotModel",
     "available_solvers",
+    "closed_form_bound",
     "consolidation",
+    "greedy_plan",
     "joint_allocation",
     "priority_packing",
     "serving_plan",
@@ -78,6 +80,8 @@ class Solution:
     def solver(self) -> str: ...
     @property
     def message(self) -> str: ...
+    def __copy__(self) -> Solution: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> Solution: ...
 
 class Model:
     @property
@@ -159,6 +163,7 @@ class ElasticModel(Model):
 class ServingModel(Model):
     @property
     def form(self) -> str: ...
+    def makespan_of(self, value: float) -> float: ...
     def encode(self, replicas: dict[str, int], assignment: dict[str, dict[str, float]]) -> _Floats: ...
     def decode(self, x: _X) -> tuple[dict[str, int], dict[str, dict[str, float]]]: ...
 
@@ -185,6 +190,8 @@ class ServingPlan:
     def replicas(self) -> dict[str, int]: ...
     @property
     def assignment(self) -> dict[str, dict[str, float]]: ...
+    def __copy__(self) -> ServingPlan: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> ServingPlan: ...
 
 class SpotModel(Model):
     def decode(self, x: _X) -> _Pods: ...
@@ -211,6 +218,8 @@ class PackingResult:
     def placement(self) -> dict[str, str | None]: ...
     @property
     def steps(self) -> list[dict[str, Any]]: ...
+    def __copy__(self) -> PackingResult: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> PackingResult: ...
 
 def available_solvers() -> list[str]: ...
 def serving_plan(
@@ -219,12 +228,27 @@ def serving_plan(
     prices: dict[str, float],
     availability: dict[str, int],
     budget: float,
-    form: Literal["copies", "fixed_makespan", "mccormick"] = "copies",
+    form: Literal["copies", "fixed_makespan", "mccormick", "rates"] = "copies",
     makespan: float | None = None,
     makespan_upper: float | None = None,
     surrogate_rows: bool = True,
     minimise_cost: bool = True,
 ) -> ServingModel: ...
+def greedy_plan(
+    configs: Sequence[dict[str, Any]],
+    workloads: dict[str, Any],
+    prices: dict[str, float],
+    availability: dict[str, int],
+    budget: float,
+    makespan: float | None = None,
+) -> tuple[dict[str, int], dict[str, dict[str, float]]] | None: ...
+def closed_form_bound(
+    configs: Sequence[dict[str, Any]],
+    workloads: dict[str, Any],
+    prices: dict[str, float],
+    availability: dict[str, int],
+    budget: float,
+) -> float: ...
 def solve_serving_plan(
     configs: Sequence[dict[str, Any]],
     workloads: dict[str, Any],
@@ -233,7 +257,7 @@ def solve_serving_plan(
     budget: float,
     *,
     method: Literal["milp", "binary_search"] = "milp",
-    form: Literal["copies", "mccormick"] = "copies",
+    form: Literal["rates", "copies", "mccormick"] = "rates",
     tolerance: float = 0.0001,
     greedy_first: bool = True,
     prune: bool = True,

@@ -22,6 +22,7 @@ from ._core.serving import (
     paper_gpus,
     paper_gpus_dense,
     plan_serving,
+    read_layer_profile,
     replan,
     simulate_latency,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "paper_gpus_dense",
     "plan_serving",
     "plan_to_dict",
+    "read_layer_profile",
     "replan",
     "simulate_latency",
 ]
@@ -54,8 +56,8 @@ def plan_to_dict(plan: ServingPlanResult, changed: ReplanResult | None = None) -
     """A plan as the document `gpusched.serving-plan` v1 (docs/schema); with what a replanning changed, if given."""
     document: dict[str, Any] = {"format": "gpusched.serving-plan", "version": 1}
     for name in (
-        "status", "makespan", "bound", "optimal", "requests_per_s", "cost", "rented", "replicas",
-        "deployments", "left_out", "solver", "message",
+        "status", "makespan", "bound", "optimal", "requests_per_s", "cost", "cost_per_request", "rented",
+        "replicas", "deployments", "left_out", "solver", "message",
     ):  # fmt: skip
         document[name] = getattr(plan, name)
     if changed is not None:

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from typing import Any, Literal
 
 from .milp import Model
@@ -22,6 +23,7 @@ __all__ = [
     "paper_gpus_dense",
     "plan_serving",
     "plan_to_dict",
+    "read_layer_profile",
     "replan",
     "simulate_latency",
 ]
@@ -137,6 +139,8 @@ class ServingPlanResult:
     @property
     def requests_per_s(self) -> float: ...
     @property
+    def cost_per_request(self) -> float: ...
+    @property
     def optimal(self) -> bool: ...
     @property
     def deployments(self) -> int: ...
@@ -150,6 +154,8 @@ class ServingPlanResult:
     def rented(self) -> dict[str, int]: ...
     @property
     def replicas(self) -> list[dict[str, Any]]: ...
+    def __copy__(self) -> ServingPlanResult: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> ServingPlanResult: ...
 
 class ReplanResult:
     @property
@@ -162,6 +168,8 @@ class ReplanResult:
     def makespan_kept(self) -> float | None: ...
     @property
     def makespan_free(self) -> float | None: ...
+    def __copy__(self) -> ReplanResult: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> ReplanResult: ...
 
 def gpu_catalogue() -> list[GpuType]: ...
 def paper_gpus() -> list[GpuType]: ...
@@ -193,6 +201,14 @@ def estimate_throughput(
     max_batch: int = 256,
     profiles: list[dict[str, Any]] = [],
 ) -> ThroughputEstimate: ...
+def read_layer_profile(
+    prefill: str | PathLike[str],
+    decode: str | PathLike[str],
+    model: str,
+    gpu: str,
+    degree: int = 1,
+    unit_s: float = 0.001,
+) -> dict[str, Any]: ...
 def layer_seconds(
     model: LanguageModel,
     gpu: GpuType,

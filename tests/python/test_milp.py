@@ -4,7 +4,6 @@
 import json
 import math
 import os
-import pickle
 import shutil
 import subprocess
 from pathlib import Path
@@ -59,21 +58,22 @@ def test_matrices_are_views():
     assert {"coverage", "time", "active", "symmetry", "budget", "availability", "surrogate"} == set(m.group_names)
     assert m.rows_in("surrogate") == 4
     assert milp.serving_plan(*EXAMPLE, form="fixed_makespan", makespan=30).shape == (18, 12)
+    assert milp.serving_plan(*EXAMPLE, form="rates").shape == (18, 13)
 
 
 @pytest.mark.parametrize("solver", solvers())
-@pytest.mark.parametrize("form", ["copies", "mccormick"])
+@pytest.mark.parametrize("form", ["copies", "mccormick", "rates"])
 def test_worked_example_model(solver, form):
     m = milp.serving_plan(*EXAMPLE, form=form)
     s = m.solve(solver=solver)
     assert s.status == "optimal"
-    assert s.objective == pytest.approx(BEST)
-    assert s.bound == pytest.approx(BEST)
+    assert m.makespan_of(s.objective) == pytest.approx(BEST)
+    assert m.makespan_of(s.bound) == pytest.approx(BEST)
     assert m.evaluate(s.x).feasible()
     replicas, assignment = m.decode(s.x)
     assert replicas == {"t1": 1, "TP(2xt2)": 1}
     assert assignment["t1"]["w1"] == pytest.approx(5 / 34)
-    assert m.evaluate(m.encode(replicas, assignment)).objective == pytest.approx(BEST)
+    assert m.makespan_of(m.evaluate(m.encode(replicas, assignment)).objective) == pytest.approx(BEST)
 
 
 @pytest.mark.parametrize("solver", solvers())
@@ -322,8 +322,13 @@ def test_no_solver_is_told_and_all_else_works(monkeypatch):
     m = milp.serving_plan(*EXAMPLE)
     assert m.to_mps().startswith("*") and "Subject To" in m.to_lp()
     assert m.evaluate(np.zeros(22)).violation == 1
-
-
-def test_unpicklable_models_say_so():
-    with pytest.raises(TypeError):
-        pickle.dumps(milp.serving_plan(*EXAMPLE))
+    bound = milp.closed_form_bound(*EXAMPLE)
+    assert bound <= BEST
+    makespan = m.evaluate(m.encode(*milp.greedy_plan(*EXAMPLE))).objective
+    assert BEST <= makespan < 1.1 * BEST
+    assert milp.greedy_plan(*EXAMPLE, makespan=makespan + 1) is not None
+    assert milp.greedy_plan(*EXAMPLE, makespan=bound / 2) is None
+    for makespan in (0, -1, math.nan):
+        with pytest.raises(gs.InvalidInput, match="makespan: .*; expected a number above 0"):
+            milp.greedy_plan(*EXAMPLE, makespan=makespan)
+    assert m.lp_relaxation().shape == m.shape and m.elastic().shape[0] == 34

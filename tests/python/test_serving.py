@@ -70,6 +70,7 @@ def test_plan_ablations_and_deadline() -> None:
     plan = serving.plan_serving(request())
     assert plan.status == "optimal" and plan.optimal and plan.makespan is not None
     assert plan.cost <= 15 and sum(r["cost"] for r in plan.replicas) == pytest.approx(plan.cost)
+    assert plan.cost_per_request == pytest.approx(plan.cost * plan.makespan / 3600 / 1000)
     for workload in ("long", "chat"):
         assert sum(r["share"].get(workload, 0) for r in plan.replicas) == pytest.approx(1)
     busy = [
@@ -95,6 +96,37 @@ def test_plan_ablations_and_deadline() -> None:
     with pytest.raises(gs.InvalidInput, match="unknown field 'requets'"):
         serving.plan_serving(request(**{"m": {"type": "Llama-3-8B", "workloads": {
             "w": {"input": 1, "output": 1, "requests": 1, "requets": 1}}}}))  # fmt: skip
+
+
+def test_plans_pickle() -> None:
+    needs_solver()
+    plan = serving.plan_serving(request())
+    again = pickle.loads(pickle.dumps(plan))
+    assert serving.plan_to_dict(again) == serving.plan_to_dict(plan)
+    assert serving.simulate_latency(request(), again) == serving.simulate_latency(request(), plan)
+    changed = serving.replan(request(6), again)
+    back = pickle.loads(pickle.dumps(changed))
+    assert serving.plan_to_dict(back.plan, back) == serving.plan_to_dict(changed.plan, changed)
+    none = pickle.loads(pickle.dumps(serving.plan_serving(request(0.1))))
+    assert none.status == "infeasible" and none.makespan is None
+
+
+def test_profiles_from_csv(tmp_path: Path) -> None:
+    prefill, decode = tmp_path / "prefill.csv", tmp_path / "decode.csv"
+    prefill.write_text("tokens,ms\n0,0\n1000,500\n")
+    decode.write_text("1,100\n")
+    profile = serving.read_layer_profile(prefill, decode, "Llama-3-70B", "H100", degree=4)
+    assert profile == {"model": "Llama-3-70B", "gpu": "H100", "degree": 4, "prefill": [(1000, 0.5)], "decode": [(1, 0.1)]}
+    model, h100 = serving.language_model("Llama-3-70B"), serving.gpu_type("H100")
+    found = next(d for d in serving.enumerate_deployments(model, [h100], [4]) if d.name == "H100 1x4")
+    rate = serving.estimate_throughput(model, [h100], found, 1000, 1, profiles=[profile]).requests_per_s
+    assert rate == pytest.approx(1 / 40, rel=1e-3)
+    assert serving.plan_serving(request(), estimate={"profiles": [profile]}).makespan
+    decode.write_text("1,-1\n")
+    with pytest.raises(gs.InvalidInput, match=r"decode\.csv: line 1: '1,-1'; expected finite numbers >= 0"):
+        serving.read_layer_profile(prefill, decode, "m", "g")
+    with pytest.raises(gs.BackendError, match="cannot be opened"):
+        serving.read_layer_profile(prefill, tmp_path / "none.csv", "m", "g")
 
 
 def test_replan() -> None:
@@ -171,3 +203,35 @@ def test_plots() -> None:
     for bad in (lambda: plotting.plot_assignment(plans[0.1]), lambda: plotting.plot_composition({})):
         with pytest.raises(gs.InvalidInput):
             bad()
+
+
+def test_odd_requests() -> None:
+    needs_solver()
+    empty = serving.plan_serving({"budget": 1, "gpus": {}, "models": {}})
+    assert empty.status == "optimal" and empty.makespan == 0 and empty.requests_per_s == 0
+    for options in ({"deployments": {"degrees": []}}, {"deployments": {"degrees": []}, "uniform_tp": True}):
+        assert serving.plan_serving(request(), **options).status == "infeasible"
+    endless = {"type": "Llama-3-8B", "workloads": {"w": {"input": 2_000_000_000, "output": 2_000_000_000, "requests": 1}}}
+    assert serving.plan_serving(request(m=endless)).status == "infeasible"
+    many = request(1e9)
+    many["gpus"]["H100"]["available"] = 10**9
+    plan = serving.plan_serving(many, mip_gap=1e-3, time_limit=20)
+    assert plan.makespan is not None and plan.bound == pytest.approx(plan.makespan, rel=2e-2)
+    plan = serving.plan_serving(request(m={"type": "Llama-3-8B", "workloads": {"w": {"input": 9, "output": 9, "requests": 1e300}}}))
+    assert plan.status == "optimal"
+    twice = {"model": "Llama-3-8B", "deployment": "H100 1x1", "workload": "chat", "requests_per_s": 5}
+    with pytest.raises(gs.InvalidInput, match="'H100 1x1': appears twice for 'chat' of 'Llama-3-8B'"):
+        serving.plan_serving({**request(), "measured": [twice, {**twice, "requests_per_s": 6}]})
+    running = [{"model": "Llama-3-8B", "count": 2**31 - 1, "stages": [{"gpu": "H100", "degree": 1, "layers": 32}]}]
+    with pytest.raises(gs.InvalidInput, match="count of all together"):
+        serving.replan(request(), running * 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((0, 1, 0, 0), "degree: 0"), ((9, 1, 0, 0), "degree: 9; expected 1 to 8"), ((1, -1, 0, 0), "tokens: -1"),
+     ((1, 1, float("nan"), 0), "context: nan"), ((1, 1, 0, -1), "sequences: -1")],
+)  # fmt: skip
+def test_layer_seconds_out_of_range(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(gs.InvalidInput, match=message):
+        serving.layer_seconds(serving.language_model("Llama-3-8B"), serving.gpu_type("H100"), *arguments)

@@ -45,7 +45,7 @@ def plan_serving(args: argparse.Namespace) -> int:
     ]
     say(format_table(("model", "deployment", "replicas", "cost_per_h", "serves"), rows))
     rented = ", ".join(f"{count} {name}" for name, count in plan.rented.items())
-    say(f"rent {rented or 'nothing'}: {plan.cost:.2f} $/h")
+    say(f"rent {rented or 'nothing'}: {plan.cost:.2f} $/h, {1000 * plan.cost_per_request:.4g} $ per 1,000 requests")
     proof = "proven best" if plan.optimal else f"at least {plan.bound or 0:.4g} s are needed"
     say(f"all requests are done after {plan.makespan:.4g} s ({plan.requests_per_s:.4g} per second); {proof}")
     if plan.left_out:

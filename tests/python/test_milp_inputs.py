@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models and their results pickled, and input that is odd, huge, tiny or wrong."""
+
+import copy
+import math
+import pickle
+
+import gpusched as gs
+import numpy as np
+import pytest
+from test_milp import BEST, CONFIGS, EXAMPLE, cluster, spot_example
+
+pytest.importorskip("scipy")
+milp = gs.milp
+
+
+def same_model(a, b):
+    for name in ("c", "row_lower", "row_upper", "col_lower", "col_upper", "integrality", "value", "row_index", "row_group"):
+        assert np.array_equal(getattr(a, name), getattr(b, name)), name
+    assert type(a) is type(b) and repr(a) == repr(b)
+    assert (a.row_names, a.col_names, a.group_names) == (b.row_names, b.col_names, b.group_names)
+    assert a.to_mps() == b.to_mps()
+
+
+def test_models_and_results_pickle():
+    def back(thing):
+        assert copy.copy(thing) is thing and copy.deepcopy(thing) is thing  # nothing here ever changes
+        return pickle.loads(pickle.dumps(thing))
+
+    for form, more in (("copies", {}), ("rates", {}), ("mccormick", {}), ("fixed_makespan", {"makespan": 30})):
+        m = milp.serving_plan(*EXAMPLE, form=form, **more)
+        again = back(m)
+        same_model(m, again)
+        x = m.solve().x
+        assert again.decode(x) == m.decode(x)
+        assert np.array_equal(again.encode(*m.decode(x)), m.encode(*m.decode(x)))
+        assert again.makespan_of(0.5) == m.makespan_of(0.5)
+    same_model(m.lp_relaxation(), back(m.lp_relaxation()))
+    soft = m.elastic(["coverage"])
+    same_model(soft, back(soft))
+    s = m.solve()
+    again = back(s)
+    assert np.array_equal(again.x, s.x) and (again.status, again.objective, again.bound) == (s.status, s.objective, s.bound)
+    assert back(milp.serving_plan(*EXAMPLE[:4], 1).solve()).x is None
+    plan = milp.solve_serving_plan(*EXAMPLE)
+    again = back(plan)
+    for name in ("status", "makespan", "bound", "cost", "optimal", "rented", "replicas", "assignment", "solver"):
+        assert getattr(again, name) == getattr(plan, name), name
+    spot = milp.spot_schedule(spot_example(), [2], 7, 1)
+    pods = spot.decode(spot.solve().x)
+    same_model(spot, back(spot))
+    assert back(spot).schedule_value(pods) == spot.schedule_value(pods)
+    tasks = [{"name": "a", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n0", "gpus": [0]},
+             {"name": "b", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n1", "gpus": [0], "locked": True},
+             {"name": "p", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "priority": 3}]  # fmt: skip
+    c = cluster(tasks)
+    for form in ("plain", "classes"):
+        moves = milp.consolidation(c, form=form)
+        same_model(moves, back(moves))
+        x = moves.solve().x
+        assert back(moves).decode(x) == moves.decode(x)
+    packing = milp.priority_packing(c)
+    assert (back(packing).placement, back(packing).steps) == (packing.placement, packing.steps)
+    joint = milp.joint_allocation(c, [{"name": "a", "pods": 2, "gpus": 1}], level="node")
+    same_model(joint, back(joint))
+    assert back(joint).decode(joint.solve().x) == joint.decode(joint.solve().x)
+
+
+def test_a_pickle_that_is_cut_is_refused():
+    m = milp.serving_plan(*EXAMPLE)
+    state = m.__getstate__()
+    fresh = type(m).__new__(type(m))
+    with pytest.raises(gs.InvalidInput, match="pickle: too short"):
+        fresh.__setstate__(state[:-1])
+    base = state[0]
+    with pytest.raises(gs.InvalidInput, match="pickle: an array is cut"):
+        fresh.__setstate__(((*base[:3], base[3][:-1], *base[4:]), *state[1:]))
+    with pytest.raises(gs.InvalidInput, match="entries of"):
+        fresh.__setstate__(((*base[:6], base[6][:-8], *base[7:]), *state[1:]))
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (None, r"solver's answer: None; expected a dict with status, x, bound"),
+        ([], r"solver's answer: \[\]; expected a dict"),
+        ({}, "solver's answer: status is missing"),
+        ({"status": "great"}, "solver's answer.status: 'great'; expected one of"),
+        ({"status": "optimal", "x": "abc"}, "solver's answer.x"),
+        ({"status": "optimal", "x": np.zeros((2, 2))}, "solver's answer.x"),
+        ({"status": "optimal", "bound": "x"}, "solver's answer.bound: 'x'; expected a number"),
+        ({"status": "failed", "message": 3}, "solver's answer.message: 3; expected a string"),
+    ],
+)
+def test_malformed_answers_of_a_solver(answer, message):
+    with pytest.raises(gs.InvalidInput, match=message):
+        milp.serving_plan(*EXAMPLE).solve(solver=lambda model, options: answer)
+
+
+def test_vectors_that_are_no_numbers():
+    m = milp.serving_plan(*EXAMPLE)
+    for value in (math.nan, math.inf):
+        with pytest.raises(gs.InvalidInput, match="expected finite numbers"):
+            m.decode([value] * 22)
+    assert m.decode([-1] * 22) == ({}, {})
+    for share in (math.nan, -0.1, 1.1):
+        with pytest.raises(gs.InvalidInput, match="share: .*; expected 0 to 1"):
+            m.encode({"t1": 1}, {"t1": {"w1": share}})
+
+
+@pytest.mark.parametrize("method", ["milp", "binary_search"])
+def test_units_do_not_matter(method):
+    """Requests and money may be tiny, huge, or both at once."""
+    for requests in (1e-290, 1e-12, 1.0, 1e12, 1e290):
+        for money in (1e-290, 1.0, 1e290):
+            w = {"w1": 80 * requests, "w2": 20 * requests}
+            prices = {name: price * money for name, price in EXAMPLE[2].items()}
+            plan = milp.solve_serving_plan(CONFIGS, w, prices, EXAMPLE[3], 8 * money, method=method)
+            assert plan.status == "optimal" and plan.optimal
+            assert plan.makespan / requests == pytest.approx(BEST, rel=1e-4)
+            assert plan.cost / money == pytest.approx(8)
+            cheap = milp.solve_serving_plan(CONFIGS, w, prices, EXAMPLE[3], 8 * money, deadline=60 * requests)
+            assert cheap.status == "optimal" and cheap.cost / money == pytest.approx(4)
+    plan = milp.solve_serving_plan(*EXAMPLE[:4], 1e308, method=method)
+    assert plan.optimal and plan.cost == 16
+    plan = milp.solve_serving_plan(CONFIGS, {"w1": 1e15, "w2": 1}, *EXAMPLE[2:], method=method)
+    assert plan.optimal
+    assert milp.solve_serving_plan(*EXAMPLE, deadline=1e300).cost == 2
+    with pytest.raises(gs.InvalidInput, match="cost: inf"):
+        milp.solve_serving_plan(CONFIGS, EXAMPLE[1], {**EXAMPLE[2], "t2": 1.7e308}, *EXAMPLE[3:])
+    with pytest.raises(gs.InvalidInput, match="seconds for 'w1': inf"):
+        tiny = [{"name": "a", "gpus": {"t1": 1}, "throughput": {"w1": 1e-300}}]
+        milp.solve_serving_plan(tiny, {"w1": 1e300}, *EXAMPLE[2:])
+
+
+def test_a_billion_gpus():
+    many = {name: 10**9 for name in EXAMPLE[3]}
+    plan = milp.solve_serving_plan(*EXAMPLE[:3], many, 1e9, mip_gap=1e-6, time_limit=20)
+    assert plan.status == "optimal" and plan.cost <= 1e9
+    assert plan.makespan == pytest.approx(plan.bound, rel=1e-5)
+    with pytest.raises(gs.InvalidInput, match="expected at most 10000000 with form 'copies'"):
+        milp.serving_plan(*EXAMPLE[:3], many, 1e9)
+    assert milp.serving_plan(*EXAMPLE[:3], many, 1e9, form="rates").shape == (18, 13)
+
+
+@pytest.mark.parametrize("method", ["milp", "binary_search"])
+def test_nothing_at_all(method):
+    for arguments in (([], {}, {}, {}, 0), ([], {"w": 0}, {"g": 1}, {"g": 1}, 1), (CONFIGS, {"w1": 0}, *EXAMPLE[2:])):
+        plan = milp.solve_serving_plan(*arguments, method=method)
+        assert plan.status == "optimal" and plan.optimal and plan.makespan == 0 and plan.cost == 0
+    assert milp.solve_serving_plan([], {"w": 1}, {"g": 1}, {"g": 1}, 1, method=method).status == "infeasible"
