@@ -4,8 +4,8 @@
 #   benchmarks/smoke.sh [build folder]     (default: build/release, which must have been built)
 #
 # A plain benchmark program (benchmarks/<component>/<name>.cpp) and a Python script benchmarks/<component>/*.py that is
-# executable are called with --smoke and must then end within two minutes. The scripts need the Python package: set
-# GPUSCHED_PYTHON to a Python that has it where python3 has not.
+# executable are called with --smoke and must then end within two minutes. GPUSCHED_PYTHON names a Python that has gpusched
+# (default: python3).
 set -eu -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build="${1:-build/release}"
