@@ -44,8 +44,8 @@ TEST_CASE("written options read back to the same hash, whatever they are") {
     for (int round = 0; round < 200; ++round) {
         auto o = test::control_options();
         for (bool* flag : {&o.flags.guard_io, &o.flags.guard_mps, &o.flags.place, &o.flags.mig, &o.flags.pin,
-                           &o.flags.relax, &o.flags.rollback, &o.flags.admission, &o.flags.dry_run, &o.flags.predict,
-                           &o.release_on_disable, &o.host.tenants[2].follows})
+                           &o.flags.relax, &o.flags.rollback, &o.flags.admission, &o.flags.dry_run,
+                           &o.flags.predict, &o.release_on_disable, &o.host.tenants[2].follows})
             *flag = rng.chance(0.5);
         for (std::int32_t* n : {&o.least_samples, &o.stale_after, &o.persistence, &o.dwell, &o.guard_dwell,
                                 &o.cool_down, &o.validation, &o.relax_after, &o.reconfigure_timeout})
