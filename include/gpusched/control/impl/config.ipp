@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <type_traits>
+#include <utility>
 
 namespace gpusched::control {
 

@@ -3,6 +3,7 @@
 #include <gpusched/control/detail/stepper.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace gpusched::control::detail {

@@ -4,6 +4,7 @@
 #include <gpusched/control/nvml.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace gpusched::control {
 

@@ -6,6 +6,7 @@
 #include <gpusched/core/errors.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace gpusched::control {
 

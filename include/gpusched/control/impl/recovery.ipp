@@ -3,6 +3,8 @@
 #include <gpusched/config.hpp>
 #include <gpusched/control/recovery.hpp>
 
+#include <algorithm>
+
 namespace gpusched::control {
 
 GPUSCHED_INLINE std::vector<OwnedInstance>

@@ -4,7 +4,9 @@
 #include <gpusched/fragmentation/detail/slot_sums.hpp>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace gpusched::fragmentation::detail {

@@ -8,6 +8,7 @@
 
 #include <limits>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace gpusched::io {

@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 namespace gpusched::io {
 

@@ -3,6 +3,8 @@
 #include <gpusched/io/detail/gpu_links.hpp>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace gpusched::io::detail {
 

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
 
 namespace gpusched::io::detail {
 

@@ -6,8 +6,12 @@
 #include <gpusched/io/file.hpp>
 #include <gpusched/io/hwloc.hpp>
 
+#include <algorithm>
 #include <array>
+#include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 namespace gpusched::io {
 

@@ -6,7 +6,10 @@
 #include <gpusched/io/file.hpp>
 #include <gpusched/io/nccl_topology.hpp>
 
+#include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 namespace gpusched::io {
 

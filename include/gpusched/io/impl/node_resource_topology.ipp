@@ -12,6 +12,7 @@
 #include <charconv>
 #include <cmath>
 #include <set>
+#include <utility>
 
 namespace gpusched::io {
 

@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 namespace gpusched::io {
 

@@ -7,7 +7,9 @@
 #include <gpusched/io/openb.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
+#include <utility>
 
 namespace gpusched::io {
 

@@ -7,6 +7,7 @@
 #include <gpusched/io/pod_migration_jobs.hpp>
 
 #include <unordered_map>
+#include <utility>
 
 namespace gpusched::io {
 

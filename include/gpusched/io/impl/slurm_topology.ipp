@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
+#include <utility>
 
 namespace gpusched::io {
 

@@ -5,8 +5,11 @@
 #include <gpusched/io/detail/yaml_document.hpp>
 #include <gpusched/io/file.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #ifdef GPUSCHED_HAS_LIBYAML
 #include <yaml.h>

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
 namespace gpusched::milp {
 

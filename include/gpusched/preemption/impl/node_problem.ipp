@@ -6,6 +6,8 @@
 #include <gpusched/preemption/detail/node_problem.hpp>
 
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <utility>
 #include <vector>
 

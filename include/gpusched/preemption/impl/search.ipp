@@ -3,6 +3,7 @@
 #include <gpusched/preemption/detail/search.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <tuple>
 

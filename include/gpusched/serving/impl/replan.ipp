@@ -5,6 +5,9 @@
 #include <gpusched/serving/detail/instance.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
+#include <algorithm>
+#include <utility>
+
 namespace gpusched::serving {
 
 namespace detail {

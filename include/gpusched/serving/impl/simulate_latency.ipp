@@ -10,6 +10,7 @@
 #include <functional>
 #include <limits>
 #include <queue>
+#include <utility>
 
 namespace gpusched::serving {
 

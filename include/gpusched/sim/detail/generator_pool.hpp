@@ -12,6 +12,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace gpusched::sim::detail {

@@ -9,9 +9,11 @@
 #include <gpusched/sim/generator.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpusched::sim {

@@ -3,6 +3,7 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/sim/detail/host_simulation.hpp>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 

@@ -2,6 +2,8 @@
 
 #include <gpusched/sim/detail/host_simulation.hpp>
 
+#include <algorithm>
+
 namespace gpusched::sim::detail {
 
 GPUSCHED_INLINE void HostSimulation::begin(Service& s) {

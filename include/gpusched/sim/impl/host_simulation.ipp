@@ -2,6 +2,9 @@
 
 #include <gpusched/sim/detail/host_simulation.hpp>
 
+#include <algorithm>
+#include <array>
+
 namespace gpusched::sim::detail {
 
 GPUSCHED_INLINE HostSimulation::HostSimulation(const HostScenario& scenario,

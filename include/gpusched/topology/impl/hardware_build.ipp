@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 // Graphs from descriptions and readings, and back.
 

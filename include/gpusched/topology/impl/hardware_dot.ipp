@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace gpusched::topology {

@@ -5,6 +5,7 @@
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/topology/racks.hpp>
 
+#include <utility>
 #include <vector>
 
 namespace gpusched::topology {
