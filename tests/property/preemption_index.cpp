@@ -9,6 +9,8 @@
 #include <gpusched/preemption/index.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
