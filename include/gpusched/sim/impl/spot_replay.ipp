@@ -19,7 +19,7 @@
 namespace gpusched::sim {
 namespace detail {
 
-inline constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::int64_t no_event = std::numeric_limits<std::int64_t>::max();
 
 /// One replay under way.
 class SpotReplay {
@@ -45,16 +45,17 @@ class SpotReplay {
 
     SpotReplayResult run() {
         const auto consolidation = options_.consolidate_every_h * 3600;
-        auto next_consolidation = consolidation > 0 ? consolidation : never;
+        auto next_consolidation = consolidation > 0 ? consolidation : no_event;
         std::int64_t now = 0;
         for (std::int64_t event = 0;; ++event) {
             while (!finishes_.empty() && finishes_.top().run != runs_[finishes_.top().job].number)
                 finishes_.pop();  // evicted before
             while (arrived_ < trace_.jobs.size() && !takes_part(arrived_)) ++arrived_;
-            const auto next_arrival = arrived_ < trace_.jobs.size() ? trace_.jobs[arrived_].arrival_s : never;
-            const auto next_finish = finishes_.empty() ? never : finishes_.top().time;
+            const auto next_arrival =
+                arrived_ < trace_.jobs.size() ? trace_.jobs[arrived_].arrival_s : no_event;
+            const auto next_finish = finishes_.empty() ? no_event : finishes_.top().time;
             auto next = std::min(next_arrival, next_finish);
-            if (next == never || (unfinished_ == 0 && now >= until_)) break;
+            if (next == no_event || (unfinished_ == 0 && now >= until_)) break;
             const bool consolidates = next_consolidation <= next;
             if (consolidates) next = next_consolidation;
             if (event % 16 == 0) {
