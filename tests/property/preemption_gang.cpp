@@ -150,7 +150,8 @@ std::optional<Key> brute_force(const Instance& x, const Cluster& cluster) {
     std::vector<TaskId> open;
     for (const auto task : cluster.tasks()) {
         const auto& t = x.spec.tasks[index(task)];
-        if (t.node && *t.preemptible && t.priority < 100) open.push_back(task);
+        if (t.node && t.preemptible.value_or(t.priority_class == PriorityClass::lp) && t.priority < 100)
+            open.push_back(task);
     }
     const auto possible = [&](const std::vector<TaskId>& victims) {
         Cluster after(cluster);
