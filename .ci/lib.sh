@@ -11,7 +11,7 @@ export CCACHE_BASEDIR="$GS_ROOT"
 # What is needed to build the library and the Python package, and what the tests need besides.
 GS_APT_BUILD="g++ cmake ninja-build ccache libeigen3-dev libboost-dev nlohmann-json3-dev libfccp-dev coinor-libclp-dev
   coinor-libcbc-dev libpugixml-dev libyaml-dev python3 python3-venv python3-dev ca-certificates"
-GS_APT_TEST="catch2 coinor-cbc glpk-utils"
+GS_APT_TEST="catch2 coinor-cbc glpk-utils libhwloc-dev"
 
 # As in pyproject.toml.
 GS_NUMPY="numpy>=1.23"

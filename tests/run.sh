@@ -40,7 +40,7 @@ ctest_status=${PIPESTATUS[0]}
 grep -E '^[0-9]+% tests passed' "$logs/ctest.log" >"$logs/ctest.summary" || echo "ctest: no summary" >"$logs/ctest.summary"
 
 gs_say "pytest"
-build/venv/bin/pytest </dev/null 2>&1 | tee "$logs/pytest.log"
+build/venv/bin/pytest --numprocesses "$GS_JOBS" </dev/null 2>&1 | tee "$logs/pytest.log"
 pytest_status=${PIPESTATUS[0]}
 tail -n 1 "$logs/pytest.log" >"$logs/pytest.summary"
 

@@ -9,6 +9,8 @@
 // Scenarios: those of sim::host_scenario (default table3). --overrides adds the rows of the sensitivity table. --all:
 // every scenario and override, and LLM mode with the recorded trace. LLM mode takes AzureLLMInferenceTrace_conv.csv
 // below $GPUSCHED_DATA, or ../shared/data, or the file given; where there is none it says so and generates one.
+#include "../interval.hpp"
+
 #include <gpusched/sim/host.hpp>
 
 #include <cmath>
@@ -26,26 +28,10 @@
 #include <vector>
 
 using namespace gpusched;
+using bench::Interval;
+using bench::interval;
 
 namespace {
-
-struct Interval {
-    double mean = 0, half = 0;
-};
-
-/// Mean and the half width of its 95 % interval by Student's t.
-Interval interval(const std::vector<double>& x) {
-    static constexpr double t95[] = {0,     12.706, 4.303, 3.182, 2.776, 2.571, 2.447,
-                                     2.365, 2.306,  2.262, 2.228, 2.201, 2.179, 2.160,
-                                     2.145, 2.131,  2.120, 2.110, 2.101, 2.093, 2.086};
-    const auto n = static_cast<double>(x.size());
-    const double mean = std::accumulate(x.begin(), x.end(), 0.0) / n;
-    double squares = 0;
-    for (const double v : x) squares += (v - mean) * (v - mean);
-    if (x.size() < 2) return {mean, 0};
-    const double t = x.size() <= std::size(t95) ? t95[x.size() - 1] : 1.96;
-    return {mean, t * std::sqrt(squares / (n - 1) / n)};
-}
 
 struct Run {
     sim::HostRun r{};

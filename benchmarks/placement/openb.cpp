@@ -7,6 +7,7 @@
 // 0 .. N - 1 (default 10), and each policy sees the same tasks. The table gives means and half widths of 95 % intervals over
 // the seeds, the published means beside them, paired differences to FGD, and tasks per second of CPU time. --json writes
 // one line per run. Exits with 3 when there is no data.
+#include "../interval.hpp"
 #include "published_table.hpp"
 
 #include <gpusched/io/openb.hpp>
@@ -26,6 +27,7 @@
 namespace {
 
 using namespace gpusched;
+using bench::interval;
 
 struct Run {
     double allocated_100, allocated_130, fragmented_100, fragmented_130;  // per cent of all GPUs
@@ -102,23 +104,6 @@ Run run_once(const Trace& trace, const std::string& placement, std::uint64_t see
             fragmented(t.size() - 1), static_cast<double>(t.size()), cpu_s};
 }
 
-struct Interval {
-    double mean, half_width;
-};
-
-// Student's t for 95 %, by degrees of freedom; the normal value beyond the table.
-Interval interval(const std::vector<double>& values) {
-    static constexpr double t[] = {0,     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262,
-                                   2.228, 2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093};
-    const auto n = static_cast<double>(values.size());
-    double mean = 0, squares = 0;
-    for (const double v : values) mean += v / n;
-    for (const double v : values) squares += (v - mean) * (v - mean);
-    if (values.size() < 2) return {mean, 0};
-    const double factor = values.size() <= 20 ? t[values.size() - 1] : 1.96;
-    return {mean, factor * std::sqrt(squares / (n - 1) / n)};
-}
-
 template <class Get>
 std::vector<double> column(const std::vector<Run>& runs, Get get) {
     std::vector<double> out;
@@ -134,8 +119,8 @@ void print_row(const std::string& list, const std::string& placement, const std:
     const auto f130 = interval(column(runs, [](const Run& r) { return r.fragmented_130; }));
     double tasks = 0, cpu_s = 0;
     for (const auto& run : runs) tasks += run.tasks, cpu_s += run.cpu_s;
-    std::printf("%-11s %-14s %6.2f ±%.2f %6.2f ±%.2f", list.c_str(), placement.c_str(), a100.mean,
-                a100.half_width, a130.mean, a130.half_width);
+    std::printf("%-11s %-14s %6.2f ±%.2f %6.2f ±%.2f", list.c_str(), placement.c_str(), a100.mean, a100.half,
+                a130.mean, a130.half);
     const auto published = find_published(published_allocation, list, placement);
     if (published)
         std::printf("  %6.2f %6.2f", published->at_100, published->at_130);
@@ -154,7 +139,7 @@ void print_row(const std::string& list, const std::string& placement, const std:
             d130.push_back(runs[s].allocated_130 - (*fgd)[s].allocated_130);
         }
         const auto p100 = interval(d100), p130 = interval(d130);
-        std::printf("  %+6.2f ±%.2f %+6.2f ±%.2f", p100.mean, p100.half_width, p130.mean, p130.half_width);
+        std::printf("  %+6.2f ±%.2f %+6.2f ±%.2f", p100.mean, p100.half, p130.mean, p130.half);
     }
     std::printf("\n");
 }

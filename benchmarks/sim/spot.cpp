@@ -7,6 +7,8 @@
 // packing alone, random victims. Differences are paired by seed; intervals are Student's, 95 %.
 //
 // With --json, one line per seed and arm.
+#include "../interval.hpp"
+
 #include <gpusched/preemption/standby.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 
@@ -22,6 +24,8 @@
 namespace {
 
 using namespace gpusched;
+using bench::Interval;
+using bench::interval;
 using sim::SpotReplayOptions;
 using sim::SpotReplayResult;
 using sim::Victims;
@@ -52,25 +56,6 @@ const std::vector<Arm>& arms() {
         {"HP jobs alone", {"packing", "homogeneous", "eviction_history"}, Victims::spot, false},
     };
     return all;
-}
-
-struct Interval {
-    double mean = 0, half = 0;
-};
-// Student's, 95 %.
-Interval interval(const std::vector<double>& values) {
-    static constexpr double t[] = {0,     12.706, 4.303, 3.182, 2.776, 2.571, 2.447,
-                                   2.365, 2.306,  2.262, 2.228, 2.201, 2.179, 2.160,
-                                   2.145, 2.131,  2.120, 2.110, 2.101, 2.093, 2.086};
-    const auto n = static_cast<double>(values.size());
-    Interval result;
-    for (const auto v : values) result.mean += v / n;
-    if (values.size() < 2) return result;
-    double squares = 0;
-    for (const auto v : values) squares += (v - result.mean) * (v - result.mean);
-    const auto freedom = values.size() - 1;
-    result.half = (freedom < std::size(t) ? t[freedom] : 2.0) * std::sqrt(squares / (n - 1) / n);
-    return result;
 }
 
 using Measure = std::function<double(const SpotReplayResult&)>;
@@ -189,8 +174,8 @@ int main(int argc, char** argv) {
                 "checkpoints %.0f %%\n\n",
                 static_cast<long long>(jobs.nodes), seeds, static_cast<long long>(days),
                 static_cast<double>(job_count) / seeds, jobs.lp_load, 100 * jobs.no_checkpoint);
-    std::printf("%-36s %13s %13s %15s %15s %15s %9s\n", "", "HP alloc. %", "HP+LP %", "completion, h",
-                "change %", "p99, change %", "p50, h");
+    std::printf("%-36s %13s %13s %15s %15s %15s %15s\n", "", "HP alloc. %", "HP+LP %", "completion, h",
+                "change %", "p50, change %", "p99, change %");
     for (std::size_t a = 0; a < arms().size(); ++a) {
         const auto& r = results[a];
         const auto hp = over_seeds(r, [](const auto& x) { return 100 * x.hp_allocation; });
@@ -200,12 +185,12 @@ int main(int argc, char** argv) {
                     both.half);
         if (arms()[a].spot_jobs) {
             const Measure mean = [](const auto& x) { return x.lp_completion_s.mean / 3600; };
+            const Measure p50 = [](const auto& x) { return x.lp_completion_s.p50 / 3600; };
             const Measure p99 = [](const auto& x) { return x.lp_completion_s.p99 / 3600; };
             const auto m = over_seeds(r, mean), d = change(r, results[0], mean),
-                       d99 = change(r, results[0], p99);
-            const auto p50 = over_seeds(r, [](const auto& x) { return x.lp_completion_s.p50 / 3600; });
-            std::printf(" %7.2f +- %4.2f %+7.1f +- %4.1f %+7.1f +- %4.1f %9.2f", m.mean, m.half, d.mean,
-                        d.half, d99.mean, d99.half, p50.mean);
+                       d50 = change(r, results[0], p50), d99 = change(r, results[0], p99);
+            std::printf(" %7.2f +- %4.2f %+7.1f +- %4.1f %+7.1f +- %4.1f %+7.1f +- %4.1f", m.mean, m.half,
+                        d.mean, d.half, d50.mean, d50.half, d99.mean, d99.half);
         }
         std::printf("\n");
     }

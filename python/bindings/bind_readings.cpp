@@ -13,6 +13,7 @@
 #include <gpusched/io/node_resource_topology.hpp>
 #include <gpusched/io/nvidia_smi_topo.hpp>
 #include <gpusched/io/slurm_topology.hpp>
+#include <gpusched/io/this_machine.hpp>
 
 namespace gpusched::python {
 
@@ -150,6 +151,15 @@ void bind_readings(py::module_& parent) {
     bind_reader(m, "read_nccl_topology", hardware, io::read_nccl_topology);
     bind_reader(m, "read_hwloc", hardware, io::read_hwloc);
     bind_reader(m, "read_flextopo", hardware, io::read_flextopo);
+    m.def(
+        "read_this_machine",
+        [hardware](const std::string& library, const py::kwargs& keywords) {
+            const auto given = hardware.read("read_this_machine", keywords);
+            return unlocked([&] { return io::read_this_machine(given, library); });
+        },
+        py::kw_only(), py::arg("library") = "libhwloc.so.15",
+        hardware.documented("read_this_machine(*, library='libhwloc.so.15'", doc("io::read_this_machine"))
+            .c_str());
     bind_node_resources(m, hardware);
     using S = io::SlurmTopologyOptions;
     bind_reader(m, "read_slurm_topology",

@@ -261,9 +261,11 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("what", choices=("show",))
     p.add_argument(
         "file",
+        nargs="?",
         metavar="FILE",
         help="a cluster; a machine as nvidia-smi topo -m, NCCL, hwloc or FlexTopo describe it; Slurm's topology.conf",
     )
+    p.add_argument("--this-machine", action="store_true", help="instead of a file: ask the hwloc library")
     p.add_argument("--dot", action="store_true", help="as a drawing for Graphviz")
     p.add_argument(
         "--no-nodes", dest="nodes", action="store_const", const=False, help="with --dot: the domains alone"

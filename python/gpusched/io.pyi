@@ -27,6 +27,7 @@ __all__ = [
     "read_nvidia_smi_topo",
     "read_openb",
     "read_slurm_topology",
+    "read_this_machine",
     "reads_xml",
     "reads_yaml",
     "set_network",
@@ -137,6 +138,16 @@ def read_nccl_topology(
 def read_hwloc(
     path: _Path,
     *,
+    core_group_size: int = 8,
+    threads_per_core: int = 0,
+    numa_nodes_per_socket: int = 1,
+    pcie_gb_s: float = 31.5,
+    interconnect_gb_s: float = 32.0,
+    nvlink_gb_s_per_link: float = 25.0,
+) -> HardwareReading: ...
+def read_this_machine(
+    *,
+    library: str = "libhwloc.so.15",
     core_group_size: int = 8,
     threads_per_core: int = 0,
     numa_nodes_per_socket: int = 1,

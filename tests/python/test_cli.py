@@ -132,6 +132,8 @@ def test_topology_of_other_sources(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "2 GPUs, 2 NUMA nodes, 2 sockets, 8 cores" in out and "100" in out and "note: sockets" in out
     assert cli.main(["topology", "show", str(machine), "--dot", "--cores"]) == 0
     assert capsys.readouterr().out.startswith("graph hardware {")
+    assert cli.main(["topology", "show", str(machine), "--this-machine"]) == 2
+    assert cli.main(["topology", "show"]) == 2
     assert cli.main(["topology", "show", str(machine), "--no-nodes"]) == 2
     machine.write_text("nothing of the kind")
     assert cli.main(["topology", "show", str(machine)]) == 2

@@ -20,3 +20,4 @@
 #include <gpusched/io/plan_json.hpp>
 #include <gpusched/io/pod_migration_jobs.hpp>
 #include <gpusched/io/slurm_topology.hpp>
+#include <gpusched/io/this_machine.hpp>

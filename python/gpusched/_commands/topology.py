@@ -32,7 +32,7 @@ def kind_of_topology(path: str) -> str:
 def show_machine(args: argparse.Namespace) -> int:
     if args.nodes is not None:
         raise InvalidInput("--no-nodes: only a network has nodes to leave out")
-    reading = io.read_hardware(args.file)
+    reading = io.read_this_machine() if args.this_machine else io.read_hardware(args.file)
     graph = reading.graph
     if args.dot:
         write_text(args.output, topology.hardware_to_dot(graph, **given(args, "cores")))
@@ -77,7 +77,9 @@ def show_topology(args: argparse.Namespace) -> int:
     require_writable(args.output)
     if args.output is not None and not args.dot:
         raise InvalidInput("--output: only the drawing is written to a file; add --dot")
-    kind = kind_of_topology(args.file)
+    if args.this_machine == (args.file is not None):
+        raise InvalidInput("topology show: expected either a FILE or --this-machine")
+    kind = "machine" if args.this_machine else kind_of_topology(args.file)
     if kind == "machine":
         return show_machine(args)
     if args.cores:

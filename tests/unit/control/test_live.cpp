@@ -4,7 +4,7 @@
 
 #include <support/catch.hpp>
 #include <support/control_host.hpp>
-#include <support/fake_nvml.hpp>
+#include <support/fake_nvml_state.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,19 +14,11 @@
 #include <string>
 #include <vector>
 
-#include <dlfcn.h>
-
 using namespace gpusched;
 using namespace gpusched::control;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
-
-test::FakeNvml& fake() {
-    static void* const library = ::dlopen(GPUSCHED_FAKE_NVML, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) throw BackendError(::dlerror());
-    return *reinterpret_cast<test::FakeNvml* (*)()>(::dlsym(library, "fake_nvml_state"))();
-}
 
 /// T1 in 2g at 0 of GPU 0, T4 in 1g at 0 of GPU 1, somebody else behind them; a folder for files.
 struct LiveHost {
@@ -38,21 +30,8 @@ struct LiveHost {
         std::string pattern = "/tmp/gpusched-test-XXXXXX";
         if (::mkdtemp(pattern.data()) == nullptr) std::abort();
         folder = pattern;
-        auto& state = fake();
-        state = {};
-        state.fault_at = -1;
-        state.next_id = 1;
-        state.has_counters = true;
-        for (const auto& p : mig_device("A100-40GB").profiles)
-            state.profiles[state.profile_count++] = {static_cast<unsigned>(p.id),
-                                                     static_cast<unsigned>(p.nvml_index),
-                                                     static_cast<unsigned>(p.compute_slices),
-                                                     static_cast<unsigned>(p.memory_slices),
-                                                     static_cast<unsigned>(p.max_count),
-                                                     static_cast<unsigned>(p.sm_count),
-                                                     static_cast<unsigned>(p.memory_mib),
-                                                     p.starts};
-        for (auto& gpu : state.gpus) gpu.mig = true;
+        auto& state = test::fake_nvml();
+        test::start_afresh(state, mig_device("A100-40GB"));
         state.gpus[0].instances[0] = {0, state.next_id++, 14, 0, 2, true, true, false, 2};
         state.gpus[0].instances[1] = {0, state.next_id++, 19, 6, 1, true, false, false, 1};
         state.gpus[1].instances[0] = {1, state.next_id++, 19, 0, 1, true, true, false, 1};
@@ -118,8 +97,8 @@ TEST_CASE("a host over NVML: what it has, windows, an enlargement, what the next
         CHECK(replay.first_difference == -1);
         CHECK(replay.actions == 1);
     }
-    CHECK(!fake().forbidden);
-    CHECK(fake().initialised == 0);
+    CHECK(!test::fake_nvml().forbidden);
+    CHECK(test::fake_nvml().initialised == 0);
     LiveController again(h.options, h.live, "");
     const auto lines = again.start();
     CHECK(any(lines, "T1: as_recorded"));
@@ -134,12 +113,12 @@ TEST_CASE("a host over NVML: a lost GPU is seen, a missing library or instance i
         controller.start();
         h.slow();
         controller.window();
-        fake().fault_at = fake().calls;
-        fake().fault_code = 15;
-        fake().for_good = true;
+        test::fake_nvml().fault_at = test::fake_nvml().calls;
+        test::fake_nvml().fault_code = 15;
+        test::fake_nvml().for_good = true;
         h.slow();
         CHECK(any(controller.window(), "hold"));
-        fake().fault_at = -1;
+        test::fake_nvml().fault_at = -1;
     }
     auto gone = h.live;
     gone.nvml_library = "libno-such-library.so.9";
@@ -154,6 +133,6 @@ TEST_CASE("a host over NVML: a lost GPU is seen, a missing library or instance i
         controller.window();
     }
     std::filesystem::remove(h.live.journal);
-    fake().gpus[0].instances[0].used = false;
+    test::fake_nvml().gpus[0].instances[0].used = false;
     CHECK_THROWS_WITH(LiveController(h.options, h.live, "").start(), ContainsSubstring("'T1': missing"));
 }

@@ -5,11 +5,9 @@
 
 #include <support/catch.hpp>
 #include <support/control_host.hpp>
-#include <support/fake_nvml.hpp>
+#include <support/fake_nvml_state.hpp>
 
 #include <cstddef>
-
-#include <dlfcn.h>
 
 using namespace gpusched;
 using namespace gpusched::control;
@@ -31,33 +29,14 @@ MigInstance at(const char* key, int start) {
     return {static_cast<std::uint8_t>(part().find(key)), static_cast<std::uint8_t>(start)};
 }
 
-FakeNvml& fake() {
-    // Loaded once more, the same library has the same state.
-    static void* const library = ::dlopen(GPUSCHED_FAKE_NVML, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) throw BackendError(::dlerror());
-    return *reinterpret_cast<FakeNvml* (*)()>(::dlsym(library, "fake_nvml_state"))();
-}
-
 struct World {
     ControllerOptions options = test::control_options();
-    FakeNvml& state = fake();
+    FakeNvml& state = test::fake_nvml();
     Configuration before{}, after{};
 
     explicit World(bool disjoint) {
-        state = {};
-        state.fault_at = -1;
-        state.next_id = 1;
-        state.has_counters = state.has_gpm = true;
-        for (const auto& p : part().profiles)
-            state.profiles[state.profile_count++] = {static_cast<unsigned>(p.id),
-                                                     static_cast<unsigned>(p.nvml_index),
-                                                     static_cast<unsigned>(p.compute_slices),
-                                                     static_cast<unsigned>(p.memory_slices),
-                                                     static_cast<unsigned>(p.max_count),
-                                                     static_cast<unsigned>(p.sm_count),
-                                                     static_cast<unsigned>(p.memory_mib),
-                                                     p.starts};
-        for (auto& gpu : state.gpus) gpu.mig = true;
+        test::start_afresh(state, part());
+        state.has_gpm = true;
         before = {.gpu = 0, .instance = at("2g", 0)};
         after = disjoint ? Configuration{.gpu = 1, .instance = at("2g", 4)}
                          : Configuration{.gpu = 0, .instance = at("4g", 0)};
@@ -139,8 +118,8 @@ TEST_CASE("NVML: profiles as the table has them, layouts, a change with explicit
         CHECK(w.count(false) == (disjoint ? 2 : 3));
         CHECK(!w.state.forbidden);
     }
-    CHECK(fake().initialised == 0);
-    CHECK(fake().samples == 0);
+    CHECK(test::fake_nvml().initialised == 0);
+    CHECK(test::fake_nvml().samples == 0);
 }
 
 TEST_CASE("NVML: instances of others are refused; clients keep an instance; incomplete ones are completed") {

@@ -98,6 +98,7 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
         for (int i = 0; i < model.rows(); ++i) lp.setRowName(i, "R" + std::to_string(i));
     }
     CbcModel cbc(lp);
+    cbc.setKeepNamesPreproc(!options.start.empty());
     cbc.setLogLevel(0);
     cbc.messageHandler()->setLogLevel(0);
     CbcWatch watch(&budget);

@@ -1,0 +1,1 @@
+#include <gpusched/io/impl/this_machine.ipp>

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hwloc library takes another machine for this one when its environment says so: one made up, or a file.
+#include <support/catch.hpp>
+#include <support/real_data.hpp>
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/io/formats.hpp>
+#include <gpusched/io/hwloc.hpp>
+#include <gpusched/io/this_machine.hpp>
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+
+namespace {
+
+bool hwloc_is_there() {
+    static void* const library = ::dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) WARN("skipped: the hwloc library is not installed");
+    return library != nullptr && io::reads_xml();
+}
+
+/// An environment variable for as long as this lives.
+struct Environment {
+    const char* name;
+    Environment(const char* variable, const std::string& value) : name(variable) {
+        ::setenv(name, value.c_str(), 1);
+    }
+    Environment(const Environment&) = delete;
+    Environment& operator=(const Environment&) = delete;
+    ~Environment() { ::unsetenv(name); }
+};
+
+std::string failure(const std::string& library) {
+    try {
+        (void)io::read_this_machine({}, library);
+    } catch (const BackendError& error) {
+        return error.what();
+    }
+    return "nothing";
+}
+
+}  // namespace
+
+TEST_CASE("this machine as the hwloc library sees it", "[io]") {
+    if (!hwloc_is_there()) return;
+    {
+        const auto here = io::read_this_machine().graph.hardware();
+        CHECK(here.cores() >= 1);
+        CHECK_FALSE(here.numa_nodes.empty());
+    }
+    const Environment made_up("HWLOC_SYNTHETIC", "package:2 numa:2 core:4 pu:2");
+    const auto machine = io::read_this_machine().graph.hardware();
+    REQUIRE(machine.numa_nodes.size() == 4);
+    CHECK(machine.cores() == 16);
+    CHECK(machine.numa_nodes[1].socket == machine.numa_nodes[0].socket);
+    CHECK(machine.numa_nodes[2].socket != machine.numa_nodes[0].socket);
+    CHECK(machine.numa_nodes[3].cores == 4);
+}
+
+TEST_CASE("a machine through the hwloc library is that of its file", "[io]") {
+    if (!hwloc_is_there()) return;
+    int compared = 0;
+    for (const auto* folder : {"hwloc", "flux/hwloc", "mpibind"})
+        for (const auto& file : testing_support::real_files(folder, ".xml")) {
+            INFO(file.string());
+            const Environment elsewhere("HWLOC_XMLFILE", file.string());
+            const auto expected = io::read_hwloc(file.string()).graph;
+            const auto machine = io::read_this_machine().graph;
+            CHECK(machine.hardware() == expected.hardware());
+            std::vector<int> gpus;
+            for (const auto& numa : expected.hardware().numa_nodes)
+                for (int gpu = 0; gpu < max_gpus_per_node; ++gpu)
+                    if ((numa.gpus & gpu_bit(gpu)) != 0) gpus.push_back(gpu);
+            for (const int a : gpus)
+                for (const int b : gpus)
+                    if (a != b) CHECK(machine.bandwidth(a, b) == expected.bandwidth(a, b));
+            ++compared;
+        }
+    CAPTURE(compared);
+}
+
+TEST_CASE("what is not the hwloc library is refused", "[io]") {
+    CHECK(failure("libnothing-of-the-kind.so").find("apt-get install libhwloc15") != std::string::npos);
+    CHECK(failure("libm.so.6") == "libm.so.6: has no hwloc_get_api_version: not hwloc, or too old");
+}
