@@ -38,7 +38,8 @@ namespace {
 
 /// The options in Python: nodes by name, and what the surroundings give.
 struct Arguments : c::Options {
-    std::vector<std::string> clear_names, exempt_names;
+    std::optional<std::vector<std::string>> clear_names;
+    std::vector<std::string> exempt_names;
     py::object progress = py::none();
 };
 
@@ -59,7 +60,7 @@ std::vector<NodeId> find_nodes(const Cluster& cluster, const char* field,
 /// @param problems what was found before
 c::Options resolved(const Cluster& cluster, const Arguments& arguments, Problems& problems) {
     c::Options options = arguments;
-    options.clear = find_nodes(cluster, "clear", arguments.clear_names, problems);
+    if (arguments.clear_names) options.clear = find_nodes(cluster, "clear", *arguments.clear_names, problems);
     options.exempt = find_nodes(cluster, "exempt", arguments.exempt_names, problems);
     try {
         c::validate(options, cluster);

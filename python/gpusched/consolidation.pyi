@@ -117,7 +117,7 @@ def consolidate(
     protect_core_members: bool = False,
     objective: Literal["gpus", "nodes"] = "gpus",
     bound_method: Literal["none", "counting", "lp"] = "counting",
-    clear: Sequence[str] = [],
+    clear: Sequence[str] | None = None,
     exempt: Sequence[str] = [],
     progress: _Progress = None,
 ) -> Plan: ...
@@ -145,7 +145,7 @@ def bound(
     *,
     protect_core_members: bool = False,
     max_disrupted: int | None = None,
-    clear: Sequence[str] = [],
+    clear: Sequence[str] | None = None,
     exempt: Sequence[str] = [],
     time_limit: float | None = None,
     progress: _Progress = None,
@@ -157,7 +157,7 @@ def explain(
     *,
     protect_core_members: bool = False,
     max_disrupted: int | None = None,
-    clear: Sequence[str] = [],
+    clear: Sequence[str] | None = None,
     exempt: Sequence[str] = [],
 ) -> Explanation: ...
 def value_report(cluster: Cluster, plan: _Plan) -> ValueReport: ...

@@ -3,8 +3,11 @@
 #include "support/catch.hpp"
 #include "support/random_cluster.hpp"
 
+#include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
+#include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/model/apply.hpp>
+#include <gpusched/model/feasibility.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
@@ -13,6 +16,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 using namespace gpusched;
 
@@ -60,11 +64,12 @@ TEST_CASE("plans keep to the options") {
         options.preset =
             rng.pick(std::span<const Preset>(std::array{Preset::ipc, Preset::fast, Preset::best}));
         options.seed = seed;
+        std::vector<NodeId> clear;
         for (const auto node : cluster.nodes()) {
-            if (rng.chance(0.4)) options.clear.push_back(node);
-            if (options.clear.empty() && rng.chance(0.2)) options.exempt.push_back(node);
+            if (rng.chance(0.4)) clear.push_back(node);
+            if (clear.empty() && rng.chance(0.2)) options.exempt.push_back(node);
         }
-        if (rng.chance(0.3)) options.clear.clear();
+        if (rng.chance(0.7)) options.clear = std::move(clear);
         if (rng.chance(0.4)) options.max_disrupted = rng.between(1, 2);
         if (rng.chance(0.3)) options.max_moves = rng.between(0, 6);
         if (rng.chance(0.2)) options.max_moves_per_wave = rng.between(1, 3);
@@ -79,8 +84,8 @@ TEST_CASE("plans keep to the options") {
         const auto is_in = [](const auto& list, NodeId node) {
             return std::find(list.begin(), list.end(), node) != list.end();
         };
-        if (!options.clear.empty())
-            for (const auto node : result.plan.vacated_nodes) REQUIRE(is_in(options.clear, node));
+        if (options.clear)
+            for (const auto node : result.plan.vacated_nodes) REQUIRE(is_in(*options.clear, node));
         for (const auto& move : result.plan.moves) {
             REQUIRE(!is_in(options.exempt, move.from));
             REQUIRE(!is_in(options.exempt, move.to));
@@ -88,7 +93,7 @@ TEST_CASE("plans keep to the options") {
         if (options.max_moves)
             REQUIRE(static_cast<std::int64_t>(result.plan.moves.size()) <= *options.max_moves);
         vacated += result.stats.vacated_nodes;
-        cleared += options.clear.empty() ? 0 : result.stats.vacated_nodes;
+        cleared += !options.clear ? 0 : result.stats.vacated_nodes;
     }
     REQUIRE(vacated > 2'000);
     REQUIRE(cleared > 500);
@@ -332,4 +337,58 @@ TEST_CASE("valid plans that were spoiled are rejected, with the reason") {
         INFO(spoiler.name);
         CHECK(rejected[spoiler.name] >= 20);
     }
+}
+
+TEST_CASE(
+    "any moves that lead to a state are ordered into a valid plan, with hops where they wait in a circle") {
+    constexpr testing_support::RandomClusterOptions crowded{.min_nodes = 3,
+                                                            .max_nodes = 6,
+                                                            .min_tasks = 10,
+                                                            .max_tasks = 24,
+                                                            .max_gpus = 8,
+                                                            .pending = 0,
+                                                            .messy = 0,
+                                                            .immovable = 0.1,
+                                                            .grouped = 0.08,
+                                                            .picky = 0.05};
+    std::int64_t hops = 0, dropped = 0, ordered = 0;
+    for (std::uint64_t seed = 0; seed < 6'000; ++seed) {
+        Rng rng = Rng(seed).split(2);
+        const auto spec = testing_support::random_cluster(rng, crowded);
+        const auto cluster = Cluster::build(spec);
+        // Tasks change places one after another, through states in between that no plan needs to pass.
+        auto after = cluster;
+        std::vector<consolidation::Step> steps;
+        for (int attempt = 0; attempt < 120 && cluster.task_count() > 0; ++attempt) {
+            const auto task = make_id<TaskId>(rng.below(cluster.task_count()));
+            const auto to = make_id<NodeId>(rng.below(cluster.node_count()));
+            if (!after.is_placed(task) || !after.is_movable(task) || cluster.occupants(to) == 0 ||
+                after.occupants(to) == 0 || after.node_of(task) == to ||
+                find_obstacle(after, task, to) != Obstacle::none)
+                continue;
+            const auto from = after.node_of(task);
+            const auto gpus = allocation::TightestGpu{}(after, task, to);
+            after.assign(task, to, gpus);
+            steps.push_back({task, from, to, gpus, static_cast<std::uint32_t>(steps.size() / 2)});
+        }
+        const auto order =
+            consolidation::order_into_waves(cluster, steps, std::vector<std::uint8_t>(cluster.node_count()));
+        Plan plan;
+        plan.waves = order.waves;
+        plan.moves = order.moves;
+        for (const auto node : cluster.nodes())
+            if (cluster.occupants(node) > 0 && order.after.occupants(node) == 0)
+                plan.vacated_nodes.push_back(node);
+        INFO("seed " << seed);
+        const auto report = verify::plan(spec, to_spec(plan, cluster));
+        INFO((report.ok ? "" : report.violations.front()));
+        REQUIRE(report.ok);
+        hops += order.hops;
+        dropped += order.dropped_chains;
+        ordered += static_cast<std::int64_t>(order.moves.size());
+    }
+    CAPTURE(hops, dropped, ordered);
+    REQUIRE(hops > 100);
+    REQUIRE(dropped > 100);
+    REQUIRE(ordered > 5'000);
 }

@@ -39,7 +39,7 @@ struct Room {
 ///
 /// @param pods pending tasks, distinct, at least one
 /// @param options preset, depth, rounds, seed, `time_limit`, limits on moves, `exempt` (nothing leaves these nodes and nothing
-///        moves onto them; the gang may still use what is idle there). `clear` must be empty
+///        moves onto them; the gang may still use what is idle there). `clear` must be absent
 /// @return see Room; the cluster is not changed
 /// @throws InvalidInput as `allocate` and `consolidate`
 /// O(domains x (pods + tasks moved) x nodes). Deterministic unless a time limit or a cancellation strikes.

@@ -69,8 +69,8 @@ struct Options {
     /// What is proved about the best possible plan; costs milliseconds (counting) or seconds (lp).
     BoundMethod bound_method = BoundMethod::counting;
 
-    /// Only these nodes are vacated, and nothing moves onto them; empty = any node may be vacated.
-    std::vector<NodeId> clear{};
+    /// Only these nodes are vacated, and nothing moves onto them; absent = any node may be vacated.
+    std::optional<std::vector<NodeId>> clear{};
     /// Nothing leaves these nodes and nothing moves onto them.
     std::vector<NodeId> exempt{};
 };

@@ -25,10 +25,31 @@ class IndexTask {
     void (*call_)(void*, std::size_t);
 };
 
+/// A non-owning reference to a callable `void()`: what the calling thread does from time to time while it only waits.
+class WaitTask {
+  public:
+    template <class F>
+        requires(!std::same_as<std::remove_cvref_t<F>, WaitTask> && std::invocable<F&>)
+    WaitTask(F& f) noexcept  // NOLINT(google-explicit-constructor): a view, like std::span
+        : object_(std::addressof(f)), call_([](void* object) { (*static_cast<F*>(object))(); }) {}
+    void operator()() const { call_(object_); }
+
+  private:
+    void* object_;
+    void (*call_)(void*);
+};
+
 /// Runs `task(0) .. task(count - 1)`, each exactly once, in any order, and returns when all are done. The first
-/// exception is rethrown on the calling thread.
+/// exception is rethrown on the calling thread. An executor whose calling thread may wait for others should also take a
+/// `WaitTask` as a third argument and call it on that thread a few times per 100 ms while it waits, without locks: that is
+/// how progress is reported and Ctrl-C is noticed.
 template <class E>
 concept Executor = requires(E& executor, std::size_t count, IndexTask task) { executor.run(count, task); };
+
+/// An executor that takes a `WaitTask`.
+template <class E>
+concept WaitingExecutor = Executor<E> && requires(E& executor, std::size_t count, IndexTask task,
+                                                  WaitTask waiting) { executor.run(count, task, waiting); };
 
 /// Runs everything on the calling thread, in order.
 class SerialExecutor {
@@ -51,7 +72,10 @@ class ThreadPool {
     ThreadPool(ThreadPool&&) noexcept;
     ThreadPool& operator=(ThreadPool&&) noexcept;
 
+    /// @throws BackendError when the machine starts fewer threads than asked for; nothing has run then
     void run(std::size_t count, IndexTask task);
+    /// The same; while the calling thread waits, `waiting` is called about every 20 ms.
+    void run(std::size_t count, IndexTask task, WaitTask waiting);
     /// How many indices may run at once.
     [[nodiscard]] std::size_t concurrency() const noexcept;
 
@@ -67,20 +91,27 @@ class ExecutorRef {
     template <Executor E>
         requires(!std::same_as<std::remove_cvref_t<E>, ExecutorRef>)
     ExecutorRef(E& executor) noexcept  // NOLINT(google-explicit-constructor): a view, like std::span
-        : object_(std::addressof(executor)), run_([](void* object, std::size_t count, IndexTask task) {
+        : object_(std::addressof(executor)),
+          run_([](void* object, std::size_t count, IndexTask task, const WaitTask* waiting) {
+              if constexpr (WaitingExecutor<E>)
+                  if (waiting != nullptr) return static_cast<E*>(object)->run(count, task, *waiting);
               static_cast<E*>(object)->run(count, task);
           }) {}
 
-    void run(std::size_t count, IndexTask task) const {
-        if (object_ != nullptr) return run_(object_, count, task);
-        SerialExecutor{}.run(count, task);
-    }
+    void run(std::size_t count, IndexTask task) const { run_on(count, task, nullptr); }
+    /// The same; `waiting` is for an executor that takes it.
+    void run(std::size_t count, IndexTask task, WaitTask waiting) const { run_on(count, task, &waiting); }
     /// True if it refers to an executor, false if it is the default.
     [[nodiscard]] bool is_set() const noexcept { return object_ != nullptr; }
 
   private:
+    void run_on(std::size_t count, IndexTask task, const WaitTask* waiting) const {
+        if (object_ != nullptr) return run_(object_, count, task, waiting);
+        SerialExecutor{}.run(count, task);
+    }
+
     void* object_ = nullptr;
-    void (*run_)(void*, std::size_t, IndexTask) = nullptr;
+    void (*run_)(void*, std::size_t, IndexTask, const WaitTask*) = nullptr;
 };
 
 }  // namespace gpusched

@@ -74,8 +74,9 @@ struct AntiAffinitySet {
     std::string group;
     Level level = node_level;
     std::uint32_t members = 0;
-    std::vector<std::uint32_t> limits;  ///< distinct limits, ascending
-    bool uniform = true;                ///< every member names this level, with the same limit
+    std::vector<std::uint32_t> limits;        ///< distinct limits, ascending
+    std::vector<std::uint32_t> members_with;  ///< how many members name each of them
+    bool uniform = true;                      ///< every member names this level, with the same limit
 };
 
 /// Tasks that must share one domain: an affinity group, or a job with a required network level.

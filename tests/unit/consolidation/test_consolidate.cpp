@@ -249,10 +249,11 @@ TEST_CASE("clear vacates the named nodes only, and exempt nodes are left alone")
     const auto cluster = Cluster::build(spec);
     const auto a = cluster.find_node("a"), b = cluster.find_node("b"), c = cluster.find_node("c"),
                d = cluster.find_node("d");
-    CHECK(run(spec, {.clear = {b}}).plan.vacated_nodes == std::vector{b});
-    const auto cleared = run(spec, {.clear = {a, b, c}});
+    CHECK(run(spec, {.clear = std::vector{b}}).plan.vacated_nodes == std::vector{b});
+    const auto cleared = run(spec, {.clear = std::vector{a, b, c}});
     CHECK(cleared.stats.vacated_nodes == 2);  // two idle GPUs on d, and cleared nodes do not receive
     CHECK(cleared.plan.bound.vacated_nodes_at_most >= 2);
+    CHECK(run(spec, {.clear = std::vector<NodeId>()}).plan.moves.empty());  // none of no nodes, not any
     const auto spared = run(spec, {.exempt = {d, a}});
     CHECK(spared.stats.vacated_nodes == 1);
     for (const auto& move : spared.plan.moves) CHECK((move.to != d && move.to != a && move.from != a));

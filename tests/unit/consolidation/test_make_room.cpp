@@ -115,8 +115,8 @@ TEST_CASE("room that only a chain of moves makes") {
 
 TEST_CASE("bad arguments of make_room") {
     const auto with = gang(switches({{"a0", 4}}), 1, 1);
-    CHECK_THROWS_MESSAGE(make_room(with.cluster, with.pods, {}, {.clear = {NodeId{0}}}), InvalidInput,
-                         "clear: 1 nodes");
+    CHECK_THROWS_MESSAGE(make_room(with.cluster, with.pods, {}, {.clear = std::vector{NodeId{0}}}),
+                         InvalidInput, "clear: 1 nodes");
     CHECK_THROWS_MESSAGE(make_room(with.cluster, with.pods, {}, {.max_moves = -1}), InvalidInput,
                          "max_moves: -1");
     CHECK_THROWS_MESSAGE(make_room(with.cluster, std::vector<TaskId>{}), InvalidInput, "pods: none");

@@ -30,7 +30,7 @@ TEST_CASE("options out of range are rejected by name, value and expectation") {
     rejects({.max_disrupted = -3}, "max_disrupted: -3; expected at least 0");
     rejects({.max_moves_per_wave = 0}, "max_moves_per_wave: 0; expected at least 1");
     rejects({.max_moves_per_node = 0}, "max_moves_per_node: 0; expected at least 1");
-    rejects({.clear = {make_id<NodeId>(4)}}, "clear: there is no node 4; expected less than 4");
+    rejects({.clear = std::vector{make_id<NodeId>(4)}}, "clear: there is no node 4; expected less than 4");
     rejects({.exempt = {make_id<NodeId>(9)}}, "exempt: there is no node 9; expected less than 4");
 }
 

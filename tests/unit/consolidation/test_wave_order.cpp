@@ -54,6 +54,33 @@ TEST_CASE("moves that cannot be ordered are dropped and counted") {
     CHECK(order.after.same_placement(before));
 }
 
+TEST_CASE("no hop to a node that runs empty later") {
+    // z's chain is dropped first; b must then wait elsewhere than on x's and y's node, which both leave.
+    auto rival = task("x", "x", {0}), same = task("z", "z", {0});
+    rival.anti_affinity = same.anti_affinity = {{"g", node_level, 1}};
+    const ClusterSpec spec{.nodes = {node("a", 3), node("b", 3), node("x", 4), node("c", 2), node("z", 2)},
+                           .tasks = {task("l", "a", {0}, true), task("a", "a", {1, 2}),
+                                     task("f", "b", {0}, true), task("b", "b", {1}), rival,
+                                     task("y", "x", {1}), task("c", "c", {0}, true), same,
+                                     task("k", "z", {1}, true)}};
+    const auto before = Cluster::build(spec);
+    const auto step = [&](const char* name, const char* to, GpuMask gpus, std::uint32_t chain) {
+        const auto task = before.find_task(name);
+        return con::Step{task, before.node_of(task), before.find_node(to), gpus, chain};
+    };
+    const std::vector<con::Step> steps{step("z", "x", 4, 0), step("y", "c", 2, 1), step("x", "a", 2, 1),
+                                       step("b", "a", 4, 1), step("a", "b", 6, 1)};
+    const auto order = con::order_into_waves(before, steps, std::vector<std::uint8_t>(5));
+    Plan plan;
+    plan.waves = order.waves;
+    plan.moves = order.moves;
+    for (const auto n : before.nodes())
+        if (before.occupants(n) > 0 && order.after.occupants(n) == 0) plan.vacated_nodes.push_back(n);
+    const auto report = check(spec, before, plan);
+    INFO((report.ok ? "" : report.violations.front()));
+    CHECK(report.ok);
+}
+
 TEST_CASE("a node that may not run empty keeps its last task") {
     ClusterSpec spec{.nodes = {node("a"), node("b")},
                      .tasks = {task("x", "a", {0}), task("y", "b", {0}), task("l", "b", {1}, true)}};

@@ -225,23 +225,24 @@ struct FakeMps {
         pipe = arguments[1];
         const bool fails = calls++ == fault_at;
         if (fails && !after_effect) return fault;
-        auto line = detail::take_line(input);
-        const std::string command(detail::take_word(line));
+        auto line = control::detail::take_line(input);
+        const std::string command(control::detail::take_word(line));
         const auto number = [](double x) { return CommandResult{0, false, number_text(x) + ".0\n"}; };
         CommandResult out;
         std::int64_t pid = 0;
         if (command == "get_default_active_thread_percentage") {
             out = number(percentage);
         } else if (command == "set_default_active_thread_percentage") {
-            static_cast<void>(detail::read_number(detail::take_word(line), percentage));
+            static_cast<void>(control::detail::read_number(control::detail::take_word(line), percentage));
             out = number(percentage);
         } else if (command == "get_server_list") {
             for (const auto& [server, value] : servers) out.output += std::to_string(server) + "\n";
         } else {
-            static_cast<void>(detail::read_number(detail::take_word(line), pid));
+            static_cast<void>(control::detail::read_number(control::detail::take_word(line), pid));
             if (!servers.contains(pid)) return {0, false, "Server not found\n"};
             if (command == "set_active_thread_percentage")
-                static_cast<void>(detail::read_number(detail::take_word(line), servers[pid]));
+                static_cast<void>(
+                    control::detail::read_number(control::detail::take_word(line), servers[pid]));
             out = number(servers[pid]);
         }
         return fails ? fault : out;

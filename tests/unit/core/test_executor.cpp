@@ -39,6 +39,8 @@ struct NoTask {
 static_assert(Executor<SerialExecutor>);
 static_assert(Executor<ThreadPool>);
 static_assert(Executor<BackwardExecutor>);
+static_assert(WaitingExecutor<ThreadPool>);
+static_assert(!WaitingExecutor<BackwardExecutor>);
 static_assert(!Executor<NoTask>);
 static_assert(!Executor<int>);
 
@@ -167,4 +169,29 @@ TEST_CASE("many short runs in a row leave nothing behind") {
         sum += part;
     }
     REQUIRE(sum == 2000 * 10);
+}
+
+TEST_CASE("a pool's calling thread has something to do while it waits") {
+    const auto caller = std::this_thread::get_id();
+    std::atomic<int> started{0}, asked{0};
+    auto body = [&](std::size_t) {
+        ++started;
+        while (started < 2) std::this_thread::yield();  // each of the two threads has one index
+        while (std::this_thread::get_id() != caller && asked < 3) std::this_thread::yield();
+    };
+    auto waiting = [&] {
+        CHECK(std::this_thread::get_id() == caller);
+        ++asked;
+    };
+    ThreadPool pool(2);
+    ExecutorRef(pool).run(2, body, WaitTask(waiting));
+    CHECK(asked >= 3);
+
+    // Who brings an executor that knows nothing of it loses nothing.
+    BackwardExecutor own;
+    std::vector<int> order;
+    auto note = [&](std::size_t i) { order.push_back(static_cast<int>(i)); };
+    ExecutorRef(own).run(2, note, WaitTask(waiting));
+    ExecutorRef().run(2, note, WaitTask(waiting));
+    CHECK(order == std::vector{1, 0, 0, 1});
 }

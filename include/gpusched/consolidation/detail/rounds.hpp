@@ -79,6 +79,7 @@ Result search(const Cluster& cluster, const Policies& policies, const Options& o
     int depth = shallow_first ? std::min(full_depth, 2) : full_depth;
     Partition partition;
     std::vector<std::uint8_t> gained;
+    auto watch = [&] { (void)budget.exhausted(); };
     for (int round = 0; round < options.rounds && !budget.exhausted(); ++round) {
         auto round_rng = rng.split(static_cast<std::uint64_t>(round));
         auto groups = policies.partitioner(cluster, options.partition_size, round_rng);
@@ -97,7 +98,7 @@ Result search(const Cluster& cluster, const Policies& policies, const Options& o
             if (policies.exact_when_tiny && round == 0 && full_depth >= 3)
                 improve_exactly(cluster, joined.scope(), partition[g], policies, options, budget, found[g]);
         };
-        executor.run(partition.size(), IndexTask(solve));
+        executor.run(partition.size(), IndexTask(solve), WaitTask(watch));
         for (std::size_t g = 0; g < partition.size(); ++g) gained[g] = !found[g].empty();
         const bool more = joined.join(found, counters);
         if (depth < full_depth) {
@@ -169,6 +170,7 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W, G>& 
     }
     best.plan.bound =
         detail::bound(cluster, make_scope(cluster, options), options.bound_method, budget, executor);
+    if (best.stop_reason == StopReason::completed) best.stop_reason = budget.reason();  // in the bound
     return best;
 }
 

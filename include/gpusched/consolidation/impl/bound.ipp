@@ -28,16 +28,21 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMet
         packings[i] = make_bin_packing(cluster, scope, parts[i]);
         bounds[i] = counting_bound(packings[i]);
     };
-    executor.run(parts.size(), IndexTask(count));
+    auto watch = [&] { (void)budget.exhausted(); };
+    executor.run(parts.size(), IndexTask(count), WaitTask(watch));
     bool whole = true;
-    MustStay must_stay;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-        if (method == BoundMethod::lp) {
+    if (method == BoundMethod::lp)
+        for (std::size_t i = 0; i < parts.size(); ++i) {
             whole = whole && !budget.exhausted();
-            if (whole) bounds[i] = pattern_bound(packings[i], bounds[i], cluster.inventory(), budget);
+            if (!whole) continue;
+            const auto tighter = pattern_bound(packings[i], bounds[i], cluster.inventory(), budget);
+            whole = !budget.exhausted();  // otherwise how far it came depends on the machine
+            if (whole) bounds[i] = tighter;
         }
-        must_stay.nodes += bounds[i].nodes;
-        must_stay.gpus += bounds[i].gpus;
+    MustStay must_stay;
+    for (const auto& bound : bounds) {
+        must_stay.nodes += bound.nodes;
+        must_stay.gpus += bound.gpus;
     }
     result.vacated_nodes_at_most = may_vacate - must_stay.nodes;
     result.vacated_gpus_at_most = gpus - must_stay.gpus;

@@ -202,8 +202,8 @@ GPUSCHED_INLINE Room make_room(const Cluster& cluster, std::span<const TaskId> p
                                const allocation::AllocateOptions& allocate, const Options& options,
                                const Context& context) {
     validate(options, cluster);
-    if (!options.clear.empty())
-        throw InvalidInput(bad_value("clear", number_text(options.clear.size()) + " nodes",
+    if (options.clear)
+        throw InvalidInput(bad_value("clear", number_text(options.clear->size()) + " nodes",
                                      "none: the gang says where room is needed"));
     Budget budget(context, options.time_limit);
     Cluster bare(cluster);
@@ -291,8 +291,9 @@ GPUSCHED_INLINE Room make_room(const Cluster& cluster, std::span<const TaskId> p
             how.bound_method = BoundMethod::none;
             how.polish_time.reset();
             if (options.time_limit) how.time_limit = std::max(0.0, *options.time_limit - budget.elapsed_s());
+            how.clear.emplace();
             for (std::size_t i = 0; i < std::min(count, targets.size()); ++i)
-                how.clear.push_back(std::get<1>(targets[i]));
+                how.clear->push_back(std::get<1>(targets[i]));
             const auto plan = consolidate(cluster, how, context).plan;
             if (!plan.moves.empty() && consider(plan.moves, plan.waves, apply(cluster, plan), nullptr)) break;
             if (count >= targets.size()) break;

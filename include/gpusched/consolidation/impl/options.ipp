@@ -68,7 +68,7 @@ GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
                 problems.add(std::string(field) + ": there is no node " + std::to_string(index(node)) +
                              "; expected less than " + std::to_string(cluster.node_count()));
     };
-    known("clear", options.clear);
+    if (options.clear) known("clear", *options.clear);
     known("exempt", options.exempt);
     problems.throw_if_any();
 }

@@ -15,7 +15,8 @@ GPUSCHED_INLINE Scope make_scope(const Cluster& cluster, const Options& options)
     scope.may_receive.resize(cluster.node_count());
     std::vector<std::uint8_t> exempt(cluster.node_count()), clear(cluster.node_count());
     for (const auto node : options.exempt) exempt[index(node)] = 1;
-    for (const auto node : options.clear) clear[index(node)] = 1;
+    if (options.clear)
+        for (const auto node : *options.clear) clear[index(node)] = 1;
 
     // The core of a job: its first members that run, those that cannot move before those that can.
     std::vector<std::int64_t> core_left;
@@ -38,7 +39,7 @@ GPUSCHED_INLINE Scope make_scope(const Cluster& cluster, const Options& options)
         const auto i = index(node);
         if (exempt[i] || cluster.occupants(node) == 0) continue;
         scope.may_receive[i] = inv.nodes.schedulable[i] && !clear[i];
-        scope.may_vacate[i] = options.clear.empty() || clear[i];
+        scope.may_vacate[i] = !options.clear || clear[i];
         for (const auto task : cluster.tasks_on(node))
             if (!inv.tasks.daemon[index(task)] && !scope.movable[index(task)]) scope.may_vacate[i] = 0;
     }

@@ -127,11 +127,14 @@ class WaveBuilder {
             for (const auto& move : moves_) cost += cluster_.inventory().tasks.move_cost[index(move.task)];
             for (const auto& w : waiting_) cost += cluster_.inventory().tasks.move_cost[index(w.task)];
         }
-        // Places that no waiting move needs, so that the hop makes nothing worse.
+        // Places that no waiting move needs, so that the hop makes nothing worse, and where some task stays: a node that
+        // runs empty later must not have been moved to.
+        std::vector<int> waits(cluster_.node_count());
+        for (const auto& w : waiting_) ++waits[index(cluster_.node_of(w.task))];
         std::vector<NodeId> stops;
         for (const auto node : cluster_.nodes())
             if (!closed_[index(node)] && !wanted[index(node)] && !tried_[index(node)] &&
-                cluster_.occupants(node) > 0)
+                cluster_.occupants(node) > waits[index(node)])
                 stops.push_back(node);
         bool too_dear = false;
         for (auto& w : waiting_) {

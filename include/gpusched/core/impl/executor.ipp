@@ -1,13 +1,17 @@
 #pragma once
 
+#include <gpusched/core/errors.hpp>
 #include <gpusched/core/executor.hpp>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -40,7 +44,14 @@ struct ThreadPool::State {
 
     // Starts what a job of so many indices can use and is not there yet.
     void start_threads(std::size_t indices) {
-        while (threads.size() + 1 < std::min(concurrency, indices)) threads.emplace_back([this] { work(); });
+        const auto wanted = std::min(concurrency, indices);
+        try {
+            while (threads.size() + 1 < wanted) threads.emplace_back([this] { work(); });
+        } catch (const std::system_error& refused) {
+            throw BackendError("threads: " + std::to_string(wanted) +
+                               " at once; the machine starts no more than " +
+                               std::to_string(threads.size() + 1) + " (" + refused.code().message() + ")");
+        }
     }
 
     void drain() {
@@ -87,6 +98,11 @@ GPUSCHED_INLINE ThreadPool& ThreadPool::operator=(ThreadPool&&) noexcept = defau
 GPUSCHED_INLINE std::size_t ThreadPool::concurrency() const noexcept { return state_->concurrency; }
 
 GPUSCHED_INLINE void ThreadPool::run(std::size_t count, IndexTask task) {
+    auto nothing = [] {};
+    run(count, task, WaitTask(nothing));
+}
+
+GPUSCHED_INLINE void ThreadPool::run(std::size_t count, IndexTask task, WaitTask waiting) {
     auto& s = *state_;
     if (State::inside == &s) return SerialExecutor{}.run(count, task);
     s.start_threads(count);
@@ -101,7 +117,11 @@ GPUSCHED_INLINE void ThreadPool::run(std::size_t count, IndexTask task) {
     s.wake.notify_all();
     s.drain();
     std::unique_lock lock(s.mutex);
-    s.idle.wait(lock, [&] { return s.working == 0; });
+    while (!s.idle.wait_for(lock, std::chrono::milliseconds(20), [&] { return s.working == 0; })) {
+        lock.unlock();
+        waiting();
+        lock.lock();
+    }
     s.task = nullptr;  // late wakers find nothing to do
     if (s.error) std::rethrow_exception(s.error);
 }

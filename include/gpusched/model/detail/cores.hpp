@@ -51,10 +51,12 @@ inline void check_cores_in_use(const ClusterSpec& spec, const Inventory& invento
         for (std::size_t i = 1; i < tasks.size(); ++i)
             for (std::size_t j = 0; j < i; ++j)
                 if (!lends(*tasks[i], *tasks[j]) && !lends(*tasks[j], *tasks[i]))
-                    problems.add("node " + gpusched::quoted(*tasks[i]->node) + ": core " +
-                                 std::to_string(where.second) + " is used wholly by tasks " +
-                                 gpusched::quoted(tasks[j]->name) + " and " +
-                                 gpusched::quoted(tasks[i]->name));
+                    problems.add(problems.full()
+                                     ? std::string()
+                                     : "node " + gpusched::quoted(*tasks[i]->node) + ": core " +
+                                           std::to_string(where.second) + " is used wholly by tasks " +
+                                           gpusched::quoted(tasks[j]->name) + " and " +
+                                           gpusched::quoted(tasks[i]->name));
 }
 
 }  // namespace gpusched::detail

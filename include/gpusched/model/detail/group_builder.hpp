@@ -48,7 +48,7 @@ struct GroupBuilder {
                 const auto [at, added] = anti_affinity_ids.try_emplace(
                     {term.group, term.level}, static_cast<std::uint32_t>(out.anti_affinity_sets.size()));
                 if (added) {
-                    out.anti_affinity_sets.push_back({term.group, term.level, 0, {}, true});
+                    out.anti_affinity_sets.push_back({term.group, term.level, 0, {}, {}, true});
                     anti_affinity_of_group[term.group].push_back(at->second);
                 }
                 out.anti_affinity_sets[at->second].limits.push_back(static_cast<std::uint32_t>(term.limit));
@@ -65,6 +65,11 @@ struct GroupBuilder {
         }
         for (auto& set : out.anti_affinity_sets) {
             std::sort(set.limits.begin(), set.limits.end());
+            for (auto from = set.limits.begin(); from != set.limits.end();) {
+                const auto to = std::upper_bound(from, set.limits.end(), *from);
+                set.members_with.push_back(static_cast<std::uint32_t>(to - from));
+                from = to;
+            }
             set.limits.erase(std::unique(set.limits.begin(), set.limits.end()), set.limits.end());
             set.uniform = set.limits.size() == 1;
         }

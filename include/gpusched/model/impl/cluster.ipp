@@ -75,7 +75,7 @@ GPUSCHED_INLINE void Cluster::set_capacities() {
     for (const auto& set : inventory_->anti_affinity_sets) {
         anti_affinity_tables_.push_back(groups_.add_table(set.members));
         if (!set.uniform)
-            for (std::size_t l = 0; l < set.limits.size(); ++l) groups_.add_table(set.members);
+            for (const auto members : set.members_with) groups_.add_table(members);
     }
     for (const auto& set : inventory_->affinity_sets)
         affinity_tables_.push_back(groups_.add_table(set.members));
