@@ -3,11 +3,13 @@
 //
 //   bench_consolidation_quality [--nodes N] [--seeds a,b,...] [--scenarios name,...] [--algorithms name,...]
 //                               [--threads N] [--no-lp] [--deadlines] [--smoke] > rows.jsonl
-//   bench_consolidation_quality --summary rows.jsonl
+//   bench_consolidation_quality --summary rows.jsonl [--gates]
 //
+// With --gates the summary is compared with what the presets are held to; the exit status is 1 when a gate is missed.
 // Algorithms: first_fit, random_eviction, highest_utilisation, ipc, fast, best (the default set); ipc_without_memory,
 // best_without_cap, best_with_fractions_gathered.
 #include "baselines.hpp"
+#include "gates.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/sim/generator.hpp>
@@ -23,6 +25,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -65,6 +68,7 @@ struct Arguments {
     std::size_t threads = 2;
     bool lp = true, deadlines = false;
     std::string summary;
+    bool gates = false;
 };
 
 Arguments parse(int argc, char** argv) {
@@ -95,6 +99,8 @@ Arguments parse(int argc, char** argv) {
             arguments.nodes = 600, arguments.seeds = {"1"};
         else if (name == "--summary")
             arguments.summary = value();
+        else if (name == "--gates")
+            arguments.gates = true;
         else {
             std::cerr << "unknown argument " << name << '\n';
             std::exit(2);
@@ -209,7 +215,7 @@ std::string field(const std::string& line, const std::string& key) {
     return line.substr(from, line.find_first_of(",}", from) - from);
 }
 
-int summarise(const std::string& path) {
+int summarise(const std::string& path, bool gates) {
     std::ifstream file(path);
     if (!file) {
         std::cerr << "cannot read " << path << '\n';
@@ -233,7 +239,12 @@ int summarise(const std::string& path) {
     std::printf("| scenario | algorithm | limit ms | runs | nodes %% of bound | GPUs %% of bound | moves per "
                 "node | not-full fall %% | ms (min..max) | MiB | invalid |\n"
                 "|---|---|---|---|---|---|---|---|---|---|---|\n");
+    bench::Means means;
     for (const auto& [key, cells] : table) {
+        if (std::get<2>(key) == "0.0")
+            for (const auto& [column, values] : cells.columns)
+                means[{std::get<0>(key), std::get<1>(key)}][column] =
+                    std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
         const auto spread = [&](const std::string& column) {
             const auto& values = cells.columns.at(column);
             double sum = 0, squares = 0;
@@ -256,12 +267,12 @@ int summarise(const std::string& path) {
                     ms[ms.size() / 2], ms.front(), ms.back(), *std::max_element(memory.begin(), memory.end()),
                     cells.invalid);
     }
-    return 0;
+    return gates && bench::check_gates(means) > 0 ? 1 : 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
     const auto arguments = parse(argc, argv);
-    return arguments.summary.empty() ? measure(arguments) : summarise(arguments.summary);
+    return arguments.summary.empty() ? measure(arguments) : summarise(arguments.summary, arguments.gates);
 }

@@ -194,7 +194,7 @@ class GroupSearch {
                         for (const bool all : {true, false}) {
                             auto mine = here(c, a);
                             if (mine.empty()) break;
-                            if (!all) mine.resize(1);
+                            if (!all) mine.erase(mine.begin() + 1, mine.end());
                             for (std::size_t other = 0; other <= gang_.classes.size(); ++other) {
                                 if (other == c) continue;
                                 if (--trials < 0) return;
@@ -202,7 +202,7 @@ class GroupSearch {
                                     better = true;
                                     mine = here(c, a);
                                     if (mine.empty()) break;
-                                    if (!all) mine.resize(1);
+                                    if (!all) mine.erase(mine.begin() + 1, mine.end());
                                 }
                             }
                         }
