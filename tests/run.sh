@@ -20,7 +20,9 @@ gs_apt $GS_APT_BUILD $GS_APT_TEST
 gs_cmake
 mapfile -t requirements < <(gs_requirements test)
 [ "${#requirements[@]}" -gt 0 ] || gs_fail "pyproject.toml has no extra 'test'"
-gs_venv build/venv "$GS_NUMPY" "${requirements[@]}"
+gs_say "Python environment build/venv, meanwhile"
+gs_venv build/venv "$GS_NUMPY" "${requirements[@]}" >"$logs/venv.log" 2>&1 </dev/null &
+venv=$!
 
 gs_say "Configuring and building the library and the tests (build/dev, $GS_JOBS jobs)"
 # shellcheck disable=SC2086
@@ -31,6 +33,10 @@ cmake --preset dev ${GPUSCHED_CMAKE_ARGS:-} >"$logs/configure.log" 2>&1 </dev/nu
 # The build tool prints every step; errors are shown as they come.
 cmake --build build/dev --parallel "$GS_JOBS" </dev/null || gs_fail "the build failed"
 
+wait "$venv" || {
+  cat "$logs/venv.log"
+  gs_fail "the Python environment could not be made"
+}
 gs_install_wheel build/venv
 
 gs_say "ctest"
