@@ -195,8 +195,14 @@ def test_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixt
     ]
     gs.Cluster.from_json(document(nodes, tasks, now=0)).to_json(snapshot)
     Path(wish).write_text(json.dumps(job(1, 4)))
+    Path(plan).unlink()
     arguments = ["allocate", snapshot, wish, "-o", plan, "--write-cluster", with_job]
     assert cli.main(arguments) == 1
+    Path(wish).write_text(json.dumps(job(1, 5)))  # no node has so many
+    assert cli.main([*arguments, "--make-room"]) == 1
+    assert f"wrote {plan}" not in capsys.readouterr().out
+    assert not Path(plan).exists()  # nothing is placed: no plan
+    Path(wish).write_text(json.dumps(job(1, 4)))
     assert cli.main([*arguments, "--make-room"]) == 0
     assert "train: moves make room: 1 in 1 waves, then 1 pods" in capsys.readouterr().out
     assert cli.main(["verify", with_job, plan]) == 0

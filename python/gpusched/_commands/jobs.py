@@ -106,7 +106,7 @@ def allocate(args: argparse.Namespace) -> int:
     if args.write_cluster is not None:
         allocation.with_job(cluster, *[job for job in jobs if isinstance(job, dict)]).to_json(args.write_cluster)
         say(f"wrote {args.write_cluster}")
-    if args.output is not None:
+    if args.output is not None and plan.placements:
         plan.to_json(args.output)
         say(f"wrote {args.output}")
     return OK if all(a.placed for a in found) or plan.moves else FAILED
