@@ -96,11 +96,12 @@ class HardwareGraph {
 
     // Questions --------------------------------------------------------------------------------------------
     [[nodiscard]] const AffinityMasks& masks() const noexcept { return masks_; }
-    /// Edges on the shortest path between two GPUs; none when no path connects them. O(1).
+    /// Edges on the shortest path between two GPUs that passes through no other GPU; none when there is none. O(1).
     [[nodiscard]] std::optional<int> distance(int a, int b) const;
-    /// GB/s on the widest path between two GPUs; 0 when no path connects them, infinite for a == b. O(1).
+    /// GB/s on the widest path between two GPUs that passes through no other GPU (whose links are its own, and which may
+    /// be somebody else's or have failed); 0 when there is none, infinite for a == b. O(1).
     [[nodiscard]] double bandwidth(int a, int b) const;
-    /// GB/s between the worst connected pair of the set; infinite with fewer than two GPUs. O(square of the set).
+    /// `bandwidth` of the worst connected pair of the set; infinite with fewer than two GPUs. O(square of the set).
     [[nodiscard]] double bottleneck_bandwidth(GpuMask gpus) const;
     /// The NUMA node (socket, PCIe root) that all GPUs of a set share; none when they share none or the set is empty.
     [[nodiscard]] std::optional<int> numa_node_of(GpuMask gpus) const;
@@ -128,7 +129,8 @@ class HardwareGraph {
     /// Compares a fresh reading of the machine with this graph and takes over what is different (FlexTopo, section 3.3).
     ///
     /// GPUs are told apart by index. One that the reading lacks has failed; one with another UUID was replaced; who
-    /// holds what stays as it is here, since readings of the hardware do not know.
+    /// holds what stays as it is here, since readings of the hardware do not know: of GPUs, of cores by id, of core groups
+    /// by id as long as they have the same cores. Cores that the reading lacks are gone.
     /// @return what changed, by kind, then by GPU
     std::vector<HardwareChange> reconcile(const HardwareGraph& observed);
 

@@ -54,7 +54,7 @@ TEST_CASE("a matrix of nvidia-smi becomes a machine", "[io]") {
     CHECK(graph.distance(0, 3) == 1);
     CHECK(graph.bandwidth(0, 3) == 50);
     CHECK(graph.bandwidth(2, 3) == 31.5);
-    CHECK(graph.bandwidth(1, 2) == 31.5);  // over the NVLink of the others
+    CHECK(graph.bandwidth(1, 2) == 31.5);  // PCIe to the sockets; NVLink of 0 and 3 is theirs
     CHECK(graph.locality(0b0011) == GpuLocality::numa);
     CHECK(graph.locality(0b0110) == GpuLocality::cross);
     // The switch of GPUs 0 and 1 hangs below the wider one that the network card shares.
@@ -158,7 +158,7 @@ TEST_CASE("real matrices of nvidia-smi", "[io]") {
         {"rtx4090_8gpu_2nic", {8, {{0, 0x0f}, {1, 0xf0}}, 112, 31.5}},
         {"slurm_cgroup_1gpu_6nic", {1, {{0, 0b1}}, 1, 0}},
         {"v100_8gpu_cloud_vm", {8, {{0, 0xff}}, 20, 50}},
-        {"v100_dgx1_4nic", {8, {{0, 0x0f}, {1, 0xf0}}, 40, 50}},  // 0-3-1: two links wide, though 0-1 has one
+        {"v100_dgx1_4nic", {8, {{0, 0x0f}, {1, 0xf0}}, 40, 31.5}},  // PCIe; one NVLink has 25
     };
     std::size_t read = 0, refused = 0;
     for (const auto& file : files) {
@@ -189,6 +189,10 @@ TEST_CASE("real matrices of nvidia-smi", "[io]") {
         (testing_support::real_data("nvidia-smi-topo") / "v100_dgx1_4nic.txt").string());
     CHECK(dgx1.graph.pcie_root_of(0b0011).has_value());  // told by mlx5_0, behind NVLink
     CHECK(dgx1.graph.masks().socket == std::vector<GpuMask>{0x0f, 0xf0});
+    // Two links lead from 0 to 3 and from 1 to 2, one from 0 to 1: nothing passes through a third GPU.
+    CHECK(dgx1.graph.bandwidth(0, 3) == 50);
+    CHECK(dgx1.graph.best_gpus(2) == GpuMask{0b0110});
+    CHECK(dgx1.graph.best_gpus(2, 0b1001) == GpuMask{0b1001});
     const auto nps4 = io::read_nvidia_smi_topo(
         (testing_support::real_data("nvidia-smi-topo") / "a100_8gpu_nps4_1nic.txt").string());
     CHECK(nps4.graph.pcie_root_of(0b1100).has_value());

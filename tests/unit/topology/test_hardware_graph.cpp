@@ -8,6 +8,12 @@
 #include <gpusched/topology/hardware_graph.hpp>
 
 #include <algorithm>
+#include <bit>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 using namespace gpusched;
@@ -148,30 +154,188 @@ TEST_CASE("reconcile takes over what a fresh reading shows") {
     CHECK(graph.reconcile(HardwareGraph(*hardware_preset("rtx4090x8"))).empty());
 }
 
+namespace {
+
+// The widest path between two GPUs and the edges of the shortest, by other means than the graph's own: rounds over the list
+// of edges until nothing changes, with all third GPUs left out.
+struct Pair {
+    double gb_s = 0;
+    int edges = 1 << 20;
+};
+Pair pair_by_rounds(const HardwareGraph& graph, int a, int b) {
+    constexpr double unlimited = std::numeric_limits<double>::infinity();
+    std::vector<Pair> reached(graph.vertices().size());
+    const auto left_out = [&](HardwareGraph::Vertex v) {
+        const auto& vertex = graph.vertex(v);
+        return vertex.kind == HardwareKind::gpu && vertex.id != a && vertex.id != b;
+    };
+    HardwareGraph::Vertex to = 0;
+    for (const auto v : graph.vertices()) {
+        if (graph.vertex(v).kind != HardwareKind::gpu) continue;
+        if (graph.vertex(v).id == a) reached[v] = {unlimited, 0};
+        if (graph.vertex(v).id == b) to = v;
+    }
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (const auto e : graph.edges()) {
+            const auto s = graph.source(e), t = graph.target(e);
+            if (left_out(s) || left_out(t)) continue;
+            for (const auto& [from, next] : {std::pair(s, t), std::pair(t, s)}) {
+                const auto width = std::min(reached[from].gb_s, graph.edge(e).bandwidth_gb_s);
+                const auto edges = reached[from].edges + 1;
+                changed = changed || width > reached[next].gb_s || edges < reached[next].edges;
+                reached[next] = {std::max(reached[next].gb_s, width), std::min(reached[next].edges, edges)};
+            }
+        }
+    }
+    return reached[to];
+}
+
+}  // namespace
+
+TEST_CASE("reconcile keeps who holds cores, core groups and GPUs") {
+    // Two NUMA nodes of two groups of four cores; held by name, and by somebody who is not named.
+    auto known =
+        HardwareGraph(Hardware{"", {{0, 8, 0b01}, {1, 8, 0b10}}}, {.core_group_size = 4}).boost_graph();
+    const auto at = [](const auto& graph, HardwareKind kind, int id) {
+        for (const auto v : boost::make_iterator_range(vertices(graph)))
+            if (graph[v].kind == kind && graph[v].id == id) return v;
+        throw std::out_of_range("vertex");
+    };
+    const auto hold = [&](HardwareKind kind, int id, const char* user) {
+        known[at(known, kind, id)].status = HardwareStatus::allocated;
+        known[at(known, kind, id)].used_by = user;
+    };
+    hold(HardwareKind::core, 2, "pod");
+    hold(HardwareKind::core, 15, "other");
+    hold(HardwareKind::core_group, 1, "pod");
+    hold(HardwareKind::core_group, 3, "");
+    hold(HardwareKind::gpu, 1, "");
+    const auto state = [&](const HardwareGraph& graph, HardwareKind kind, int id) {
+        const auto& v = graph.boost_graph()[at(graph.boost_graph(), kind, id)];
+        return std::pair(v.status, v.used_by);
+    };
+    const auto held = [](const char* user) {
+        return std::pair(HardwareStatus::allocated, std::string(user));
+    };
+    const std::pair<HardwareStatus, std::string> idle{HardwareStatus::free, ""};
+    // NUMA node 1 has lost its last four cores, hence group 3.
+    const auto reading = HardwareGraph(Hardware{"", {{0, 8, 0b01}, {1, 4, 0b10}}}, {.core_group_size = 4});
+    auto graph = HardwareGraph::from_graph(BoostHardwareView(known));
+    CHECK(graph.reconcile(reading).empty());
+    CHECK(state(graph, HardwareKind::core, 2) == held("pod"));
+    CHECK(state(graph, HardwareKind::core, 3) == idle);
+    CHECK(state(graph, HardwareKind::core_group, 1) == held("pod"));
+    CHECK(state(graph, HardwareKind::core_group, 0) == idle);
+    CHECK(state(graph, HardwareKind::gpu, 1) == held(""));
+    CHECK(graph.masks().free == 0b01);
+    CHECK(graph.reconcile(reading).empty());
+    CHECK(state(graph, HardwareKind::core, 2) == held("pod"));
+    // Groups of other cores under the same ids are not those that are held; cores are.
+    graph = HardwareGraph::from_graph(BoostHardwareView(known));
+    CHECK(graph.reconcile(HardwareGraph(Hardware{"", {{0, 8, 0b01}, {1, 8, 0b10}}}, {.core_group_size = 3}))
+              .empty());
+    CHECK(state(graph, HardwareKind::core_group, 1) == idle);
+    CHECK(state(graph, HardwareKind::core, 15) == held("other"));
+}
+
+TEST_CASE("paths pass through no other GPU") {
+    // A chain of NVLinks: 0 - 1 - 2, and nothing else.
+    BoostHardware g;
+    for (int i = 0; i < 3; ++i) add_vertex({.kind = HardwareKind::gpu, .id = i}, g);
+    add_edge(0, 1, {HardwareRelation::nvlink, 100}, g);
+    add_edge(1, 2, {HardwareRelation::nvlink, 100}, g);
+    const auto chain = HardwareGraph::from_graph(BoostHardwareView(g));
+    CHECK(chain.bandwidth(0, 1) == 100);
+    CHECK(chain.bandwidth(0, 2) == 0);
+    CHECK(chain.distance(0, 2) == std::nullopt);
+    CHECK(chain.bottleneck_bandwidth(0b111) == 0);
+
+    // The four GPUs of one socket of a DGX-1: one link between 0 and 1 and between 2 and 3, two between 0 and 3, 1 and 2.
+    auto socket = HardwareGraph(Hardware{"", {{0, 8, 0b1111}}}, {.pcie_gb_s = 15.75}).boost_graph();
+    const auto gpu = [&](int id) {
+        for (const auto v : boost::make_iterator_range(vertices(socket)))
+            if (socket[v].kind == HardwareKind::gpu && socket[v].id == id) return v;
+        throw std::out_of_range("gpu");
+    };
+    for (const auto& [a, b, gb_s] :
+         {std::tuple(0, 1, 25), {0, 2, 25}, {0, 3, 50}, {1, 2, 50}, {1, 3, 25}, {2, 3, 50}})
+        add_edge(gpu(a), gpu(b), {HardwareRelation::nvlink, static_cast<double>(gb_s)}, socket);
+    auto dgx1 = HardwareGraph::from_graph(BoostHardwareView(socket));
+    CHECK(dgx1.bandwidth(0, 1) == 25);
+    CHECK(dgx1.bandwidth(0, 3) == 50);
+    CHECK(dgx1.best_gpus(2) == GpuMask{0b0110});
+    CHECK(dgx1.best_gpus(2, 0b1101) == GpuMask{0b1001});
+    dgx1.set_failed(3);
+    CHECK(dgx1.bandwidth(0, 2) == 25);
+}
+
 TEST_CASE("the best set of GPUs is the best of all sets, on random machines") {
     Rng rng(7);
+    int narrower = 0;  // pairs to which a third GPU has more
     for (int round = 0; round < 300; ++round) {
         Hardware hardware;
         const int gpus = static_cast<int>(rng.between(1, 8)), numa = static_cast<int>(rng.between(1, 4));
         for (int n = 0; n < numa; ++n) hardware.numa_nodes.push_back({static_cast<int>(rng.below(2)), 4, 0});
         for (int g = 0; g < gpus; ++g)
             hardware.numa_nodes[rng.below(static_cast<std::uint64_t>(numa))].gpus |= gpu_bit(g);
-        HardwareGraph graph(hardware, {.interconnect_gb_s = rng.chance(0.5) ? 10.0 : 40.0});
+        auto drawn =
+            HardwareGraph(hardware, {.interconnect_gb_s = rng.chance(0.5) ? 10.0 : 40.0}).boost_graph();
+        std::vector<BoostHardware::vertex_descriptor> gpu_vertices;
+        for (const auto v : boost::make_iterator_range(vertices(drawn)))
+            if (drawn[v].kind == HardwareKind::gpu) gpu_vertices.push_back(v);
+        for (const auto a : gpu_vertices)
+            for (const auto b : gpu_vertices)
+                if (a < b && rng.chance(0.4))
+                    add_edge(a, b, {HardwareRelation::nvlink, 25.0 * static_cast<double>(rng.between(1, 4))},
+                             drawn);
+        auto graph = HardwareGraph::from_graph(BoostHardwareView(drawn));
         if (rng.chance(0.3)) graph.set_failed(static_cast<int>(rng.below(static_cast<std::uint64_t>(gpus))));
+
+        Pair pairs[8][8];
+        for (int a = 0; a < gpus; ++a)
+            for (int b = 0; b < gpus; ++b) {
+                pairs[a][b] = pair_by_rounds(graph, a, b);
+                REQUIRE(graph.bandwidth(a, b) == pairs[a][b].gb_s);
+                REQUIRE(graph.distance(a, b).value_or(1 << 20) == pairs[a][b].edges);
+            }
+        for (int a = 0; a < gpus; ++a)
+            for (int b = 0; b < gpus; ++b)
+                for (int c = 0; c < gpus; ++c)
+                    narrower += a != b && b != c && c != a &&
+                                std::min(pairs[a][c].gb_s, pairs[c][b].gb_s) > pairs[a][b].gb_s;
+        // 0 = one NUMA node, 1 = one socket, 2 = neither.
+        const auto spread = [&](unsigned set) {
+            if (std::popcount(set) < 2) return 0;
+            unsigned socket[2] = {0, 0};
+            for (const auto& n : hardware.numa_nodes) {
+                if ((set & ~unsigned{n.gpus}) == 0) return 0;
+                socket[n.socket] |= n.gpus;
+            }
+            return (set & ~socket[0]) == 0 || (set & ~socket[1]) == 0 ? 1 : 2;
+        };
+        const auto worth = [&](unsigned set) {
+            double worst = std::numeric_limits<double>::infinity();
+            int edges = 0;
+            for (int a = 0; a < gpus; ++a)
+                for (int b = a + 1; b < gpus; ++b)
+                    if ((set >> a & set >> b & 1u) != 0) {
+                        worst = std::min(worst, pairs[a][b].gb_s);
+                        edges += pairs[a][b].edges;
+                    }
+            return std::tuple(spread(set), -worst, edges, set);
+        };
         const auto from = static_cast<GpuMask>(rng.below(256));
         const int count = static_cast<int>(rng.between(0, gpus));
-        const auto found = graph.best_gpus(count, from);
-        bool any = false;
+        std::optional<std::tuple<int, double, int, unsigned>> best;
         for (unsigned set = 0; set < 256; ++set) {
-            if ((set & ~from) != 0 || (set & ~graph.masks().healthy) != 0) continue;
-            const auto mask = static_cast<GpuMask>(set);
-            if (gpu_count(mask) != count) continue;
-            any = true;
-            REQUIRE(found);
-            CHECK(graph.locality(*found) <= graph.locality(mask));
-            if (graph.locality(*found) == graph.locality(mask))
-                CHECK(graph.bottleneck_bandwidth(*found) >= graph.bottleneck_bandwidth(mask));
+            if ((set & ~from) != 0 || (set & ~graph.masks().healthy) != 0 || std::popcount(set) != count)
+                continue;
+            if (!best || worth(set) < *best) best = worth(set);
         }
-        CHECK(any == found.has_value());
+        const auto found = graph.best_gpus(count, from);
+        REQUIRE(found.has_value() == best.has_value());
+        if (found) CHECK(*found == std::get<3>(*best));
     }
+    CHECK(narrower > 1000);  // the test is about something
 }

@@ -9,12 +9,57 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
 // Graphs from descriptions and readings, and back.
 
 namespace gpusched::topology {
+namespace detail {
+
+/// Who holds a vertex, from the graph that knows to a reading that does not. It may be held by nobody in particular.
+inline void take_holder(const HardwareVertex& known, HardwareVertex& reading) {
+    reading.used_by = known.used_by;
+    if (reading.status == HardwareStatus::failed) return;
+    reading.status = known.status != HardwareStatus::failed ? known.status
+                     : known.used_by.empty()                ? HardwareStatus::free
+                                                            : HardwareStatus::allocated;
+}
+
+/// Who holds cores and core groups, from the graph that knows to a reading that does not. Cores are told apart by id; so
+/// are core groups, unless the reading draws a group of other cores under that id.
+inline void keep_core_holders(const BoostHardware& known, BoostHardware& reading) {
+    using Kind = HardwareKind;
+    struct Unit {
+        std::size_t vertex = 0;
+        std::set<int> cores{};  // of a group
+    };
+    const auto units_of = [](const BoostHardware& graph) {
+        std::map<std::pair<Kind, int>, Unit> units;
+        for (std::size_t v = 0; v < boost::num_vertices(graph); ++v)
+            if (graph[v].kind == Kind::core || graph[v].kind == Kind::core_group)
+                units[{graph[v].kind, graph[v].id}].vertex = v;
+        const auto [first, last] = boost::edges(graph);
+        for (auto e = first; e != last; ++e) {
+            if (graph[*e].relation != HardwareRelation::contains) continue;
+            auto group = boost::source(*e, graph), core = boost::target(*e, graph);
+            if (graph[group].kind == Kind::core) std::swap(group, core);
+            units[{Kind::core_group, graph[group].id}].cores.insert(graph[core].id);
+        }
+        return units;
+    };
+    const auto before = units_of(known);
+    for (const auto& [key, unit] : units_of(reading)) {
+        const auto found = before.find(key);
+        if (found == before.end() || found->second.cores != unit.cores) continue;
+        const auto& old = known[found->second.vertex];
+        auto& now = reading[unit.vertex];
+        take_holder(old, now);
+    }
+}
+
+}  // namespace detail
 
 GPUSCHED_INLINE HardwareGraph::HardwareGraph(const Hardware& hardware, const HardwareGraphOptions& options)
     : HardwareGraph([&] {
@@ -178,9 +223,9 @@ GPUSCHED_INLINE std::vector<HardwareChange> HardwareGraph::reconcile(const Hardw
         if (now.uuid.empty()) now.uuid = old.uuid;
         if (now.model.empty()) now.model = old.model;
         if (now.memory_mib == 0) now.memory_mib = old.memory_mib;
-        now.used_by = old.used_by;
-        if (!is_failed) now.status = old.used_by.empty() ? HardwareStatus::free : HardwareStatus::allocated;
+        detail::take_holder(old, now);
     }
+    detail::keep_core_holders(*graph_, *merged.graph_);
     std::vector<HardwareVertex> vertices;
     std::vector<Link> links;
     for (const auto v : merged.vertices()) vertices.push_back(merged.vertex(v));

@@ -223,6 +223,8 @@ GPUSCHED_INLINE void HardwareGraph::index_graph() {
     for (int g = 0; g < max_gpus_per_node; ++g) {
         if (gpu_vertex_[static_cast<std::size_t>(g)] < 0) continue;
         const auto from = static_cast<Vertex>(gpu_vertex_[static_cast<std::size_t>(g)]);
+        // Traffic does not pass through other GPUs: they may belong to somebody else, or have failed.
+        const auto ends_path = [&](Vertex v) { return v != from && graph[v].kind == HardwareKind::gpu; };
         std::vector<int> hops(count, -1);
         std::queue<Vertex> open;
         hops[from] = 0;
@@ -230,6 +232,7 @@ GPUSCHED_INLINE void HardwareGraph::index_graph() {
         while (!open.empty()) {
             const auto v = open.front();
             open.pop();
+            if (ends_path(v)) continue;
             const auto [first, last] = boost::out_edges(v, graph);
             for (auto e = first; e != last; ++e)
                 if (const auto to = boost::target(*e, graph); hops[to] < 0) {
@@ -244,7 +247,7 @@ GPUSCHED_INLINE void HardwareGraph::index_graph() {
         while (!widest.empty()) {
             const auto [here, v] = widest.top();
             widest.pop();
-            if (here < width[v]) continue;
+            if (here < width[v] || ends_path(v)) continue;
             const auto [first, last] = boost::out_edges(v, graph);
             for (auto e = first; e != last; ++e) {
                 const auto to = boost::target(*e, graph);
