@@ -1,7 +1,8 @@
 """`nvidia-smi mig` for tests: GPU instances in a file (FAKE_SMI_STATE), as they outlive whoever asks for them.
 
 State: {"gpus": [[{"profile", "id", "start", "size", "compute", "mine", "client"}]], "next": 1, "forbidden": false,
-"delay_s": 0}. Each part of a command (GPU instance, compute instance) is written on its own.
+"delay_s": 0, "pci": [], "intrude": false}: addresses of the GPUs, and whether somebody else is quicker than the next
+creation. Each part of a command (GPU instance, compute instance) is written on its own.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def command(path: str, state: dict[str, Any], a: list[str]) -> int:
         state["forbidden"] = True
         save(path, state)
         return fail(2, "Invalid argument")
-    g = int(value("-i"))
+    g = state["pci"].index(value("-i")) if state.get("pci") else int(value("-i"))
     gpu = state["gpus"][g]
     if "-lgi" in a:
         if not gpu:
@@ -56,6 +57,10 @@ def command(path: str, state: dict[str, Any], a: list[str]) -> int:
     if "-cgi" in a:
         profile, start = map(int, value("-cgi").split(":"))
         size = SIZES[profile]
+        if state.pop("intrude", False):
+            other = {"profile": profile, "id": 77, "start": start, "size": size, "compute": True, "mine": False}
+            gpu.append(other)
+            save(path, state)
         if any(start < i["start"] + i["size"] and i["start"] < start + size for i in gpu):
             return fail(23, "Unable to create a GPU instance: Insufficient Resources")
         new = {"profile": profile, "id": state["next"], "start": start, "size": size, "compute": False, "mine": True}
@@ -65,6 +70,7 @@ def command(path: str, state: dict[str, Any], a: list[str]) -> int:
         time.sleep(state.get("delay_s", 0))
         new["compute"] = "-C" in a
         save(path, state)
+        print(f"Successfully created GPU instance ID  {new['id']} on GPU  {g} using profile MIG x.xgb (ID {profile})")
         return 0
     found = [i for i in gpu if i["id"] == int(value("-gi"))]
     if not found:

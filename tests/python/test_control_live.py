@@ -241,6 +241,60 @@ def test_sigkill_in_the_middle_of_changes(host: Host, load: Callable[..., None])
         assert found[0].split(",")[0] in ("T1: as_recorded", "T1: restored", "T1: completed")
 
 
+def test_somebody_else_who_is_quicker_keeps_the_instance(host: Host, load: Callable[..., None]) -> None:
+    load(40.0)
+    host.gpus([[host.gi(TWO_G, 1, 0, 2, True)], []], intrude=True)
+    out = host.run(host.config(flags={"rollback": False}), "--windows", "12")
+    assert out.returncode == 0, out.stderr
+    assert "reconfigure of T1: insufficient_resources" in out.stdout
+    state = json.loads(host.read("smi.json"))
+    assert not state["forbidden"]
+    assert [i["id"] for gpu in state["gpus"] for i in gpu if not i["mine"]] == [77]
+    assert sum(i["mine"] for gpu in state["gpus"] for i in gpu) == 1
+    assert host.run(host.config(), "--windows", "0").returncode == 0
+
+
+def test_gpus_by_pci_address(host: Host, load: Callable[..., None]) -> None:
+    load(40.0)
+    # nvidia-smi counts them the other way round.
+    pci = ["0000:af:00.0", "0000:3b:00.0"]
+    state = json.loads(host.read("smi.json"))["gpus"]
+    host.gpus(state[::-1], pci=pci)
+    config = host.config(flags={"rollback": False})
+    config["live"]["pci"] = pci[::-1]
+    out = host.run(config, "--windows", "12")
+    assert out.returncode == 0, out.stderr
+    assert "T1: as_configured, GPU 0 2g at 0" in out.stdout and "reconfigure of T1: ok" in out.stdout
+    assert not json.loads(host.read("smi.json"))["forbidden"]
+
+
+def test_a_program_that_moves_the_tenant_and_fails(host: Host, load: Callable[..., None]) -> None:
+    load(40.0)
+    move = host.folder / "move.py"
+    move.write_text(
+        "import json, os, sys\n"
+        "path = os.environ['FAKE_SMI_STATE']\n"
+        "state = json.load(open(path))\n"
+        "gpu, profile, start = sys.argv[1:]\n"
+        "for g, instances in enumerate(state['gpus']):\n"
+        "    for i in instances:\n"
+        "        i['client'] = i['mine'] and (g, i['start']) == (int(gpu), int(start))\n"
+        "json.dump(state, open(path, 'w'))\n"
+        "print('warming up\\nout of memory')\n"
+        "sys.exit((gpu, start) != ('0', '0'))\n",
+        encoding="utf-8",
+    )
+    host.script("move-t1", f'exec "{sys.executable}" -S "{move}" "$@"')
+    host.gpus([[host.gi(TWO_G, 1, 0, 2, True)], [host.gi(0, 3, 0, 8, False)]])
+    out = host.run(host.config(flags={"rollback": False, "guard_io": False}), "--windows", "4")
+    assert out.returncode == 0, out.stderr
+    assert "program 'move-t1' ended with code 1: out of memory" in out.stdout
+    state = json.loads(host.read("smi.json"))
+    assert not state["forbidden"]
+    assert [(i["start"], i["client"]) for i in state["gpus"][0]] == [(0, True)]
+    assert "hold" not in out.stdout
+
+
 def test_dry_runs_change_nothing(host: Host, load: Callable[..., None]) -> None:
     load(40.0, 100_000)
     before = host.read("smi.json")
@@ -274,6 +328,8 @@ def test_an_unknown_state_is_not_controlled(host: Host) -> None:
         ({"tenants": {"T1": {"latency": {"prometheus": "a"}}}}, "/latency/metric: missing"),
         ({"tenants": {"T2": {"cgroup": "../x"}}}, "a folder below"),
         ({"tenants": {"T2": {"disks": ["sda"]}}}, "major:minor"),
+        ({"tenants": {"T2": {"disks": ["a:b c=d"]}}}, "major:minor"),
+        ({"tenants": {"T1": {"cgroup": "t"}, "T2": {"cgroup": "t/x"}}}, "a group of its own"),
         ({"command_limit_s": 0}, "/live/command_limit_s: 0"),
         ({"layout_every": 0}, "/live/layout_every: 0"),
         ({"numa_disks": [[], []]}, "at most one per NUMA node"),

@@ -46,7 +46,8 @@ struct SharedHost {
 /// `nvidia-smi mig` and the tenant's programs on that host.
 struct SharedRun {
     SharedHost& host;
-    FakeSmi smi{};  ///< with its faults
+    FakeSmi smi{};             ///< with its faults
+    int failing_switches = 0;  ///< so many of the tenant's programs do their work and end with 1
 
     control::CommandResult run(std::span<const std::string> arguments) {
         load();
@@ -66,6 +67,8 @@ struct SharedRun {
             }
         } else {
             result.code = hook(arguments);
+            if (arguments[0] == "switch" && failing_switches > 0 && failing_switches-- > 0)
+                result = {1, false, "moving\nwarm-up failed\n"};
         }
         store();
         host.point();
@@ -215,11 +218,13 @@ struct CrashWorld {
     std::string journal() const { return (folder / "journal.json").string(); }
 
     /// A start: recovery alone.
-    control::Recovery recover(SharedRun& run, CrashingFiles& files, const std::string& boot = "b1") const {
+    control::Recovery recover(SharedRun& run, CrashingFiles& files, const std::string& boot = "b1",
+                              bool structural = true) const {
         control::JournalFile<CrashingFiles> file(files, journal());
         control::SmiMig<SharedRun> mig(run, options.host.gpus,
                                        owned_instances(options.host, file.load(options.host), boot));
-        return control::recover_host(mig, files, run, options.host, access, file, boot, true, 0);
+        return control::recover_host(mig, files, run, options.host, access, file, boot, structural, 0,
+                                     folder.string());
     }
     /// What a controller may do: limits T2, moves or enlarges T1, ends the limit, pins and unpins.
     std::vector<control::Feedback> work(SharedRun& run, CrashingFiles& files) const {

@@ -86,7 +86,7 @@ abi::Return nvmlDeviceGetGpuInstanceProfileInfo(abi::Device, unsigned index,
             *info = {p.id, 0, p.slices, p.max_count, p.sm_count, 1, 0, 0, 0, 0, p.memory_mib};
             return 0;
         }
-        return 3;
+        return index < 10 ? 3 : 2;  // a number that this driver has not heard of
     });
 }
 abi::Return nvmlDeviceGetGpuInstancePossiblePlacements_v2(abi::Device, unsigned id, abi::Placement* out,
@@ -132,11 +132,26 @@ abi::Return nvmlDeviceGetGpuInstanceById(abi::Device device, unsigned id, abi::G
 }
 abi::Return nvmlDeviceCreateGpuInstanceWithPlacement(abi::Device device, unsigned id,
                                                      const abi::Placement* at, abi::GpuInstance* out) {
+    // INSUFFICIENT_RESOURCES says that nothing was made.
+    if (state.calls == state.fault_at && state.fault_code == 23) state.after_effect = false;
     return call([&] {
         const auto* const p = by_id(id);
         if (p == nullptr || at->start > 7 || at->size != p->memory_slices || !(p->starts >> at->start & 1))
             return 2;
         FakeNvml::Gi* free = nullptr;
+        if (state.intrude) {
+            auto& other = gpu_of(device)->instances[7];
+            other = {static_cast<unsigned>(gpu_of(device) - state.gpus),
+                     state.next_id++,
+                     id,
+                     at->start,
+                     at->size,
+                     true,
+                     false,
+                     false,
+                     2};
+            state.intrude = false;
+        }
         for (auto& gi : gpu_of(device)->instances) {
             if (!gi.used) free = &gi;
             if (gi.used && at->start < gi.start + gi.size && gi.start < at->start + at->size) return 23;
@@ -168,7 +183,8 @@ abi::Return nvmlGpuInstanceGetComputeInstanceProfileInfo(abi::GpuInstance instan
                                                          unsigned, abi::ComputeInstanceProfileInfo* info) {
     return call([&] {
         const auto* const p = by_id(gi_of(instance)->profile);
-        if (profile >= 8 || p == nullptr || ci_slices[profile] > p->slices || profile == 7) return 3;
+        if (profile >= 8) return 2;  // a number that this driver has not heard of
+        if (p == nullptr || ci_slices[profile] > p->slices || profile == 7) return 3;
         *info = {profile, ci_slices[profile], p->slices / ci_slices[profile], 0, 0, 0, 0, 0, 0};
         return 0;
     });

@@ -27,6 +27,7 @@ struct FakeSmi {
     Fault fault = Fault::none;
     int code = 19;
     std::vector<std::string> log{};
+    bool intrude = false;    ///< somebody else is quicker than the next creation
     bool forbidden = false;  ///< a command that must never be run, or one on an instance of another
 
     control::CommandResult run(std::span<const std::string> arguments) {
@@ -38,10 +39,15 @@ struct FakeSmi {
         if (now && fault == Fault::code) return {code, false, "failed"};
         if (now && fault == Fault::garbage) return {0, false, "|   0  MIG what\n"};
         const bool partial = now && fault == Fault::partial;
+        // INSUFFICIENT_RESOURCES says that nothing was made.
+        const bool creates = std::find(arguments.begin(), arguments.end(), "-cgi") != arguments.end();
+        if (now && fault == Fault::code_after_effect && code == 23 && creates) return {code, false, "failed"};
         auto result = effect(arguments, partial);
         if (now && fault == Fault::crash_after) throw Crash{};
         if (now && fault == Fault::hang) return {0, true, ""};
-        if (now && (fault == Fault::code_after_effect || partial)) return {code, false, "failed"};
+        if (now && fault == Fault::code_after_effect) return {code, false, "failed"};
+        // Half of a creation is told; what else may fail half-way says nothing.
+        if (partial) return {code, false, (creates ? result.output : std::string()) + "failed"};
         return result;
     }
 
@@ -66,11 +72,15 @@ struct FakeSmi {
             const int profile = std::stoi(what), start = std::stoi(what.substr(what.find(':') + 1));
             const int p = device.find_id(profile);
             const int size = device.profiles[static_cast<std::size_t>(p)].memory_slices;
+            if (intrude) gpu.push_back({profile, next_id++, start, size, true, false});
+            intrude = false;
             for (const auto& i : gpu)
                 if (start < i.start + i.size && i.start < start + size)
                     return {23, false, "Unable to create a GPU instance: Insufficient Resources\n"};
             gpu.push_back({profile, next_id++, start, size, !partial && has("-C"), true});
-            return {0, false, "Successfully created GPU instance ID\n"};
+            return {0, false,
+                    "Successfully created GPU instance ID " + std::to_string(next_id - 1) +
+                        " on GPU  0 using " + "profile MIG 1g.5gb (ID " + std::to_string(profile) + ")\n"};
         }
         const int id = std::stoi(value("-gi"));
         const auto found = std::find_if(gpu.begin(), gpu.end(), [&](const Gi& i) { return i.id == id; });

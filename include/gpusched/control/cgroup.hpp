@@ -1,7 +1,6 @@
 // Control groups (version 2): limits of block I/O, cores and weight of a tenant.
 #pragma once
 
-#include <gpusched/control/config.hpp>
 #include <gpusched/control/files.hpp>
 #include <gpusched/core/errors.hpp>
 
@@ -37,6 +36,9 @@ struct IoMax {
 /// Thread ids, one per line, as in cgroup.threads. @return false for a line that is none
 [[nodiscard]] bool parse_threads(std::string_view text, std::vector<std::int64_t>& threads);
 
+/// Whether two lists of cores (`0-3,8`), of any number of cores, mean the same.
+[[nodiscard]] bool same_cores(std::string_view a, std::string_view b);
+
 /// One control group. What is written is read back: the kernel takes some values and does otherwise.
 template <FileAccess Files>
 class Cgroup {
@@ -64,27 +66,20 @@ class Cgroup {
         if (const auto status = io_max(limits.device, now); status != BackendStatus::ok) return status;
         return now == limits ? BackendStatus::ok : BackendStatus::invalid_state;
     }
-    /// Cores in the form of the kernel, empty for those of the group above.
-    [[nodiscard]] BackendStatus set_cpus(std::string_view list) {
+    /// Cores in the form of the kernel, empty for those of the group above; any number of them.
+    /// @param all whether the tenant must get all of them: false for a list that it had before, whatever it got of it
+    [[nodiscard]] BackendStatus set_cpus(std::string_view list, bool all = true) {
         // An empty write does nothing; a newline clears.
         const int error = files_.write(file("cpuset.cpus"), std::string(list) + "\n");
         if (error != 0) return errno_status(error);
         std::string now;
         if (const auto status = read("cpuset.cpus", now); status != BackendStatus::ok) return status;
-        try {
-            if (parse_cpus(now) != parse_cpus(list)) return BackendStatus::invalid_state;
-        } catch (const InvalidInput&) {
-            return BackendStatus::invalid_state;
-        }
-        if (list.empty()) return BackendStatus::ok;
+        if (!same_cores(now, list)) return BackendStatus::invalid_state;
+        if (list.empty() || !all) return BackendStatus::ok;
         // The group above may have fewer cores: then these are not what the tenant gets.
         if (const auto status = read("cpuset.cpus.effective", now); status != BackendStatus::ok)
             return status;
-        try {
-            return parse_cpus(now) == parse_cpus(list) ? BackendStatus::ok : BackendStatus::not_supported;
-        } catch (const InvalidInput&) {
-            return BackendStatus::invalid_state;
-        }
+        return same_cores(now, list) ? BackendStatus::ok : BackendStatus::not_supported;
     }
     /// Cores of every thread of the group, for groups without the cpuset controller; threads that start later have those
     /// of the one that starts them. Needs `Files::set_affinity(thread, cpus)`.

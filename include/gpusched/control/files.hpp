@@ -25,7 +25,8 @@ class SystemFiles {
   public:
     /// All of a file, up to 16 MiB (EFBIG beyond). On an error `text` is empty.
     [[nodiscard]] int read(const std::string& path, std::string& text);
-    /// Writes into a file that exists, in one call, as the kernel's control files want it.
+    /// Writes into a file that exists, in one call, as the kernel's control files want it. Neither this nor `create`
+    /// follows a link in the place of the file (ELOOP).
     [[nodiscard]] int write(const std::string& path, std::string_view text);
     /// Makes or empties a file, writes it, and waits until it is on the disk.
     [[nodiscard]] int create(const std::string& path, std::string_view text);

@@ -33,6 +33,10 @@ struct TenantAccess {
 [[nodiscard]] std::vector<std::string> hook_arguments(const std::vector<std::string>& program,
                                                       const Host& host, const Configuration& at);
 
+/// What an operator has to know of a program that failed: how it ended, and the last line that it wrote.
+[[nodiscard]] std::string hook_failure(const std::vector<std::string>& arguments,
+                                       const CommandResult& result);
+
 /// Sleeps; a signal ends it early.
 void pause_for(double seconds);
 
@@ -73,6 +77,8 @@ class HostActuator {
         retry_releases();
     }
     [[nodiscard]] std::vector<ActionOutcome> take_outcomes() { return std::exchange(outcomes_, {}); }
+    /// Lines on programs that failed, since the last call.
+    [[nodiscard]] std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
     [[nodiscard]] const Journal& journal() const noexcept { return journal_; }
     /// Limits that should have ended and did not.
     [[nodiscard]] bool releases_left() const noexcept { return !ending_.empty(); }
@@ -206,6 +212,7 @@ class HostActuator {
         if (program.empty()) return not_supported;
         const auto arguments = hook_arguments(program, host_, at);
         const auto result = run_.run(std::span<const std::string>(arguments));
+        if (result.timed_out || result.code != 0) notes_.push_back(hook_failure(arguments, result));
         return result.timed_out ? timeout : result.code == 0 ? ok : not_supported;
     }
 
@@ -214,7 +221,7 @@ class HostActuator {
         HostActuator& self;
         const Action& action;
         JournalTenant& entry;
-        bool created = false;
+        bool created = false, tried = false, back = false;
 
         BackendStatus read(int gpu, MigLayout& layout) { return self.mig_.read(gpu, layout); }
         BackendStatus create(int gpu, MigInstance instance) {
@@ -230,6 +237,10 @@ class HostActuator {
                 if (const auto status = self.save(); status != ok) return status;
                 if (const auto status = self.hook(drain, action.before); status != ok) return status;
             }
+            // A program that failed to move the tenant may have moved it.
+            const bool gone_to = gpu == action.after.gpu && instance == action.after.instance;
+            if (gone_to && entry.drained && tried && !drain.empty())
+                if (const auto status = self.hook(drain, action.after); status != ok) return status;
             return self.mig_.destroy(gpu, instance);
         }
     };
@@ -278,16 +289,17 @@ class HostActuator {
         const auto& program = access(action.tenant).switch_over;
         auto end = replace_instance(
             backend, host_, action.before, action.after,
-            [&] {
-                const auto status = hook(program, action.after);
-                if (status != ok) return status;
-                entry.switched = true;
+            [&](const Configuration& to) {
+                backend.back = to == action.before;
+                backend.tried |= !backend.back;
+                if (const auto status = hook(program, to); status != ok) return status;
+                entry.switched = !backend.back;
                 return save();
             },
             [&](int k) { pause_for(backoff_s_ * (1 << k)); });
         // Stopped, or sent to an instance that is gone: the tenant is put back where it was.
         if (end.status != ok && end.restored && !freezes(end.status) &&
-            (entry.drained || entry.switched || backend.created))
+            (entry.drained || entry.switched || (backend.created && !backend.back)))
             end.restored = hook(program, action.before) == ok;
         return end;
     }
@@ -302,6 +314,7 @@ class HostActuator {
     double backoff_s_;
     std::vector<Feedback> feedback_;
     std::vector<ActionOutcome> outcomes_{};
+    std::vector<std::string> notes_{};
     std::vector<std::int32_t> ending_{};
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/control/cgroup.hpp>
+#include <gpusched/control/config.hpp>
 #include <gpusched/control/host.hpp>
 #include <gpusched/core/errors.hpp>
 
@@ -59,20 +60,29 @@ template <FileAccess Files>
                                       const std::string& before) {
     Cgroup<Files> group(files, cgroup);
     const bool pinned = !(cpus == CpuSet{});
-    if (before != "threads") return group.set_cpus(pinned ? cpus_text(cpus) : before);
+    if (before != "threads") return group.set_cpus(pinned ? cpus_text(cpus) : before, pinned);
     // All cores: the kernel leaves out those that are not there.
     constexpr CpuSet all{{~0ull, ~0ull, ~0ull, ~0ull}};
     return group.set_affinity(pinned ? cpus : all);
 }
 
-/// Ends a limit. A control group or disk that is gone has none.
+/// Ends a limit, and reads back that it has. A control group or disk that is gone has none.
 template <FileAccess Files>
 [[nodiscard]] BackendStatus end_lease(Files& files, const JournalLease& lease) {
     const int error = files.write(lease.file, lease.before);
     std::string text;
     if (error == ENODEV || (error == ENOENT && files.read(lease.file, text) == ENOENT))
         return BackendStatus::ok;
-    return errno_status(error);
+    if (error != 0) return errno_status(error);
+    if (const int failed = files.read(lease.file, text); failed != 0)
+        return failed == ENOENT ? BackendStatus::ok : errno_status(failed);
+    const auto disk = std::string_view(lease.before).substr(0, lease.before.find(' '));
+    try {
+        return parse_io_max(text, disk) == parse_io_max(lease.before, disk) ? BackendStatus::ok
+                                                                            : BackendStatus::invalid_state;
+    } catch (const BackendError&) {
+        return BackendStatus::invalid_state;
+    }
 }
 
 /// A journal in a file that is replaced as a whole: written beside it, brought to the disk, renamed. Whoever reads it

@@ -34,10 +34,11 @@ struct LiveOptions {
     std::string mig = "nvidia-smi";  ///< how GPU instances are changed: `nvidia-smi`, `nvml` or `none`
     /// Loaded for PCIe counters, and for `mig = nvml`; empty: not at all.
     std::string nvml_library = "libnvidia-ml.so.1";
-    std::vector<std::string> pci{};  ///< PCI address of each GPU of the host; empty: by index
-    std::string journal{};           ///< file; where it is, is where a restart finds what to mend
-    double command_limit_s = 30;     ///< how long a program may take, above 0 and at most 600
-    double backoff_s = 0.5;          ///< before what is in use is tried again, doubled each time; 0 to 60
+    std::vector<std::string>
+        pci{};                    ///< PCI address of each GPU of the host, for both backends; empty: by index
+    std::string journal{};        ///< file; where it is, is where a restart finds what to mend
+    double command_limit_s = 30;  ///< how long a program may take, above 0 and at most 600
+    double backoff_s = 0.5;       ///< before what is in use is tried again, doubled each time; 0 to 60
     double lock_wait_s = 35;  ///< how long a start waits for what a killed controller left running; 0 to 3600
     std::int32_t layout_every = 5;  ///< windows between looks at the GPU instances, 1 to 1000
     std::string cgroups = "/sys/fs/cgroup", proc = "/proc";

@@ -47,6 +47,9 @@ struct SmiPlacements {
 [[nodiscard]] std::vector<SmiProfile> parse_lgip(std::string_view text);
 [[nodiscard]] std::vector<SmiPlacements> parse_lgipp(std::string_view text);
 
+/// The GPU instances whose creation the output of `-cgi` reports, by the driver's ids.
+[[nodiscard]] std::vector<std::int32_t> parse_created(std::string_view text);
+
 /// What a command did.
 struct CommandResult {
     int code = 0;
@@ -73,46 +76,57 @@ struct OwnedInstance {
 
 /// A `MigBackend` over `nvidia-smi mig`, always with explicit starts.
 ///
-/// It destroys only what it owns: the instances named at construction, and those that it created. It never changes the
-/// MIG mode, resets nothing, and does not touch compute instances of others. When a GPU instance cannot be destroyed
-/// after its compute instance was, the compute instance is made again, so that the tenant can go on.
+/// It destroys only what it owns: the instances named at construction, and those that it created: a new id at the place
+/// asked for, of a creation that succeeded or whose output names that id. What appears there otherwise is somebody
+/// else's. It never changes the MIG mode, resets nothing, and does not touch compute instances of others. When a GPU
+/// instance cannot be destroyed after its compute instance was, the compute instance is made again, so that the tenant
+/// can go on.
 template <CommandRunner Run>
 class SmiMig {
   public:
-    /// @param gpus the host's, whose indices are those of `nvidia-smi -i`
+    /// @param gpus the host's
     /// @param owned the protected tenants' instances
-    SmiMig(Run& run, std::vector<HostGpu> gpus, std::vector<OwnedInstance> owned)
-        : run_(run), gpus_(std::move(gpus)), owned_(std::move(owned)) {}
+    /// @param pci the GPUs' PCI addresses, given to `nvidia-smi -i`; empty: the host's indices are those of nvidia-smi
+    SmiMig(Run& run, std::vector<HostGpu> gpus, std::vector<OwnedInstance> owned,
+           std::vector<std::string> pci = {})
+        : run_(run), gpus_(std::move(gpus)), owned_(std::move(owned)), pci_(std::move(pci)) {}
 
     BackendStatus read(int gpu, MigLayout& layout) {
         std::vector<SmiInstance> found;
         if (const auto status = list(gpu, found); status != BackendStatus::ok) return status;
-        layout = {};
-        for (const auto& row : found) {
-            const auto instance = known(gpu, row);
-            if (!instance || layout.size() == MigLayout::capacity) return BackendStatus::not_supported;
-            layout.add(*instance);
-        }
-        return BackendStatus::ok;
+        return layout_of(gpu, found, layout);
     }
 
     BackendStatus create(int gpu, MigInstance instance) {
+        std::vector<SmiInstance> before, now;
+        if (const auto status = list(gpu, before); status != BackendStatus::ok) return status;
         MigLayout there;
-        if (const auto status = read(gpu, there); status != BackendStatus::ok) return status;
+        if (const auto status = layout_of(gpu, before, there); status != BackendStatus::ok) return status;
         // The driver says so too, but also when just this instance exists: then it is not ours to use.
         if (!can_create(device(gpu), there, instance)) return BackendStatus::insufficient_resources;
-        // Owned from here on: the command may have an effect and fail.
-        owned_.push_back({gpu, instance});
         const auto& profile = device(gpu).profiles[instance.profile];
-        const auto status =
-            command({"-cgi", std::to_string(profile.id) + ":" + std::to_string(instance.start), "-C"}, gpu);
-        MigLayout now;
-        if (read(gpu, now) != BackendStatus::ok)
+        const auto result =
+            call({"-cgi", std::to_string(profile.id) + ":" + std::to_string(instance.start), "-C"}, gpu);
+        const auto status = smi_status(result);
+        if (list(gpu, now) != BackendStatus::ok)
             return freezes(status) ? status : BackendStatus::invalid_state;
-        // What did not come into being must not be owned: somebody else may put an instance there.
-        if (now.contains(instance)) return status;
-        owned_.pop_back();
-        return status == BackendStatus::ok ? BackendStatus::invalid_state : status;
+        const auto row = std::find_if(now.begin(), now.end(),
+                                      [&](const SmiInstance& i) { return known(gpu, i) == instance; });
+        const auto created = parse_created(result.output);
+        const auto holds = [](const auto& all, const auto& match) {
+            return std::any_of(all.begin(), all.end(), match);
+        };
+        // The command may have an effect and fail, and somebody else may have been quicker.
+        const bool ours = row != now.end() &&
+                          !holds(before, [&](const SmiInstance& i) { return i.instance == row->instance; }) &&
+                          (created.empty() ? status == BackendStatus::ok
+                                           : holds(created, [&](int id) { return id == row->instance; }));
+        if (ours) owned_.push_back({gpu, instance});
+        // A GPU instance without room for its compute instance: this status says that nothing was made.
+        if (ours && status == BackendStatus::insufficient_resources &&
+            destroy(gpu, instance) != BackendStatus::ok)
+            return BackendStatus::invalid_state;
+        return status == BackendStatus::ok && !ours ? BackendStatus::invalid_state : status;
     }
 
     /// Makes a compute instance where an owned GPU instance has none, as after a crash between two commands.
@@ -177,6 +191,15 @@ class SmiMig {
             return std::nullopt;
         return MigInstance{static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(row.start)};
     }
+    BackendStatus layout_of(int gpu, const std::vector<SmiInstance>& rows, MigLayout& layout) const {
+        layout = {};
+        for (const auto& row : rows) {
+            const auto instance = known(gpu, row);
+            if (!instance || layout.size() == MigLayout::capacity) return BackendStatus::not_supported;
+            layout.add(*instance);
+        }
+        return BackendStatus::ok;
+    }
     BackendStatus list(int gpu, std::vector<SmiInstance>& rows) {
         const auto result = call({"-lgi"}, gpu);
         const auto status = smi_status(result);
@@ -184,8 +207,12 @@ class SmiMig {
         if (status == BackendStatus::not_found) return BackendStatus::ok;  // no instances
         if (status != BackendStatus::ok) return status;
         try {
-            for (const auto& row : parse_lgi(result.output))
-                if (row.gpu == gpu) rows.push_back(row);
+            for (const auto& row : parse_lgi(result.output)) {
+                // Asked for by address, a GPU answers with its own index, whatever that is: there is one in the answer.
+                if (!pci_.empty() && !rows.empty() && rows.front().gpu != row.gpu)
+                    return BackendStatus::unknown;
+                if (!pci_.empty() || row.gpu == gpu) rows.push_back(row);
+            }
         } catch (const BackendError&) {
             return BackendStatus::unknown;
         }
@@ -197,13 +224,15 @@ class SmiMig {
     CommandResult call(std::vector<std::string> what, int gpu) {
         std::vector<std::string> arguments{"nvidia-smi", "mig"};
         arguments.insert(arguments.end(), what.begin(), what.end());
-        arguments.insert(arguments.end(), {"-i", std::to_string(gpu)});
+        arguments.insert(arguments.end(),
+                         {"-i", pci_.empty() ? std::to_string(gpu) : pci_[static_cast<std::size_t>(gpu)]});
         return run_.run(std::span<const std::string>(arguments));
     }
 
     Run& run_;
     std::vector<HostGpu> gpus_;
     std::vector<OwnedInstance> owned_;
+    std::vector<std::string> pci_;
 };
 
 /// After a crash in the middle of a change from `before` to `after`: brings the host to one of the two. The old instance

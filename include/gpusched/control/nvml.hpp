@@ -46,7 +46,8 @@ class Nvml {
 
     [[nodiscard]] BackendStatus instances(int gpu, std::vector<NvmlInstance>& out);
     /// The GPU instance alone; a compute instance is another call.
-    [[nodiscard]] BackendStatus create_gpu_instance(int gpu, int profile_id, int start, int size);
+    /// @param id the driver's, of what was made; -1 where nothing was, or it is not known
+    [[nodiscard]] BackendStatus create_gpu_instance(int gpu, int profile_id, int start, int size, int& id);
     [[nodiscard]] BackendStatus destroy_gpu_instance(int gpu, int id);
     [[nodiscard]] BackendStatus compute_instances(int gpu, int id, int& count);
     /// One with all of the instance's slices.

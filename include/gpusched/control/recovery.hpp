@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -58,7 +59,7 @@ struct Recovery {
 [[nodiscard]] std::vector<OwnedInstance>
 owned_instances(const Host& host, const std::optional<Journal>& journal, const std::string& boot);
 
-/// The identity of the running kernel; empty where it cannot be read.
+/// The identity of the running kernel; empty where it cannot be read, which is no boot that a journal is of.
 template <FileAccess Files>
 [[nodiscard]] std::string boot_id(Files& files, const std::string& proc = "/proc") {
     std::string text;
@@ -66,6 +67,9 @@ template <FileAccess Files>
     while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
     return text;
 }
+
+/// Whether a path is that of an io.max below a folder, without steps upwards.
+[[nodiscard]] bool is_limit_file(std::string_view path, std::string_view folder);
 
 /// Brings a change from `before` to `after` that was cut off to one of the two: to the new one if the tenant was told
 /// to run there, else to the old one where it stands, else to the new one, else the old one is made again. The tenant
@@ -108,21 +112,35 @@ template <MigBackend B, class Switch, class Wait>
 /// To be called before anything else at a start. Ends limits that the journal still has, brings cut-off changes to an
 /// end, adopts what stands, restores cores, and saves the journal. After a restart of the machine (another boot id)
 /// limits and cut-off changes are gone with it. An instance that is not the journal's or the configuration's is not
-/// touched, whatever it looks like; where none of them stands nothing is done and `problems` says so.
-/// @param structural whether instances are looked at at all; false without a MIG backend
+/// touched, whatever it looks like; where none of them stands nothing is done and `problems` says so. Without `boot`
+/// nothing is done at all.
+/// @param structural whether instances are looked at at all; false without a MIG backend: then a cut-off change stays in
+///     the journal, and is a problem
+/// @param cgroups folder; a limit elsewhere is not written, whatever the journal says. Empty: anywhere
 /// @throws BackendError when the journal cannot be read
 template <MigBackend Mig, FileAccess Files, CommandRunner Run>
 [[nodiscard]] Recovery recover_host(Mig& mig, Files& files, Run& run, const Host& host,
                                     const std::vector<TenantAccess>& access, JournalFile<Files>& file,
-                                    const std::string& boot, bool structural, double backoff_s = 0.5) {
+                                    const std::string& boot, bool structural, double backoff_s = 0.5,
+                                    std::string_view cgroups = {}) {
     using enum BackendStatus;
     using enum RecoveryVerdict;
     Recovery out;
     const auto found = file.load(host);
+    if (boot.empty()) {
+        out.problems.push_back("the identity of the running kernel (boot_id) cannot be read: whether " +
+                               file.path() + " is of this boot is not known");
+        return out;
+    }
     const bool same_boot = found && found->boot == boot;
     if (same_boot) out.journal = *found;
     out.journal.boot = boot;
     std::erase_if(out.journal.leases, [&](const JournalLease& lease) {
+        if (!cgroups.empty() && !is_limit_file(lease.file, cgroups)) {
+            out.problems.push_back(gpusched::quoted(lease.file) + ": named by " + file.path() +
+                                   ", but no io.max below " + std::string(cgroups) + ": nothing is written");
+            return false;
+        }
         const auto status = end_lease(files, lease);
         if (status == ok) {
             ++out.leases_ended;
@@ -160,7 +178,14 @@ template <MigBackend Mig, FileAccess Files, CommandRunner Run>
             entry.pending.reset();
             entry.switched = entry.drained = false;
         };
-        if (!structural) {
+        if (!structural && entry.pending) {
+            // Where the tenant is only a backend can tell: the change stays in the journal.
+            r.verdict = failed;
+            r.status = not_supported;
+            out.problems.push_back(gpusched::quoted(tenant.name) +
+                                   ": a change of its instance was cut off, and there is no MIG backend to "
+                                   "look: start once with one");
+        } else if (!structural) {
             settle(entry.now, at_start);
         } else if (entry.pending) {
             const auto before = entry.now, after = *entry.pending;
@@ -172,6 +197,9 @@ template <MigBackend Mig, FileAccess Files, CommandRunner Run>
                     if (program.empty()) return not_supported;
                     const auto arguments = hook_arguments(program, host, c);
                     const auto result = run.run(std::span<const std::string>(arguments));
+                    if (result.timed_out || result.code != 0)
+                        out.problems.push_back(gpusched::quoted(tenant.name) + ": " +
+                                               hook_failure(arguments, result));
                     return result.timed_out ? timeout : result.code == 0 ? ok : not_supported;
                 },
                 [&](int k) { pause_for(backoff_s * (1 << k)); }, now);

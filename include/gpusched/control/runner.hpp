@@ -102,7 +102,8 @@ class Runner {
 };
 
 /// A GPU's MIG interface: every call may fail. `read` gives the instances that exist, usable or not; an instance is
-/// created whole (GPU instance and compute instance) or, if that fails half-way, may be left behind for `destroy`.
+/// created whole (GPU instance and compute instance) or, if that fails half-way, may be left behind for `destroy`; after
+/// INSUFFICIENT_RESOURCES nothing is, and what stands in the place is somebody else's.
 template <class B>
 concept MigBackend = requires(B& backend, int gpu, MigInstance instance, MigLayout& layout) {
     { backend.create(gpu, instance) } -> std::same_as<BackendStatus>;
@@ -114,8 +115,9 @@ concept MigBackend = requires(B& backend, int gpu, MigInstance instance, MigLayo
 /// one is destroyed before. IN_USE is tried up to three more times, `wait(k)` before try k. When a step fails, what was
 /// made is removed and what was removed is made again.
 ///
-/// `switch_over` is called when the new instance exists (and the old one still does, where both fit); it moves the
-/// tenant and returns its status.
+/// `switch_over(configuration)` moves the tenant and returns its status. It is called when the new instance exists (and
+/// the old one still does, where both fit); when that fails, the tenant may have moved or not, and where the old one
+/// stands it is called for that before the new one is destroyed.
 /// @return as the controller wants it; after a failure that freezes nothing more is tried, and `restored` says whether
 ///     the old instance still stands
 template <MigBackend B, class Switch, class Wait>
@@ -136,6 +138,12 @@ Feedback replace_instance(B& backend, const Host& host, const Configuration& bef
         }
         return status;
     };
+    bool foreign = false;  ///< what stands in the new place is somebody else's
+    const auto create = [&] {
+        const auto status = backend.create(after.gpu, after.instance);
+        foreign = status == insufficient_resources;
+        return status;
+    };
     /// Whether the old instance stands alone again: read back, because a failed call says little of what it did.
     const auto undo = [&](BackendStatus why) {
         if (freezes(why)) {
@@ -143,7 +151,7 @@ Feedback replace_instance(B& backend, const Host& host, const Configuration& bef
             return failed(why, backend.read(before.gpu, now) == ok && now.contains(before.instance));
         }
         MigLayout now;
-        if (backend.read(after.gpu, now) == ok && now.contains(after.instance) &&
+        if (!foreign && backend.read(after.gpu, now) == ok && now.contains(after.instance) &&
             !(after.gpu == before.gpu && after.instance == before.instance) &&
             destroy(after.gpu, after.instance) != ok)
             return failed(why, false);
@@ -152,8 +160,12 @@ Feedback replace_instance(B& backend, const Host& host, const Configuration& bef
         return failed(why, backend.create(before.gpu, before.instance) == ok);
     };
     if (can_create(device, there, after.instance)) {
-        if (const auto status = backend.create(after.gpu, after.instance); status != ok) return undo(status);
-        if (const auto status = switch_over(); status != ok) return undo(status);
+        if (const auto status = create(); status != ok) return undo(status);
+        if (const auto status = switch_over(after); status != ok) {
+            // Nothing is destroyed under a tenant that went and says that it did not.
+            if (!freezes(status) && switch_over(before) != ok) return failed(status, false);
+            return undo(status);
+        }
         const auto status = destroy(before.gpu, before.instance);
         return status == ok ? Feedback{true, ok, true} : failed(status, false);
     }
@@ -161,8 +173,8 @@ Feedback replace_instance(B& backend, const Host& host, const Configuration& bef
     if (after.gpu != before.gpu || !rest.remove(before.instance) || !can_create(device, rest, after.instance))
         return failed(insufficient_resources, true);
     if (const auto status = destroy(before.gpu, before.instance); status != ok) return undo(status);
-    if (const auto status = backend.create(after.gpu, after.instance); status != ok) return undo(status);
-    if (const auto status = switch_over(); status != ok) return undo(status);
+    if (const auto status = create(); status != ok) return undo(status);
+    if (const auto status = switch_over(after); status != ok) return undo(status);
     return {true, ok, true};
 }
 

@@ -51,6 +51,8 @@ struct LiveHost {
             live.tenants[i].access.switch_over = {"true"};
             std::ofstream(log(i)) << "";
         }
+        std::filesystem::create_directories(folder / "sys/kernel/random");
+        std::ofstream(folder / "sys/kernel/random/boot_id") << "b1\n";
     }
     ~LiveHost() { std::filesystem::remove_all(folder); }
     LiveHost(const LiveHost&) = delete;
@@ -135,4 +137,24 @@ TEST_CASE("a host over NVML: a lost GPU is seen, a missing library or instance i
     std::filesystem::remove(h.live.journal);
     test::fake_nvml().gpus[0].instances[0].used = false;
     CHECK_THROWS_WITH(LiveController(h.options, h.live, "").start(), ContainsSubstring("'T1': missing"));
+}
+
+TEST_CASE("control groups of two tenants are two, neither within the other") {
+    const auto options = parse_config(R"({"format": "gpusched.control", "version": 1, "host": {
+        "roots": [{}], "gpus": [{}], "tenants": [{"name": "T1", "protected": true}, {"name": "T2"}]}})");
+    const auto parse = [&](const std::string& first, const std::string& second) {
+        return parse_live(
+            R"({"live": {"journal": "j", "tenants": {"T1": {"latency": {"file": "f"}, "cgroup": ")" + first +
+                R"("}, "T2": {"cgroup": ")" + second + R"("}}}})",
+            options);
+    };
+    CHECK(parse("a.slice/t1", "a.slice/t2").tenants.size() == 2);
+    CHECK(parse("t1", "t10").tenants.size() == 2);
+    for (const auto& [first, second] :
+         {std::pair{"t1", "t1"}, std::pair{"t1", "/t1/"}, std::pair{"t1", "./t1"}, std::pair{"a//b", "a/b/c"},
+          std::pair{"a/b", "a"}})
+        CHECK_THROWS_WITH(parse(first, second), ContainsSubstring("/live/tenants/T2/cgroup") &&
+                                                    ContainsSubstring("a group of its own"));
+    for (const char* group : {"/", ".", "../x", "a/../b"})
+        CHECK_THROWS_WITH(parse("t1", group), ContainsSubstring("a folder below"));
 }

@@ -49,7 +49,8 @@ struct World {
     }
     Feedback change(SmiMig<FakeSmi>& mig) {
         return replace_instance(
-            mig, options.host, before, after, [] { return BackendStatus::ok; }, [](int) {});
+            mig, options.host, before, after, [](const Configuration&) { return BackendStatus::ok; },
+            [](int) {});
     }
     /// Whether it stands, with its compute instance.
     bool stands(const Configuration& c) const {
@@ -104,6 +105,88 @@ TEST_CASE("instances of others are refused, present or not") {
     w.put(1, at("2g", 4), false);
     CHECK(mig.destroy(1, at("2g", 4)) == BackendStatus::no_permission);
     CHECK(!w.smi.forbidden);
+}
+
+TEST_CASE("somebody else who is quicker keeps the instance, and the tenant keeps its own") {
+    World w(true);
+    const auto others = w.foreign();
+    auto mig = w.backend();
+    w.smi.intrude = true;
+    const auto f = w.change(mig);
+    CHECK(f.status == BackendStatus::insufficient_resources);
+    CHECK(f.restored);
+    CHECK(w.stands(w.before));
+    CHECK(w.foreign() == others + 1);
+    CHECK(mig.owned().size() == 1);
+    CHECK(mig.destroy(w.after.gpu, w.after.instance) == BackendStatus::no_permission);
+    CHECK(!w.smi.forbidden);
+}
+
+TEST_CASE("a creation is claimed by the id that is reported") {
+    CHECK(parse_created(
+              "Successfully created GPU instance ID  9 on GPU  0 using profile MIG 3g.20gb (ID  9)\n"
+              "Successfully created compute instance ID  0 on GPU  0 GPU instance ID  9 using profile "
+              "MIG 3g.20gb (ID  2)\n") == std::vector<std::int32_t>{9});
+    CHECK(parse_created("Successfully created GPU instance ID on\n") == std::vector<std::int32_t>{-1});
+    CHECK(parse_created("Unable to create a GPU instance\n").empty());
+    // A failure that does not say what it made: what stands there may be anybody's.
+    World w(true);
+    auto mig = w.backend();
+    w.smi.fault = Fault::code_after_effect;
+    w.smi.code = 4;
+    w.smi.fault_at = 1;
+    CHECK(mig.create(1, at("2g", 4)) == BackendStatus::no_permission);
+    CHECK(w.smi.gpus[1].size() == 2);
+    CHECK(mig.destroy(1, at("2g", 4)) == BackendStatus::no_permission);
+    // One that does is ours, half made or not.
+    World v(true);
+    auto other = v.backend();
+    v.smi.fault = Fault::partial;
+    v.smi.code = 4;
+    v.smi.fault_at = 1;
+    CHECK(other.create(1, at("2g", 4)) == BackendStatus::no_permission);
+    CHECK(other.destroy(1, at("2g", 4)) == BackendStatus::ok);
+    // INSUFFICIENT_RESOURCES for the compute instance: nothing is left behind.
+    World u(true);
+    auto third = u.backend();
+    u.smi.fault = Fault::partial;
+    u.smi.code = 23;
+    u.smi.fault_at = 1;
+    CHECK(third.create(1, at("2g", 4)) == BackendStatus::insufficient_resources);
+    CHECK(u.smi.gpus[1].size() == 1);
+    CHECK(third.owned().size() == 1);
+}
+
+TEST_CASE("GPUs by PCI address, whatever index nvidia-smi has for them") {
+    struct Swapped {
+        FakeSmi& smi;
+        CommandResult run(std::span<const std::string> arguments) {
+            std::vector<std::string> mine(arguments.begin(), arguments.end());
+            REQUIRE(mine[mine.size() - 2] == "-i");
+            const bool first = mine.back() == "0000:3b:00.0";
+            REQUIRE((first || mine.back() == "0000:af:00.0"));
+            mine.back() = first ? "0" : "1";
+            auto result = smi.run(mine);
+            // This driver counts the other way round.
+            for (auto at = result.output.find("|   "); at != std::string::npos;
+                 at = result.output.find("|   ", at + 4))
+                if (result.output[at + 4] == '0' || result.output[at + 4] == '1')
+                    result.output[at + 4] = first ? '1' : '0';
+            return result;
+        }
+    };
+    World w(false);
+    Swapped run{w.smi};
+    SmiMig<Swapped> mig(run, w.options.host.gpus, {{0, at("2g", 0)}}, {"0000:3b:00.0", "0000:af:00.0"});
+    MigLayout layout;
+    REQUIRE(mig.read(0, layout) == BackendStatus::ok);
+    CHECK(layout.size() == 3);
+    CHECK(layout.contains(at("2g", 4)));
+    REQUIRE(mig.read(1, layout) == BackendStatus::ok);
+    CHECK(layout.contains(at("3g", 0)));
+    CHECK(mig.create(1, at("2g", 4)) == BackendStatus::ok);
+    CHECK(w.smi.gpus[1].size() == 2);
+    CHECK(mig.destroy(1, at("2g", 4)) == BackendStatus::ok);
 }
 
 TEST_CASE("every fault at every call: others untouched, and what is reported is true") {

@@ -79,7 +79,8 @@ struct World {
     Feedback change(Nvml& nvml) {
         NvmlMig mig(nvml, options.host.gpus, {0, 1}, {{before.gpu, before.instance}});
         return replace_instance(
-            mig, options.host, before, after, [] { return BackendStatus::ok; }, [](int) {});
+            mig, options.host, before, after, [](const Configuration&) { return BackendStatus::ok; },
+            [](int) {});
     }
 };
 
@@ -141,6 +142,19 @@ TEST_CASE("NVML: instances of others are refused; clients keep an instance; inco
     w.state.gpus[1].mig = false;
     MigLayout layout;
     CHECK(mig.read(1, layout) == BackendStatus::not_supported);
+    CHECK(!w.state.forbidden);
+}
+
+TEST_CASE("NVML: somebody else who is quicker keeps the instance, and the tenant keeps its own") {
+    World w(true);
+    Opened o(w.state);
+    const auto others = w.count(false);
+    w.state.intrude = true;
+    const auto f = w.change(o.nvml);
+    CHECK(f.status == BackendStatus::insufficient_resources);
+    CHECK(f.restored);
+    CHECK(w.stands(w.before));
+    CHECK(w.count(false) == others + 1);
     CHECK(!w.state.forbidden);
 }
 
@@ -243,7 +257,9 @@ TEST_CASE("NVML: PCIe counters and activity, and what drivers have not") {
     CHECK(old.instances(0, instances) == BackendStatus::not_supported);
     CHECK(old.pcie_bytes(0, x) == BackendStatus::not_supported);
     CHECK(old.activity(0, 1, sm, dram) == BackendStatus::not_supported);
-    CHECK(old.create_gpu_instance(0, 19, 0, 1) == BackendStatus::not_supported);
+    int made = 0;
+    CHECK(old.create_gpu_instance(0, 19, 0, 1, made) == BackendStatus::not_supported);
+    CHECK(made == -1);
 
     CHECK_THROWS_WITH(Nvml("libno-such-library.so.9"), ContainsSubstring("cannot be loaded"));
     CHECK_THROWS_WITH(Nvml("libm.so.6"), ContainsSubstring("no nvmlInit_v2"));

@@ -238,6 +238,161 @@ TEST_CASE("after a start of the machine the journal is no claim to anything") {
     CHECK(!w.shared.forbidden);
 }
 
+TEST_CASE("a tenant that was moved and then fails is called back, and the operator is told why") {
+    for (const bool disjoint : {false, true}) {
+        CrashWorld w(disjoint);
+        const auto foreign = w.list(false).size();
+        SharedRun run{w.shared};
+        CrashingFiles files{w.shared};
+        static_cast<void>(w.recover(run, files));
+        JournalFile<CrashingFiles> file(files, w.journal());
+        SmiMig<SharedRun> mig(run, w.options.host.gpus, {{0, w.before.instance}});
+        HostActuator<SmiMig<SharedRun>, CrashingFiles, SharedRun> actuator(
+            mig, files, run, w.options.host, w.access, file, *file.load(w.options.host), 0);
+        run.failing_switches = 1;
+        actuator.act({.kind = ActionKind::reconfigure,
+                      .tenant = 0,
+                      .target = 0,
+                      .before = w.before,
+                      .after = w.after});
+        Observation seen;
+        seen.feedback.resize(4);
+        actuator.give_feedback(seen);
+        CHECK(seen.feedback[0].status == BackendStatus::not_supported);
+        CHECK(seen.feedback[0].restored);
+        CHECK(w.runs_only_in(w.before));
+        CHECK(actuator.take_notes() ==
+              std::vector<std::string>{"program 'switch' ended with code 1: warm-up failed"});
+        CHECK(!actuator.journal().tenants[0].pending);
+        require_known(w, foreign);
+    }
+}
+
+TEST_CASE("without the identity of the boot nothing is believed and nothing is done") {
+    CrashWorld w(true);
+    SharedRun run{w.shared};
+    CrashingFiles files{w.shared};
+    Journal journal;  // of a controller that could not read it either
+    auto& t = journal.of("T1");
+    t.now = w.before;
+    t.pending = Configuration{.gpu = 0, .instance = CrashWorld::at("1g", 6)};
+    journal.leases = {{"T2", (w.folder / "t2/io.max").string(), "259:0 rbps=1 wbps=1 riops=1 wiops=1"}};
+    JournalFile<CrashingFiles> file(files, w.journal());
+    REQUIRE(file.save(journal, w.options.host) == BackendStatus::ok);
+    CHECK(owned_instances(w.options.host, journal, "") ==
+          std::vector<OwnedInstance>{{w.before.gpu, w.before.instance}});
+    const auto limits = w.text("t2/io.max");
+    const auto r = w.recover(run, files, "");
+    CHECK(!r.known());
+    CHECK_THAT(r.problems.at(0), ContainsSubstring("boot_id"));
+    CHECK(run.smi.log.empty());
+    CHECK(w.text("t2/io.max") == limits);
+    CHECK(*file.load(w.options.host) == journal);
+}
+
+TEST_CASE("a cut-off change is not forgotten by a start without a MIG backend") {
+    CrashWorld w(true);
+    SharedRun run{w.shared};
+    CrashingFiles files{w.shared};
+    Journal journal;
+    journal.boot = "b1";
+    auto& t = journal.of("T1");
+    t.now = w.before;
+    t.pending = w.after;
+    t.switched = true;
+    w.put(1, w.after.instance, true);
+    JournalFile<CrashingFiles> file(files, w.journal());
+    REQUIRE(file.save(journal, w.options.host) == BackendStatus::ok);
+    const auto r = w.recover(run, files, "b1", false);
+    CHECK(!r.known());
+    CHECK_THAT(r.problems.at(0), ContainsSubstring("no MIG backend"));
+    CHECK(*file.load(w.options.host) == journal);
+    CHECK(w.recover(run, files).tenants[0].verdict == RecoveryVerdict::completed);
+    CHECK(w.runs_only_in(w.after));
+}
+
+TEST_CASE("limits are ended below the control groups only, and it is seen that they have") {
+    CrashWorld w(true);
+    SharedRun run{w.shared};
+    CrashingFiles files{w.shared};
+    w.put_text("victim", "precious");
+    JournalFile<CrashingFiles> file(files, w.journal());
+    const auto group = w.folder.string();
+    for (const auto& name : {group + "/victim", group + "/t2/../t2/io.max", group + "x/t2/io.max"}) {
+        Journal journal;
+        journal.boot = "b1";
+        journal.leases = {{"T2", name, "259:0 rbps=1"}};
+        REQUIRE(file.save(journal, w.options.host) == BackendStatus::ok);
+        const auto r = w.recover(run, files);
+        CHECK(!r.known());
+        CHECK_THAT(r.problems.at(0), ContainsSubstring("no io.max below"));
+        CHECK(r.journal.leases == journal.leases);
+    }
+    CHECK(w.text("victim") == "precious");
+    // A kernel that takes it and does nothing.
+    struct Deaf {
+        int read(const std::string&, std::string& text) {
+            text = "259:0 rbps=5 wbps=5 riops=max wiops=max\n";
+            return 0;
+        }
+        int write(const std::string&, std::string_view) { return 0; }
+        int create(const std::string&, std::string_view) { return 0; }
+        int rename(const std::string&, const std::string&) { return 0; }
+    } deaf;
+    const auto end = [&](const char* before) { return end_lease(deaf, {"T2", "/g/io.max", before}); };
+    CHECK(end("259:0 rbps=max wbps=max riops=max wiops=max") == BackendStatus::invalid_state);
+    CHECK(end("259:0 rbps=5 wbps=5 riops=max wiops=max") == BackendStatus::ok);
+    CHECK(end("259:7 rbps=max wbps=max riops=max wiops=max") == BackendStatus::ok);
+}
+
+TEST_CASE("more cores than a pin can name are given back, whatever the tenant gets of them") {
+    CHECK(same_cores("0-383\n", "0-191,192-383"));
+    CHECK(!same_cores("0-383", "0-255"));
+    CHECK(!same_cores("0-3", "x"));
+    CHECK(!same_cores("0-3", "0-99999"));
+    CrashWorld w(true);
+    SharedRun run{w.shared};
+    CrashingFiles files{w.shared};
+    Journal journal;
+    journal.boot = "b1";
+    journal.of("T1").now = w.before;
+    journal.of("T1").cpuset = "0-383";
+    JournalFile<CrashingFiles> file(files, w.journal());
+    REQUIRE(file.save(journal, w.options.host) == BackendStatus::ok);
+    const auto r = w.recover(run, files);
+    CHECK(r.known());
+    CHECK(!r.journal.tenants[0].cpuset);
+    CHECK(w.text("t1/cpuset.cpus") == "0-383\n");
+    // The group above has fewer.
+    struct Narrow {
+        std::string list{};
+        int read(const std::string& path, std::string& text) const {
+            text = path.ends_with(".effective") ? "0-127\n" : list + "\n";
+            return 0;
+        }
+        int write(const std::string&, std::string_view text) {
+            list = text.substr(0, text.size() - 1);
+            return 0;
+        }
+        int create(const std::string&, std::string_view) { return 0; }
+        int rename(const std::string&, const std::string&) { return 0; }
+    } narrow;
+    CHECK(set_cores(narrow, "/g", {}, "0-383") == BackendStatus::ok);
+    CHECK(set_cores(narrow, "/g", parse_cpus("100-200"), "0-383") == BackendStatus::not_supported);
+}
+
+TEST_CASE("links in the place of a file are not followed") {
+    CrashWorld w(true);
+    w.put_text("victim", "precious");
+    SystemFiles files;
+    for (const char* name : {"journal.json.new", "t1/io.max"})
+        std::filesystem::create_symlink(w.folder / "victim", w.folder / name);
+    CHECK(files.create((w.folder / "journal.json.new").string(), "x") == ELOOP);
+    CHECK(files.write((w.folder / "t1/io.max").string(), "x") == ELOOP);
+    CHECK(errno_status(ELOOP) == BackendStatus::no_permission);
+    CHECK(w.text("victim") == "precious");
+}
+
 TEST_CASE("where nothing that is known stands, nothing is done") {
     CrashWorld w(true);
     w.shared.count[0] = 0;

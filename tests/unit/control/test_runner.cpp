@@ -4,7 +4,9 @@
 #include <support/catch.hpp>
 #include <support/control_host.hpp>
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace gpusched;
@@ -57,7 +59,17 @@ struct FakeMig {
         const auto status = effect();
         return fails ? with : status;
     }
+    std::optional<std::pair<int, MigInstance>> tenant{};  ///< where it runs: that instance is in use
+
     BackendStatus create(int gpu, MigInstance instance) {
+        // INSUFFICIENT_RESOURCES says that nothing was made.
+        const bool before =
+            std::exchange(after_effect, after_effect && with != BackendStatus::insufficient_resources);
+        const auto status = made(gpu, instance);
+        after_effect = before;
+        return status;
+    }
+    BackendStatus made(int gpu, MigInstance instance) {
         return call([&] {
             auto& layout = layouts[static_cast<std::size_t>(gpu)];
             if (!can_create(device, layout, instance)) return BackendStatus::insufficient_resources;
@@ -67,6 +79,7 @@ struct FakeMig {
     }
     BackendStatus destroy(int gpu, MigInstance instance) {
         return call([&] {
+            if (tenant == std::pair{gpu, instance}) return BackendStatus::in_use;
             return layouts[static_cast<std::size_t>(gpu)].remove(instance) ? BackendStatus::ok
                                                                            : BackendStatus::not_found;
         });
@@ -130,8 +143,8 @@ TEST_CASE("a change that fails at any call leaves others alone and says what sta
                     bool moved = false;
                     const auto out = replace_instance(
                         mig, o.host, before, after,
-                        [&] {
-                            moved = true;
+                        [&](const Configuration& to) {
+                            moved = to == after;
                             return BackendStatus::ok;
                         },
                         [&](int) { ++waits; });
@@ -158,4 +171,34 @@ TEST_CASE("a change that fails at any call leaves others alone and says what sta
     CHECK(done > 100);
     CHECK(restored > 100);
     CHECK(left > 100);
+}
+
+TEST_CASE("a tenant that went and says that it did not is called back before its new instance is destroyed") {
+    const auto o = test::control_options();
+    const auto& device = mig_device("A100-40GB");
+    const auto at = [&](const char* key, int start) {
+        return MigInstance{static_cast<std::uint8_t>(device.find(key)), static_cast<std::uint8_t>(start)};
+    };
+    const Configuration before{.gpu = 0, .instance = at("2g", 0)}, after{.gpu = 0, .instance = at("3g", 4)};
+    for (const bool goes : {false, true})
+        for (const bool returns : {false, true}) {
+            FakeMig mig;
+            mig.layouts[0].add(before.instance);
+            mig.tenant = {0, before.instance};
+            std::vector<Configuration> asked;
+            const auto out = replace_instance(
+                mig, o.host, before, after,
+                [&](const Configuration& to) {
+                    asked.push_back(to);
+                    if (to == after ? goes : returns) mig.tenant = {to.gpu, to.instance};
+                    return to == before && returns ? BackendStatus::ok : BackendStatus::not_supported;
+                },
+                [](int) {});
+            CHECK(out.status == BackendStatus::not_supported);
+            CHECK(asked == std::vector{after, before});
+            // Where it cannot be called back both instances stay, and somebody has to look.
+            CHECK(out.restored == returns);
+            CHECK(mig.layouts[0].contains(before.instance));
+            CHECK(mig.layouts[0].contains(after.instance) == !returns);
+        }
 }

@@ -5,6 +5,7 @@
 #include <gpusched/control/detail/text_scan.hpp>
 
 #include <algorithm>
+#include <optional>
 
 namespace gpusched::control {
 
@@ -22,7 +23,37 @@ void each_pair(std::string_view line, const char* file, const F& each) {
     }
 }
 
+/// A list of cores as a set; nothing for what is none.
+inline std::optional<std::vector<bool>> core_list(std::string_view text) {
+    std::vector<bool> cores;
+    while (!text.empty()) {
+        const auto item = text.substr(0, text.find(','));
+        text.remove_prefix(std::min(item.size() + 1, text.size()));
+        const auto dash = item.find('-');
+        std::size_t first = 0, last = 0;
+        if (!detail::read_number(item.substr(0, dash), first)) return std::nullopt;
+        last = first;
+        if (dash != std::string_view::npos && !detail::read_number(item.substr(dash + 1), last))
+            return std::nullopt;
+        if (last < first || last > 65535) return std::nullopt;
+        if (cores.size() <= last) cores.resize(last + 1);
+        for (auto c = first; c <= last; ++c) cores[c] = true;
+    }
+    return cores;
+}
+
 }  // namespace cgroup_detail
+
+GPUSCHED_INLINE bool same_cores(std::string_view a, std::string_view b) {
+    const auto trimmed = [](std::string_view text) {
+        while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+        return text;
+    };
+    a = trimmed(a), b = trimmed(b);
+    if (a == b) return true;
+    const auto x = cgroup_detail::core_list(a), y = cgroup_detail::core_list(b);
+    return x && y && *x == *y;
+}
 
 GPUSCHED_INLINE IoMax parse_io_max(std::string_view text, std::string_view device) {
     IoMax out;

@@ -59,12 +59,12 @@ GPUSCHED_INLINE int SystemFiles::read(const std::string& path, std::string& text
 }
 
 GPUSCHED_INLINE int SystemFiles::write(const std::string& path, std::string_view text) {
-    const files_detail::Open file(path, O_WRONLY | O_TRUNC | O_NONBLOCK);
+    const files_detail::Open file(path, O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOFOLLOW);
     return file.error != 0 ? file.error : files_detail::put(file.fd, text);
 }
 
 GPUSCHED_INLINE int SystemFiles::create(const std::string& path, std::string_view text) {
-    const files_detail::Open file(path, O_WRONLY | O_CREAT | O_TRUNC);
+    const files_detail::Open file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
     if (file.error != 0) return file.error;
     if (const int error = files_detail::put(file.fd, text); error != 0) return error;
     return ::fsync(file.fd) == 0 ? 0 : errno;
@@ -82,8 +82,10 @@ GPUSCHED_INLINE int SystemFiles::rename(const std::string& from, const std::stri
 GPUSCHED_INLINE int SystemFiles::set_affinity(std::int64_t thread, const CpuSet& cpus) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    for (std::size_t c = 0; c < 256; ++c)
-        if (cpus.contains(c)) CPU_SET(c, &set);
+    // All that a set can name stands for all that there are.
+    const bool all = cpus == CpuSet{{~0ull, ~0ull, ~0ull, ~0ull}};
+    for (std::size_t c = 0; c < CPU_SETSIZE; ++c)
+        if (all || (c < 256 && cpus.contains(c))) CPU_SET(c, &set);
     return ::sched_setaffinity(static_cast<pid_t>(thread), sizeof set, &set) == 0 ? 0 : errno;
 }
 
@@ -95,6 +97,7 @@ GPUSCHED_INLINE BackendStatus errno_status(int error) noexcept {
     case EACCES:
     case EPERM:
     case EROFS:
+    case ELOOP:  // a link where a file should be
         return no_permission;
     case ENOENT:
     case ENODEV:

@@ -25,6 +25,19 @@ GPUSCHED_INLINE std::vector<std::string> hook_arguments(const std::vector<std::s
     return arguments;
 }
 
+GPUSCHED_INLINE std::string hook_failure(const std::vector<std::string>& arguments,
+                                         const CommandResult& result) {
+    std::string_view text = result.output;
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' '))
+        text.remove_suffix(1);
+    const auto line = text.rfind('\n');
+    if (line != std::string_view::npos) text.remove_prefix(line + 1);
+    text = text.substr(0, 200);
+    return "program " + gpusched::quoted(arguments[0]) +
+           (result.timed_out ? " took too long" : " ended with code " + number_text(result.code)) +
+           (text.empty() ? "" : ": " + std::string(text));
+}
+
 GPUSCHED_INLINE void pause_for(double seconds) {
     if (!(seconds > 0)) return;
     const auto whole = static_cast<std::time_t>(seconds);

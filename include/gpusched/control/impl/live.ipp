@@ -212,7 +212,7 @@ struct LiveController::Impl {
     }
     /// What a dry run starts from: as recorded, nothing mended.
     Journal look(const std::optional<Journal>& found, const std::string& boot) {
-        Journal journal = found && found->boot == boot ? *found : Journal{};
+        Journal journal = found && !boot.empty() && found->boot == boot ? *found : Journal{};
         journal.boot = boot;
         for (std::size_t i = 0; i < access.size(); ++i) {
             if (!options.host.tenants[i].is_protected) continue;
@@ -226,7 +226,7 @@ struct LiveController::Impl {
     }
     Journal mend(JournalFile<SystemFiles>& file, const std::string& boot) {
         auto r = recover_host(*mig, files, commands, options.host, access, file, boot, live.mig != "none",
-                              live.backoff_s);
+                              live.backoff_s, live.cgroups);
         if (r.leases_ended > 0)
             say(number_text(r.leases_ended) + " limits of a controller that is gone ended");
         for (const auto& t : r.tenants)
@@ -261,8 +261,8 @@ struct LiveController::Impl {
         if (live.mig == "nvml")
             mig = std::make_unique<detail::MigPortOf<NvmlMig>>(*nvml, options.host.gpus, handles, owned);
         else if (live.mig == "nvidia-smi")
-            mig =
-                std::make_unique<detail::MigPortOf<SmiMig<SystemCommand>>>(*driver, options.host.gpus, owned);
+            mig = std::make_unique<detail::MigPortOf<SmiMig<SystemCommand>>>(*driver, options.host.gpus,
+                                                                             owned, live.pci);
         else
             mig = std::make_unique<detail::MigPortOf<detail::NoMig>>(detail::NoMig{options.host});
         check_tables();
@@ -289,6 +289,7 @@ struct LiveController::Impl {
         tell_outcomes();
     }
     void tell_outcomes() {
+        for (const auto& note : actuator->take_notes()) say(note);
         for (const auto& o : actuator->take_outcomes()) {
             if (o.kind == ActionKind::reconfigure) signals->look_again();
             say(std::string(enum_name(o.kind)) + " of " + name(static_cast<std::size_t>(o.target)) + ": " +
@@ -303,7 +304,7 @@ struct LiveController::Impl {
 GPUSCHED_INLINE LiveController::LiveController(ControllerOptions options, LiveOptions live, std::string audit)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(live))) {
     const auto lock = impl_->live.journal + ".lock";
-    impl_->lock.open(lock, O_RDWR | O_CREAT);
+    impl_->lock.open(lock, O_RDWR | O_CREAT | O_NOFOLLOW);
     // A command that a killed controller left behind may still be at work; it ends soon.
     for (int tries = 0; ::flock(impl_->lock.fd, LOCK_EX | LOCK_NB) != 0; ++tries) {
         if (tries * 0.1 >= impl_->live.lock_wait_s)

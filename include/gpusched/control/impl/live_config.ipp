@@ -2,7 +2,10 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/control/detail/config_fields.hpp>
+#include <gpusched/control/detail/text_scan.hpp>
 #include <gpusched/control/live.hpp>
+
+#include <algorithm>
 
 namespace gpusched::control {
 
@@ -44,6 +47,13 @@ inline void read_latency(const Json& j, const std::string& path, LatencyOptions&
         problems.add(bad_value(path + "/ms_per_unit", number_text(out.ms_per_unit), "above 0, at most 1e6"));
 }
 
+inline bool is_disk(std::string_view text) {
+    const auto colon = text.find(':');
+    unsigned major = 0, minor = 0;
+    return colon != std::string_view::npos && detail::read_number(text.substr(0, colon), major) &&
+           detail::read_number(text.substr(colon + 1), minor);
+}
+
 inline void read_tenant(const Json& j, const std::string& path, LiveTenant& out, Problems& problems) {
     const FieldReader fields(j, path, problems);
     if (const auto* latency = fields.take("latency"))
@@ -54,11 +64,41 @@ inline void read_tenant(const Json& j, const std::string& path, LiveTenant& out,
     fields("mps_pipe", a.mps_pipe), fields("restart", a.restart);
     fields.finish();
     for (const auto& disk : a.disks)
-        if (disk.find(':') == std::string::npos)
+        if (!is_disk(disk))
             problems.add(bad_value(path + "/disks", gpusched::quoted(disk), "major:minor, such as 259:0"));
-    if (a.cgroup.find("..") != std::string::npos)
-        problems.add(
-            bad_value(path + "/cgroup", gpusched::quoted(a.cgroup), "a folder below the control groups"));
+}
+
+/// A folder without what does not matter in its name.
+inline std::string plain_folder(std::string_view path) {
+    std::string out;
+    while (!path.empty()) {
+        const auto part = path.substr(0, path.find('/'));
+        path.remove_prefix(std::min(part.size() + 1, path.size()));
+        if (!part.empty() && part != ".") out += std::string(part) + "/";
+    }
+    return out;
+}
+
+/// A limit of one tenant must not hit another, nor must two of them restore over each other.
+inline void check_groups(const LiveOptions& o, const Host& host, Problems& problems) {
+    for (std::size_t i = 0; i < o.tenants.size(); ++i) {
+        const auto& group = o.tenants[i].access.cgroup;
+        if (group.empty()) continue;
+        const auto where = "/live/tenants/" + host.tenants[i].name + "/cgroup";
+        const auto mine = plain_folder(group);
+        if (mine.empty() || group.find("..") != std::string::npos) {
+            problems.add(bad_value(where, gpusched::quoted(group), "a folder below the control groups"));
+            continue;
+        }
+        for (std::size_t k = 0; k < i; ++k) {
+            const auto other = plain_folder(o.tenants[k].access.cgroup);
+            if (!other.empty() && (mine.starts_with(other) || other.starts_with(mine)))
+                problems.add(bad_value(where, gpusched::quoted(group),
+                                       "a group of its own: neither that of " +
+                                           gpusched::quoted(host.tenants[k].name) +
+                                           ", nor above or below it"));
+        }
+    }
 }
 
 }  // namespace live_detail
@@ -108,6 +148,7 @@ GPUSCHED_INLINE LiveOptions parse_live(std::string_view text, const ControllerOp
     check_range(problems, "/live/backoff_s", o.backoff_s, 0, 60);
     check_range(problems, "/live/lock_wait_s", o.lock_wait_s, 0, 3600);
     check_range(problems, "/live/layout_every", o.layout_every, 1, 1000);
+    check_groups(o, options.host, problems);
     for (std::size_t i = 0; i < o.tenants.size(); ++i)
         if (options.host.tenants[i].is_protected && o.tenants[i].latency.kind.empty())
             problems.add("/live/tenants/" + options.host.tenants[i].name +

@@ -140,6 +140,20 @@ GPUSCHED_INLINE std::vector<SmiPlacements> parse_lgipp(std::string_view text) {
     return out;
 }
 
+GPUSCHED_INLINE std::vector<std::int32_t> parse_created(std::string_view text) {
+    std::vector<std::int32_t> out;
+    smi_detail::each_line(text, [&](std::string_view line) {
+        smi_detail::Row row(line);
+        if (!row.accept("Successfully created GPU instance ID")) return;
+        try {
+            out.push_back(row.integer());
+        } catch (const BackendError&) {
+            out.push_back(-1);  // one whose id cannot be read is none that is known
+        }
+    });
+    return out;
+}
+
 GPUSCHED_INLINE BackendStatus smi_status(const CommandResult& result) {
     using enum BackendStatus;
     if (result.timed_out) return timeout;

@@ -90,6 +90,16 @@ struct Nvml::Impl {
             if (first == nullptr) return BackendStatus::not_found;  // no GPU of that number was found
         return nvml_status(function(first, arguments...));
     }
+    /// A call that asks for a profile by its number in the header: drivers older than that number call it invalid.
+    template <class F, class First, class... Args>
+    static BackendStatus ask_profile(F function, First first, Args... arguments) {
+        constexpr int invalid_argument = 2;
+        if (function != nullptr && first != nullptr) {
+            const int code = function(first, arguments...);
+            return code == invalid_argument ? BackendStatus::not_found : nvml_status(code);
+        }
+        return call(function, first, arguments...);
+    }
     [[nodiscard]] abi::Device device(int gpu) const {
         return gpu >= 0 && static_cast<std::size_t>(gpu) < devices.size()
                    ? devices[static_cast<std::size_t>(gpu)]
@@ -110,7 +120,7 @@ struct Nvml::Impl {
         using enum BackendStatus;
         for (unsigned profile = 0; profile < 10; ++profile) {
             abi::ComputeInstanceProfileInfo info{};
-            auto status = call(ci_profile, gi, profile, 0u, &info);
+            auto status = ask_profile(ci_profile, gi, profile, 0u, &info);
             if (status == not_supported || status == not_found) continue;
             if (status != ok) return status;
             abi::ComputeInstance found[16]{};
@@ -204,7 +214,7 @@ GPUSCHED_INLINE BackendStatus Nvml::profiles(int gpu, std::vector<NvmlProfile>& 
     out.clear();
     for (unsigned k = 0; k < abi::gpu_instance_profiles; ++k) {
         abi::GpuInstanceProfileInfo info{};
-        auto status = Impl::call(impl_->profile_info, impl_->device(gpu), k, &info);
+        auto status = Impl::ask_profile(impl_->profile_info, impl_->device(gpu), k, &info);
         if (status == not_supported || status == not_found) continue;
         if (status != ok) return status;
         abi::Placement places[32]{};
@@ -236,7 +246,7 @@ GPUSCHED_INLINE BackendStatus Nvml::instances(int gpu, std::vector<NvmlInstance>
     bool any = false;
     for (unsigned k = 0; k < abi::gpu_instance_profiles; ++k) {
         abi::GpuInstanceProfileInfo info{};
-        auto status = Impl::call(impl_->profile_info, impl_->device(gpu), k, &info);
+        auto status = Impl::ask_profile(impl_->profile_info, impl_->device(gpu), k, &info);
         if (status == not_supported || status == not_found) continue;
         if (status != ok) return status;
         any = true;
@@ -258,10 +268,18 @@ GPUSCHED_INLINE BackendStatus Nvml::instances(int gpu, std::vector<NvmlInstance>
     return any ? ok : not_supported;
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::create_gpu_instance(int gpu, int profile_id, int start, int size) {
+GPUSCHED_INLINE BackendStatus Nvml::create_gpu_instance(int gpu, int profile_id, int start, int size,
+                                                        int& id) {
     const abi::Placement place{static_cast<unsigned>(start), static_cast<unsigned>(size)};
     abi::GpuInstance made = nullptr;
-    return Impl::call(impl_->create_gi, impl_->device(gpu), static_cast<unsigned>(profile_id), &place, &made);
+    id = -1;
+    const auto status =
+        Impl::call(impl_->create_gi, impl_->device(gpu), static_cast<unsigned>(profile_id), &place, &made);
+    abi::GpuInstanceInfo info{};
+    if (status == BackendStatus::ok && made != nullptr &&
+        Impl::call(impl_->gpu_instance_info, made, &info) == BackendStatus::ok)
+        id = static_cast<int>(info.id);
+    return status;
 }
 
 GPUSCHED_INLINE BackendStatus Nvml::destroy_gpu_instance(int gpu, int id) {
@@ -292,8 +310,8 @@ GPUSCHED_INLINE BackendStatus Nvml::create_compute_instance(int gpu, int id, int
     for (const int profile : {media && slices == 1 ? 7 : -1, plain}) {
         if (profile < 0) continue;
         abi::ComputeInstanceProfileInfo info{};
-        status = Impl::call(impl_->ci_profile, gi, static_cast<unsigned>(profile), 0u, &info);
-        if (status == not_supported) continue;
+        status = Impl::ask_profile(impl_->ci_profile, gi, static_cast<unsigned>(profile), 0u, &info);
+        if (status == not_supported || status == not_found) continue;
         if (status != ok) return status;
         abi::ComputeInstance made = nullptr;
         return Impl::call(impl_->create_ci, gi, info.id, &made);

@@ -63,25 +63,23 @@ GPUSCHED_INLINE BackendStatus NvmlMig::create(int gpu, MigInstance instance) {
     if (const auto status = read(gpu, there); status != ok) return status;
     // The driver says so too, but also when just this instance exists: then it is not ours to use.
     if (!can_create(device(gpu), there, instance)) return insufficient_resources;
-    owned_.push_back({gpu, instance});
     const auto& profile = device(gpu).profiles[instance.profile];
+    int made = -1, id = 0;
     auto status = nvml_.create_gpu_instance(handles_[static_cast<std::size_t>(gpu)], profile.id,
-                                            instance.start, profile.memory_slices);
-    int id = 0;
+                                            instance.start, profile.memory_slices, made);
     const auto seen = find(gpu, instance, id);
-    if (seen == not_found) {
-        // What did not come into being must not be owned: somebody else may put an instance there.
-        owned_.pop_back();
-        return status == ok ? invalid_state : status;
-    }
-    if (seen != ok) return freezes(status) ? status : invalid_state;
-    if (status != ok) return status;
+    // The call may fail, and an instance stand there all the same: then it is not known whose it is, and not ours.
+    if (status != ok) return seen == ok || seen == not_found || freezes(status) ? status : invalid_state;
+    if (seen != ok || made != id) return invalid_state;
+    owned_.push_back({gpu, instance});
     status = give_compute(gpu, instance, id);
     // Whatever the call said, the instance is whole or it is not.
     if (status != ok && !freezes(status)) {
         const auto again = nvml_.destroy_gpu_instance(handles_[static_cast<std::size_t>(gpu)], id);
         if (again == ok && find(gpu, instance, id) == not_found)
             std::erase(owned_, OwnedInstance{gpu, instance});
+        else if (status == insufficient_resources)
+            status = invalid_state;  // that one says that nothing was made
     }
     return status;
 }

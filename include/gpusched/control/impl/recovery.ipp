@@ -17,7 +17,7 @@ owned_instances(const Host& host, const std::optional<Journal>& journal, const s
     for (const auto& tenant : host.tenants) {
         if (!tenant.is_protected) continue;
         bool recorded = false;
-        if (journal && journal->boot == boot)
+        if (journal && !boot.empty() && journal->boot == boot)
             for (const auto& t : journal->tenants) {
                 if (t.name != tenant.name) continue;
                 recorded = true;
@@ -28,6 +28,11 @@ owned_instances(const Host& host, const std::optional<Journal>& journal, const s
         if (!recorded) add(tenant.start);
     }
     return owned;
+}
+
+GPUSCHED_INLINE bool is_limit_file(std::string_view path, std::string_view folder) {
+    return path.starts_with(folder) && path.substr(folder.size()).starts_with('/') &&
+           path.ends_with("/io.max") && path.find("/../") == std::string_view::npos;
 }
 
 }  // namespace gpusched::control
