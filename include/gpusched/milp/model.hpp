@@ -103,7 +103,7 @@ struct Model {
 };
 
 /// @throws InvalidInput for arrays whose sizes do not agree, entries outside the matrix or out of order, numbers that are not
-///     finite, and lower sides above upper ones
+///     finite, lower sides above upper ones, lower sides of plus infinity and upper ones of minus infinity
 void validate(const Model& model);
 
 /// One entry of a row.
@@ -178,7 +178,8 @@ struct Evaluation {
 /// The same as data for `solve_lp`: a minimisation, without offset.
 [[nodiscard]] LpProblem lp_problem(const Model& model);
 
-/// A model in which every row of some groups may be violated at a price, so that it always has a solution there.
+/// A model in which every row of some groups may be violated at a price, so that it has a solution unless the rest contradicts
+/// itself: with all groups, unless the bounds of an integer column hold no whole number.
 struct ElasticModel : Model {
     int original_columns = 0;
     std::vector<int> shortfall{},

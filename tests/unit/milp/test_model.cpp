@@ -85,6 +85,29 @@ TEST_CASE("malformed models are told row by row") {
     REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "entries of integer: 2; expected 3");
 }
 
+TEST_CASE("a model is not read through starts that lead out of it") {
+    auto m = knapsack();
+    m.column_start = {0, 50'000'000, 3, 4};
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput,
+                           "column_start[2]: 3; expected ascending numbers from 0");
+    m.column_start = {1, 2, 3, 4};
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput,
+                           "column_start[0]: 1; expected ascending numbers from 0");
+    m = knapsack();
+    m.indices[0].columns[1] = 3;
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput,
+                           "index map 'x': column: 3; expected -1, or an index below 3");
+    m = knapsack();
+    m.indices[0].columns.pop_back();
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "index map 'x': entries: 2");
+    m = knapsack();
+    m.row_lower[0] = m.row_upper[0] = infinity;
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "row 'weight limit': sides: inf to inf");
+    m = knapsack();
+    m.column_lower[2] = m.column_upper[2] = -infinity;
+    REQUIRE_THROWS_MESSAGE(validate(m), InvalidInput, "column 'x c': bounds: -inf to -inf");
+}
+
 TEST_CASE("the relaxation as data for an LP solver") {
     const auto relaxed = lp_relaxation(knapsack());
     CHECK(relaxed.integer_columns() == 0);

@@ -54,13 +54,39 @@ GPUSCHED_INLINE void validate(const Model& model) {
     size("value", model.value.size(), model.row_index.size());
     if (!model.column_start.empty())
         size("row_index", model.row_index.size(), static_cast<std::size_t>(model.column_start.back()));
-    problems.throw_if_any();
-    for (std::size_t j = 0; j < columns; ++j) {
-        const auto owner = "column " + gpusched::quoted(model.column_names[j]);
-        if (model.column_start[j] > model.column_start[j + 1] || model.column_start[j] < 0) {
-            problems.add(owner + ": column_start: expected ascending numbers");
+    // Before anything is read through them.
+    for (std::size_t j = 0; j < model.column_start.size(); ++j)
+        if (model.column_start[j] < 0 || (j == 0 && model.column_start[j] != 0) ||
+            (j > 0 && model.column_start[j] < model.column_start[j - 1])) {
+            problems.add(bad_value("column_start[" + std::to_string(j) + "]",
+                                   std::to_string(model.column_start[j]), "ascending numbers from 0"));
             break;
         }
+    for (const auto& map : model.indices) {
+        const auto owner = "index map " + gpusched::quoted(map.name);
+        double places = map.extents.empty() ? 0 : 1;
+        for (const int extent : map.extents) places *= extent < 0 ? std::nan("") : extent;
+        if (!(places == static_cast<double>(map.columns.size())))
+            problems.add(bad_value("entries", std::to_string(map.columns.size()),
+                                   "the product of the extents", owner));
+        for (const int column : map.columns)
+            if (column < IndexMap::absent || column >= static_cast<int>(columns)) {
+                problems.add(bad_value("column", std::to_string(column),
+                                       "-1, or an index below " + std::to_string(columns), owner));
+                break;
+            }
+    }
+    problems.throw_if_any();
+    const auto sides = [&](const char* what, double lower, double upper, const std::string& owner) {
+        if (!(lower <= upper))
+            problems.add(bad_value(what, number_text(lower) + " to " + number_text(upper),
+                                   "a lower side that is not above the upper one", owner));
+        else if (lower == infinity || upper == -infinity)
+            problems.add(bad_value(what, number_text(lower) + " to " + number_text(upper),
+                                   "sides that a number can be between", owner));
+    };
+    for (std::size_t j = 0; j < columns; ++j) {
+        const auto owner = "column " + gpusched::quoted(model.column_names[j]);
         for (int k = model.column_start[j]; k < model.column_start[j + 1]; ++k) {
             const auto i = static_cast<std::size_t>(k);
             const int row = model.row_index[i];
@@ -73,17 +99,11 @@ GPUSCHED_INLINE void validate(const Model& model) {
         }
         if (!std::isfinite(model.objective[j]))
             problems.add(bad_value("objective", number_text(model.objective[j]), "a finite number", owner));
-        if (!(model.column_lower[j] <= model.column_upper[j]))
-            problems.add(bad_value(
-                "bounds", number_text(model.column_lower[j]) + " to " + number_text(model.column_upper[j]),
-                "a lower side that is not above the upper one", owner));
+        sides("bounds", model.column_lower[j], model.column_upper[j], owner);
     }
     for (std::size_t i = 0; i < rows; ++i) {
         const auto owner = "row " + gpusched::quoted(model.row_names[i]);
-        if (!(model.row_lower[i] <= model.row_upper[i]))
-            problems.add(bad_value("sides",
-                                   number_text(model.row_lower[i]) + " to " + number_text(model.row_upper[i]),
-                                   "a lower side that is not above the upper one", owner));
+        sides("sides", model.row_lower[i], model.row_upper[i], owner);
         if (model.row_group[i] < 0 ||
             static_cast<std::size_t>(model.row_group[i]) >= model.group_names.size())
             problems.add(bad_value("row_group", std::to_string(model.row_group[i]),
