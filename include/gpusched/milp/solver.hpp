@@ -112,6 +112,10 @@ class AnySolver {
 
 /// Solves a model.
 ///
+/// What needs no solver is said without one: a row without columns that excludes 0, an integer column without a whole number in
+/// its bounds. Solvers mix up infeasible and unbounded; where the objective could be unbounded, a claim of either, and giving
+/// up, is looked into by asking twice more without objective: for any solution, and for a direction without end.
+///
 /// @param solver "auto", "highs" or "cbc"
 /// @throws InvalidInput for malformed models and options; BackendError where the solver is missing
 /// @note deterministic on one thread unless a time limit strikes
@@ -123,7 +127,8 @@ class AnySolver {
                              const Context& context = {});
 
 /// Which groups of rows contradict each other: an irreducible set (without any one of them there is a solution), found by
-/// leaving out one group after the other and solving the elastic form of the rest. Empty where the model is feasible.
+/// leaving out one group after the other and solving the elastic form of the rest. Empty where the model is feasible; "bounds"
+/// alone where an integer column has no whole number within its bounds, whatever the rows.
 ///
 /// @throws BackendError when the solver does not answer
 [[nodiscard]] std::vector<std::string> conflicting_groups(const Model& model, const AnySolver& solver,
@@ -131,6 +136,8 @@ class AnySolver {
                                                           const Context& context = {});
 
 namespace detail {
+/// What contradicts itself whatever the solver: see `solve`. Empty where nothing does.
+[[nodiscard]] std::string contradiction(const Model& model);
 /// CBC and HiGHS; they throw BackendError where they were not built in.
 [[nodiscard]] Solution solve_with_cbc(const Model& model, const SolveOptions& options,
                                       const Context& context);

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -82,7 +83,9 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
         } else if (lp.isProvenDualInfeasible()) {
             result.status = Status::unbounded;
         } else {
-            result.status = budget.exhausted() ? Status::time_limit : Status::failed;
+            result.status = budget.reason() == StopReason::cancelled ? Status::cancelled
+                            : budget.exhausted()                     ? Status::time_limit
+                                                                     : Status::failed;
             result.message = "Clp stopped";
         }
         return result;
@@ -112,7 +115,7 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
                                        "-log",
                                        "0",
                                        "-randomCbcSeed",
-                                       std::to_string(options.seed + 1),
+                                       std::to_string(options.seed % std::numeric_limits<int>::max() + 1),
                                        "-ratioGap",
                                        std::to_string(options.mip_gap),
                                        "-allowableGap",

@@ -1,0 +1,140 @@
+// Infeasible, unbounded, or given up: what solvers mix up.
+#include "support/catch.hpp"
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/milp/model.hpp>
+#include <gpusched/milp/solver.hpp>
+
+#include "small_models.hpp"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::milp;
+
+namespace {
+
+/// Columns and rows as given; each row's entries are one per column.
+struct Small {
+    std::vector<double> cost, lower, upper;
+    std::vector<bool> whole;
+    std::vector<std::vector<double>> rows;
+    std::vector<double> row_lower, row_upper;
+    Sense sense = Sense::minimise;
+
+    [[nodiscard]] Model model() const {
+        ModelBuilder b("small");
+        for (std::size_t j = 0; j < cost.size(); ++j)
+            b.column("x" + std::to_string(j), lower[j], upper[j], cost[j], whole[j]);
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            std::vector<Entry> e;
+            for (std::size_t j = 0; j < cost.size(); ++j) e.push_back({static_cast<int>(j), rows[i][j]});
+            b.row("rows", "r" + std::to_string(i), row_lower[i], e, row_upper[i]);
+        }
+        b.set_sense(sense);
+        return b.finish();
+    }
+};
+
+constexpr double inf = infinity;
+
+}  // namespace
+
+TEST_CASE("infeasible and unbounded are told apart by every solver") {
+    const std::vector<std::pair<Small, Status>> cases{
+        // min -x0, x0 - x1 <= 1.5
+        {{{-1, 0}, {0, 0}, {inf, inf}, {true, false}, {{1, -1}}, {-inf}, {1.5}}, Status::unbounded},
+        {{{-1, 0}, {0, 0}, {inf, inf}, {false, false}, {{1, -1}}, {-inf}, {1.5}}, Status::unbounded},
+        {{{1, 0}, {0, 0}, {inf, inf}, {true, false}, {{1, -1}}, {-inf}, {1.5}, Sense::maximise},
+         Status::unbounded},
+        {{{-1}, {0}, {inf}, {true}, {}, {}, {}}, Status::unbounded},
+        {{{-1}, {0}, {inf}, {false}, {}, {}, {}}, Status::unbounded},
+        // The relaxation is unbounded, whole numbers there are none: 2 x1 = 1.
+        {{{-1, 0}, {0, 0}, {inf, 1}, {true, true}, {{1, -1}, {0, 2}}, {0, 1}, {inf, 1}}, Status::infeasible},
+        {{{-1, -1}, {0, 0}, {inf, inf}, {false, false}, {{1, -1}, {-1, 1}}, {1, 1}, {inf, inf}},
+         Status::infeasible},
+        // An unbounded column that no row holds, next to one in a row.
+        {{{-1, 0}, {0, -inf}, {inf, 7}, {true, true}, {{0, 3}}, {-4}, {-3}}, Status::unbounded},
+        {{{-1, -1}, {0, 0}, {inf, 7}, {true, true}, {{0, 1}}, {0}, {1}}, Status::unbounded},
+        // A row without columns.
+        {{{1}, {0}, {1}, {false}, {{0}}, {3}, {4}}, Status::infeasible},
+        {{{}, {}, {}, {}, {{}}, {1}, {2}}, Status::infeasible},
+        {{{}, {}, {}, {}, {{}}, {-1}, {2}}, Status::optimal},
+        {{{1}, {0.2}, {0.8}, {true}, {{1}}, {-inf}, {5}}, Status::infeasible},
+        {{{1}, {-inf}, {inf}, {true}, {{3}}, {-7}, {inf}}, Status::optimal},
+    };
+    for (const auto& name : available_solvers())
+        for (std::size_t i = 0; i < cases.size(); ++i) {
+            const auto s = solve(cases[i].first.model(), {}, name);
+            CAPTURE(name, i, to_string(s.status), s.message);
+            CHECK(s.status == cases[i].second);
+            CHECK(s.has_solution() == (s.status == Status::optimal && !cases[i].first.cost.empty()));
+        }
+}
+
+TEST_CASE("a solver's wrong word about infeasible and unbounded is looked into") {
+    if (available_solvers().empty()) return;
+    // Claims something of the model itself; the questions about it are answered.
+    const auto claim = [](const Model& model, Status status) {
+        return solve(model, {},
+                     AnySolver("liar", [&, status](const Model& m, const SolveOptions& o, const Context& c) {
+                         return m == model ? Solution{.status = status} : find_solver()(m, o, c);
+                     }));
+    };
+    const auto unbounded =
+        Small{{-1, 0}, {0, 0}, {inf, inf}, {true, false}, {{1, -1}}, {-inf}, {1.5}}.model();
+    for (const auto status : {Status::infeasible, Status::unbounded, Status::failed, Status::time_limit}) {
+        CAPTURE(to_string(status));
+        CHECK(claim(unbounded, status).status == Status::unbounded);
+        CHECK(claim(unbounded, status).bound == -inf);
+    }
+    // min x0 + x1: bounded below, so that nothing is asked about `infeasible`, and `unbounded` is wrong.
+    const auto bounded = Small{{1, 1}, {0, 0}, {inf, inf}, {true, false}, {{1, 1}}, {1}, {inf}}.model();
+    CHECK(claim(bounded, Status::infeasible).status == Status::infeasible);
+    CHECK(claim(bounded, Status::unbounded).status == Status::failed);
+    CHECK(claim(bounded, Status::unbounded).message == "said to be unbounded, which it is not");
+    // x0 <= 3 bounds it, by a row.
+    const auto held = Small{{-1}, {0}, {inf}, {true}, {{1}}, {-inf}, {3}}.model();
+    CHECK(claim(held, Status::infeasible).status == Status::failed);
+    CHECK(claim(held, Status::failed).status == Status::failed);
+    auto none = bounded;
+    none.row_upper[0] = 0.5;
+    none.row_lower[0] = 0.25;
+    none.integer = {1, 1};
+    CHECK(claim(none, Status::unbounded).status == Status::infeasible);
+}
+
+TEST_CASE("a claim of optimality without a bound means within the gap") {
+    const auto m = test::knapsack();
+    const AnySolver silent("silent", [](const Model&, const SolveOptions&, const Context&) {
+        return Solution{.status = Status::optimal, .bound = infinity, .x = {1, 0, 0}};
+    });
+    CHECK(solve(m, {}, silent).bound == 14);
+    CHECK(solve(m, {.mip_gap = 0.5}, silent).bound == 21);
+}
+
+TEST_CASE("without columns, rows still count") {
+    const auto none = Small{{}, {}, {}, {}, {{}}, {1}, {2}}.model();
+    const auto s = checked(none, {.status = Status::optimal});
+    CHECK(s.status == Status::failed);
+    CHECK(s.message == "row 'r0' has no columns, and 0 is not within its sides");
+}
+
+TEST_CASE("a conflict within the bounds of a column is named") {
+    if (available_solvers().empty()) return;
+    const auto m = Small{{1}, {0.2}, {0.8}, {true}, {{1}}, {-inf}, {5}}.model();
+    CHECK(conflicting_groups(m, find_solver()) == std::vector<std::string>{"bounds"});
+    // However wide the gap asked for: it is not about the elastic form.
+    auto tight = test::knapsack();
+    tight.row_lower[1] = 2;
+    tight.row_upper[1] = 3;
+    CHECK(conflicting_groups(tight, find_solver(), {.mip_gap = 1e9}) == std::vector<std::string>{"alone"});
+}
+
+TEST_CASE("the largest seed is one like all others") {
+    const auto m = test::knapsack();
+    for (const auto& name : available_solvers())
+        CHECK(solve(m, {.seed = std::numeric_limits<int>::max()}, name).status == Status::optimal);
+}
