@@ -12,6 +12,10 @@
 #include <optional>
 #include <string>
 
+namespace gpusched {
+class Budget;
+}
+
 namespace gpusched::milp {
 
 enum class ServingMethod : std::uint8_t {
@@ -48,13 +52,15 @@ struct ServingOptions {
 
 /// What to rent and run, and what was proved.
 struct ServingPlan {
-    Status status = Status::failed;  ///< `optimal`: within the gap (or tolerance) asked for
+    Status status = Status::failed;                              ///< `optimal` where the plan is, see there
     double makespan = std::numeric_limits<double>::quiet_NaN();  ///< seconds; NaN where there is no plan
     double bound = 0;                                            ///< seconds that no plan beats
     double cost = 0;                                             ///< $/h
     ServingAllocation
-        allocation{};       ///< of the problem's own configurations; empty lists where there is no plan
-    bool optimal = false;   ///< the makespan was proved to be the best within the gap (or tolerance)
+        allocation{};  ///< of the problem's own configurations; empty lists where there is no plan
+    /// The makespan (with a deadline: the cost) was proved to be the best within `mip_gap`, `tolerance` or 1e-6, whichever is
+    /// largest.
+    bool optimal = false;
     int solver_calls = 0;   ///< how often the solver was asked, linear programs included
     std::string solver{};   ///< who solved it
     std::string message{};  ///< what went wrong, where something did
@@ -72,12 +78,22 @@ struct ServingPlan {
 /// The best plan of `greedy_plan` over the makespan, within a thousandth; none where it finds none.
 [[nodiscard]] std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem);
 
+namespace detail {
+/// The same of a valid problem, within a budget of time: nothing where it runs out on the way.
+[[nodiscard]] std::optional<ServingAllocation> greedy_plan_within(const ServingProblem& problem,
+                                                                  double makespan, Budget& budget);
+/// The best until then. The first plan, of the slowest makespan, is made in any case: it takes few replicas.
+[[nodiscard]] std::optional<ServingAllocation> best_greedy_plan(const ServingProblem& problem,
+                                                                Budget& budget);
+}  // namespace detail
+
 /// Solves the serving problem.
 ///
 /// The makespan is that of the best routing to the replicas found (a linear program). A solver's word that there is no plan is
 /// never enough: it is asked again with presolve off, and in the end the elastic form of the problem, which always has a
 /// solution, must confirm it; where it does not, the search goes on, and where nothing can be confirmed the plan is returned
-/// with `optimal` false and the bound that holds without the solver's word.
+/// with `optimal` false and the bound that holds without the solver's word. Nor is its word that a plan is affordable: costs
+/// are added up again (to 1e-9 of the budget), and it is asked again with a little less money where they do not fit.
 ///
 /// Source: arXiv 2502.00722, section 4 and Algorithm 1; after each yes the search jumps to the exact makespan of the replicas
 /// found, which is ours.
@@ -88,7 +104,9 @@ struct ServingPlan {
                                              const ServingOptions& options = {},
                                              const std::string& solver = "auto", const Context& context = {});
 
-/// The cheapest plan within `makespan` seconds: `cost` is minimal, the makespan that of the best routing.
+/// The cheapest plan within `makespan` seconds (to 1e-5 of them): `cost` is minimal, the makespan that of the best routing.
+/// `bound` is the closed-form bound on the makespan. Wrong answers of a solver are met as above; where the cost cannot be proved
+/// minimal, the cheapest plan found is returned with `optimal` false.
 /// @throws as above; InvalidInput for a makespan that is not a number above 0
 [[nodiscard]] ServingPlan cheapest_serving_plan(const ServingProblem& problem, double makespan,
                                                 const ServingOptions& options, const AnySolver& solver,

@@ -209,6 +209,114 @@ TEST_CASE("a search survives a solver that wrongly says infeasible, at each call
         }
 }
 
+TEST_CASE("the cheapest plan survives a solver that wrongly says infeasible, at each call in turn") {
+    if (available_solvers().empty()) return;
+    const auto p = worked_example();
+    for (const double deadline : {30.0, 60.0, 100.0, 200.0, 400.0}) {
+        int calls = 0;
+        const auto with = [&](int lie) {
+            calls = 0;
+            return cheapest_serving_plan(p, deadline, {}, AnySolver("liar", Liar{lie, &calls}));
+        };
+        const auto truth = with(1 << 30);
+        CHECK(truth.optimal);
+        const int honest = calls;
+        for (int lie = 0; lie < honest; ++lie) {
+            const auto plan = with(lie);
+            CAPTURE(deadline, lie, plan.message);
+            CHECK(plan.status == Status::optimal);
+            CHECK(plan.optimal);
+            CHECK(plan.cost == truth.cost);
+            CHECK(plan.makespan <= deadline * (1 + 1e-6));
+        }
+        // Twice in a row: what is left is a plan, and no claim about it.
+        int count = 0;
+        const AnySolver twice(
+            "liar", [&](const Model& model, const SolveOptions& options, const Context& context) {
+                return ++count == 1 || count == 4 ? Solution{.status = Status::infeasible, .bound = -infinity}
+                                                  : find_solver()(model, options, context);
+            });
+        const auto plan = cheapest_serving_plan(p, deadline, {}, twice);
+        CAPTURE(deadline, plan.message, plan.cost, count);
+        REQUIRE(plan.has_plan());
+        CHECK(plan.cost >= truth.cost);
+        CHECK(plan.optimal == (plan.status == Status::optimal));
+        if (plan.optimal) CHECK(plan.cost == truth.cost);
+    }
+}
+
+TEST_CASE("a plan counts as proven only where the bound is as near as asked for") {
+    if (available_solvers().empty()) return;
+    // Takes the budget for a part larger than it is, as tolerances do.
+    const auto generous = [](double part) {
+        return AnySolver("generous",
+                         [part](const Model& model, const SolveOptions& options, const Context& context) {
+                             auto m = model;
+                             for (std::size_t i = 0; i < m.row_names.size(); ++i)
+                                 if (m.group_names[static_cast<std::size_t>(m.row_group[i])] == "budget")
+                                     m.row_upper[i] *= 1 + part;
+                             return find_solver()(m, options, context);
+                         });
+    };
+    auto p = worked_example();
+    for (const double missing : {3e-7, 5e-6}) {
+        p.budget = 8 * (1 - missing);  // the optimum of 8 is not affordable
+        const auto truth = solve_serving_plan(
+            p, {}, AnySolver("poor", [](const Model& m, const SolveOptions& o, const Context& c) {
+                auto less = m;
+                for (std::size_t i = 0; i < m.row_names.size(); ++i)
+                    if (m.group_names[static_cast<std::size_t>(m.row_group[i])] == "budget")
+                        less.row_upper[i] *= 1 - 1e-4;
+                return find_solver()(less, o, c);
+            }));
+        REQUIRE(truth.has_plan());
+        for (const auto method : {ServingMethod::milp, ServingMethod::binary_search})
+            for (const bool greedy : {true, false}) {
+                const auto plan =
+                    solve_serving_plan(p, {.method = method, .greedy_first = greedy}, generous(6e-6));
+                CAPTURE(missing, enum_name(method), greedy, plan.message, plan.bound, plan.makespan);
+                REQUIRE(plan.has_plan());
+                CHECK(plan.cost <= p.budget);
+                CHECK(plan.makespan == Catch::Approx(truth.makespan).epsilon(1e-3));
+                CHECK(plan.optimal == (plan.makespan - plan.bound <= 1e-4 * plan.makespan));
+                CHECK(plan.optimal == (plan.status == Status::optimal));
+                CHECK(plan.optimal == plan.message.empty());
+            }
+    }
+    // The gap asked for decides, not whether it is smaller than the tolerance.
+    CHECK(solve_serving_plan(worked_example(), {.solve = {.mip_gap = 1e-3}}).optimal);
+}
+
+TEST_CASE("the greedy plan heeds the time limit and cancellation") {
+    ServingProblem p{.gpus = {}, .workloads = {}, .configurations = {}, .budget = 1e6};
+    for (int n = 0; n < 4; ++n) p.gpus.push_back({"g" + std::to_string(n), 1.0 + 0.01 * n, 60});
+    for (int w = 0; w < 5; ++w) p.workloads.push_back({"w" + std::to_string(w), 1000.0 + w, ""});
+    for (int c = 0; c < 12; ++c) {
+        ServingConfiguration configuration{.name = "c" + std::to_string(c), .gpus = {}, .throughput = {}};
+        for (int n = 0; n < 4; ++n) configuration.gpus.push_back(n == c % 4 ? 1 + c / 4 : 0);
+        for (int w = 0; w < 5; ++w) configuration.throughput.push_back(1 + (c * 7 + w * 13) % 29);
+        p.configurations.push_back(std::move(configuration));
+    }
+    const AnySolver nobody("nobody", [&](const Model&, const SolveOptions&, const Context&) {
+        return Solution{.status = Status::time_limit, .bound = -infinity};
+    });
+    const auto best_plan = greedy_plan(p);
+    REQUIRE(best_plan);
+    std::stop_source stop;
+    stop.request_stop();
+    for (const auto method : {ServingMethod::milp, ServingMethod::binary_search}) {
+        const ServingOptions options{.method = method, .solve = {.time_limit = 10.0}};
+        const auto whole = solve_serving_plan(p, options, nobody);
+        CHECK(whole.makespan == Catch::Approx(makespan(p, *best_plan)).epsilon(1e-3));
+        const auto cut = solve_serving_plan(p, options, nobody, {.stop = stop.get_token()});
+        CHECK(cut.has_plan());  // the first one
+        CHECK_FALSE(cut.optimal);
+        CHECK(cut.makespan > 2 * whole.makespan);
+        const ServingOptions none{.method = method, .solve = {.time_limit = 0.0}};
+        CHECK(solve_serving_plan(p, none, nobody).makespan == cut.makespan);
+    }
+}
+
 TEST_CASE("a solution within a solver's tolerance that is no plan is none") {
     if (available_solvers().empty()) return;
     // Says that the smallest rate is reached without any replica.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/milp/solve_serving_plan.hpp>
@@ -16,8 +17,9 @@ namespace detail {
 /// One run of the greedy check.
 class GreedyServing {
   public:
-    GreedyServing(const ServingProblem& problem, double makespan)
-        : problem_(problem), makespan_(makespan), costs_(configuration_costs(problem)),
+    /// @param time may be null
+    GreedyServing(const ServingProblem& problem, double makespan, Budget* time)
+        : problem_(problem), makespan_(makespan), time_(time), costs_(configuration_costs(problem)),
           budget_(problem.budget), left_(problem.workloads.size(), 0.0) {
         for (const auto& gpu : problem.gpus) gpus_.push_back(gpu.available);
         for (std::size_t w = 0; w < left_.size(); ++w) left_[w] = problem.workloads[w].requests > 0 ? 1 : 0;
@@ -27,7 +29,7 @@ class GreedyServing {
 
     std::optional<ServingAllocation> run() {
         while (std::any_of(left_.begin(), left_.end(), [](double share) { return share > 1e-12; }))
-            if (!buy()) return std::nullopt;
+            if ((time_ != nullptr && time_->exhausted()) || !buy()) return std::nullopt;
         // A workload's shares sum up to 1 but for rounding.
         return std::move(allocation_);
     }
@@ -115,6 +117,7 @@ class GreedyServing {
 
     const ServingProblem& problem_;
     double makespan_;
+    Budget* time_;
     std::vector<double> costs_;
     double budget_;
     std::vector<int> gpus_;
@@ -122,22 +125,19 @@ class GreedyServing {
     ServingAllocation allocation_;
 };
 
-}  // namespace detail
-
-GPUSCHED_INLINE std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem, double makespan) {
-    validate(problem);
-    if (!(makespan > 0)) throw InvalidInput(bad_value("makespan", number_text(makespan), "a number above 0"));
-    return detail::GreedyServing(problem, makespan).run();
+GPUSCHED_INLINE std::optional<ServingAllocation> greedy_plan_within(const ServingProblem& problem,
+                                                                    double makespan, Budget& budget) {
+    return GreedyServing(problem, makespan, &budget).run();
 }
 
-GPUSCHED_INLINE std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem) {
+inline std::optional<ServingAllocation> search_greedily(const ServingProblem& problem, Budget* budget) {
     double high = slowest_makespan(problem), low = closed_form_bound(problem);
-    auto best = greedy_plan(problem, std::max(high, 1e-9));
+    auto best = GreedyServing(problem, std::max(high, 1e-9), nullptr).run();
     if (!best || high <= 0 || !std::isfinite(low)) return best;
     high = std::min(high, makespan(problem, *best));
-    while (high - low > 1e-3 * high) {
+    while (high - low > 1e-3 * high && (budget == nullptr || !budget->exhausted())) {
         const double middle = low > 0 && high > 4 * low ? std::sqrt(low * high) : (low + high) / 2;
-        if (auto found = detail::GreedyServing(problem, middle).run()) {
+        if (auto found = GreedyServing(problem, middle, budget).run()) {
             high = std::min(middle, makespan(problem, *found));
             best = std::move(found);
         } else {
@@ -145,6 +145,24 @@ GPUSCHED_INLINE std::optional<ServingAllocation> greedy_plan(const ServingProble
         }
     }
     return best;
+}
+
+GPUSCHED_INLINE std::optional<ServingAllocation> best_greedy_plan(const ServingProblem& problem,
+                                                                  Budget& budget) {
+    return search_greedily(problem, &budget);
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem, double makespan) {
+    validate(problem);
+    if (!(makespan > 0)) throw InvalidInput(bad_value("makespan", number_text(makespan), "a number above 0"));
+    return detail::GreedyServing(problem, makespan, nullptr).run();
+}
+
+GPUSCHED_INLINE std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem) {
+    validate(problem);
+    return detail::search_greedily(problem, nullptr);
 }
 
 }  // namespace gpusched::milp

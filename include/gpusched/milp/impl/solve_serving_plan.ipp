@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace gpusched::milp {
@@ -33,26 +35,29 @@ class ServingSearch {
     }
 
     ServingPlan cheapest(double makespan) {
-        const auto model = fixed(makespan, true);
-        auto options = solve_options();
-        auto solution = ask(model, options);
-        bool none = solution.status == Status::infeasible && refuted(makespan);
-        if (solution.status == Status::infeasible && !none) {
-            options.presolve = false;
-            solution = ask(model, options);
-            none = false;
+        within_ = makespan * (1 + 1e-5);  // the solver's tolerance, not ours
+        const double closed = lower_;
+        double least = 0;  // $/h that the solver says no plan beats
+        for (const double part : {1.0, less_money}) {
+            const auto solution = cheapest_within(makespan, part);
+            if (solution.has_solution()) {
+                consider(decoded_);
+                // With less money the solver says less.
+                if (part == 1.0) least = solution.bound;
+            }
+            if (plan_.status == Status::infeasible) return std::move(plan_);
+            plan_.status = solution.status;
+            plan_.message = solution.message;
+            if (!solution.has_solution() || plan_.has_plan()) break;
         }
-        plan_.status = solution.status;
-        plan_.message = solution.message;
-        if (solution.has_solution()) {
-            consider(model.decode(solution.x));
-            plan_.optimal = solution.status == Status::optimal && plan_.has_plan();
-        } else if (solution.status == Status::infeasible && !none) {
+        if (plan_.has_plan()) {
+            plan_.cost = cost(problem_, plan_.allocation);
+            settle(plan_.cost, least);
+        } else if (plan_.status == Status::infeasible || plan_.status == Status::optimal) {
             plan_.status = Status::failed;
-            plan_.message = "the solver contradicts itself about whether there is a plan";
+            plan_.message = "what the solver returned is no plan";
         }
-        if (plan_.has_plan()) plan_.cost = cost(problem_, plan_.allocation);
-        plan_.bound = lower_;
+        plan_.bound = closed;
         return std::move(plan_);
     }
 
@@ -70,13 +75,60 @@ class ServingSearch {
         ++plan_.solver_calls;
         return solve(model, options, solver_, context_);
     }
-    [[nodiscard]] ServingModel fixed(double makespan, bool minimise_cost) const {
+    [[nodiscard]] ServingModel fixed(double makespan, bool minimise_cost, double part = 1) const {
         return serving_plan(
-            problem_,
+            part < 1 ? with_less_money() : problem_,
             {.form = ServingForm::fixed_makespan, .makespan = makespan, .minimise_cost = minimise_cost});
     }
+    /// The problem with a little less money: what a solver finds there within its tolerance is affordable.
+    [[nodiscard]] ServingProblem with_less_money() const {
+        auto problem = problem_;
+        problem.budget *= less_money;
+        return problem;
+    }
 
-    /// Keeps the allocation with the best routing to its replicas if it beats what is known.
+    /// One model of the cheapest plan; a solution is left in `decoded_`. The status of the plan is `infeasible` where that
+    /// was confirmed.
+    Solution cheapest_within(double makespan, double part) {
+        const auto model = fixed(makespan, true, part);
+        auto options = solve_options();
+        auto solution = ask(model, options);
+        if (solution.status == Status::infeasible && part == 1.0) {
+            if (refuted(makespan)) {
+                plan_.status = Status::infeasible;
+                return solution;
+            }
+            options = solve_options();
+            options.presolve = false;
+            solution = ask(model, options);
+            if (solution.status == Status::infeasible)
+                solution.message = "the solver contradicts itself about whether there is a plan";
+        }
+        if (solution.has_solution()) decoded_ = model.decode(solution.x);
+        return solution;
+    }
+
+    /// What is proved about a plan worth `value` (seconds, or $/h with a deadline) that no plan beats by more than to `bound`.
+    void settle(double value, double bound) {
+        const double gap = std::max({options_.solve.mip_gap, options_.tolerance, finest});
+        plan_.optimal = value - bound <= gap * value;
+        if (plan_.optimal) {
+            plan_.status = Status::optimal;
+            plan_.message.clear();
+        } else if (plan_.status == Status::optimal) {
+            plan_.status = Status::failed;
+            plan_.message = "the solver's bound is better than the plan: what it called optimal is no plan";
+        } else if (plan_.status == Status::infeasible) {
+            plan_.status = Status::failed;
+            if (plan_.message.empty())
+                plan_.message = "the solver says that there is no plan, which is wrong";
+        } else if (plan_.message.empty()) {
+            plan_.message = std::string("the solver stopped: ") + to_string(plan_.status);
+        }
+    }
+
+    /// Keeps the allocation with the best routing to its replicas if it beats what is known: it is done earlier or, with a
+    /// deadline, costs less.
     void consider(ServingAllocation allocation) {
         const auto routing = serving_routing(problem_, allocation.replicas);
         auto options = solve_options();
@@ -86,15 +138,23 @@ class ServingSearch {
             auto routed = routing.decode(solution.x);
             if (makespan(problem_, routed) <= makespan(problem_, allocation)) allocation = std::move(routed);
         }
-        if (!violations(problem_, allocation).empty()) return;
+        // Money is counted exactly: what a solver's tolerance would spend beyond the budget is not there.
+        const double spent = cost(problem_, allocation);
+        if (spent > problem_.budget * (1 + 1e-9) + 1e-12 || !violations(problem_, allocation).empty()) return;
         const double T = makespan(problem_, allocation);
-        if (plan_.has_plan() && T >= upper_) return;
+        if (within_) {
+            if (T > *within_) return;
+            const double known = plan_.has_plan() ? cost(problem_, plan_.allocation) : infinity;
+            if (std::pair(spent, T) >= std::pair(known, upper_)) return;
+        } else if (plan_.has_plan() && T >= upper_) {
+            return;
+        }
         upper_ = plan_.makespan = T;
         plan_.allocation = std::move(allocation);
     }
 
     void start() {
-        if (auto greedy = greedy_plan(problem_)) consider(std::move(*greedy));
+        if (auto greedy = best_greedy_plan(problem_, budget_)) consider(std::move(*greedy));
         const auto solution = ask(serving_bound(problem_), solve_options());
         // Only a value is taken from it: that a plan exists is not for a solver to deny.
         if (solution.status == Status::optimal)
@@ -117,52 +177,65 @@ class ServingSearch {
             solution = ask(model, options);
         }
         if (solution.has_solution()) {
-            consider(model.decode(solution.x));
+            const auto found = model.decode(solution.x);
+            consider(found);
             lower_ = std::max(lower_, std::min(model.makespan_of(solution.bound), upper_));
             certain_ = lower_;
+            if (!done() && cost(problem_, found) > problem_.budget) {
+                const auto poorer = serving_plan(with_less_money(), {.form = options_.form});
+                if (const auto other = ask(poorer, solve_options()); other.has_solution())
+                    consider(poorer.decode(other.x));
+            }
         }
         plan_.status = solution.status;
+        plan_.message = solution.message;
         if (solution.status == Status::optimal && !plan_.has_plan()) {
             // What the solver calls a solution is one within its tolerance only.
             const bool none = refuted(std::max(slowest_makespan(problem_), 1e-9));
             plan_.status = none ? Status::infeasible : plan_.has_plan() ? Status::optimal : Status::failed;
             if (plan_.status == Status::failed) plan_.message = "what the solver returned is no plan";
-        } else if (solution.status == Status::infeasible) {
+        } else if (solution.status == Status::infeasible && !plan_.has_plan()) {
             plan_.status = Status::failed;
             plan_.message = "the solver says that there is no plan, which is wrong";
-        } else if (solution.status == Status::optimal) {
-            plan_.optimal = plan_.has_plan() && options_.solve.mip_gap <= options_.tolerance;
-        } else {
-            plan_.message = solution.message;
         }
     }
 
     enum class Answer : std::uint8_t { yes, no, unknown };
 
-    /// Is there a plan within T? A no is the solver's word, given twice.
+    /// Is there a plan within T? A no is the solver's word, given twice. A yes comes with the plan.
     Answer feasible(double T) {
         if (options_.greedy_first) {
-            if (auto greedy = greedy_plan(problem_, T)) {
+            if (auto greedy = greedy_plan_within(problem_, T, budget_)) {
                 consider(std::move(*greedy));
-                return Answer::yes;
+                if (upper_ <= T * (1 + 1e-5)) return Answer::yes;
             }
         }
-        const auto model = fixed(T, false);
-        auto options = solve_options();
-        for (const bool presolve : {options_.solve.presolve, false}) {
-            options.presolve = presolve;
-            const auto solution = ask(model, options);
-            if (solution.has_solution()) {
-                consider(model.decode(solution.x));
-                return Answer::yes;
+        for (const double part : {1.0, less_money}) {
+            const auto model = fixed(T, false, part);
+            auto options = solve_options();
+            bool unaffordable = false;
+            for (const bool presolve : {options_.solve.presolve, false}) {
+                options.presolve = presolve;
+                const auto solution = ask(model, options);
+                if (solution.has_solution()) {
+                    consider(model.decode(solution.x));
+                    if (upper_ <= T * (1 + 1e-5)) return Answer::yes;
+                    plan_.message = "what the solver returned is no plan";
+                    last_ = Status::failed;
+                    unaffordable = true;
+                    break;
+                }
+                last_ = solution.status;
+                if (solution.status != Status::infeasible) {
+                    plan_.message = solution.message;
+                    if (budget_.exhausted()) return Answer::unknown;
+                }
             }
-            last_ = solution.status;
-            if (solution.status != Status::infeasible) {
-                plan_.message = solution.message;
-                if (budget_.exhausted()) return Answer::unknown;
-            }
+            // About less money it says less; in the end the no has to be confirmed about all of it.
+            if (last_ == Status::infeasible) return Answer::no;
+            if (!unaffordable) break;
         }
-        return last_ == Status::infeasible ? Answer::no : Answer::unknown;
+        return Answer::unknown;
     }
 
     /// Proves that there is no plan within T by the elastic form: how much of the requests must stay unserved? A plan that
@@ -221,7 +294,6 @@ class ServingSearch {
             if (lower_ <= certain_ || refuted(lower_)) {
                 certain_ = lower_;
                 plan_.status = Status::optimal;
-                plan_.optimal = true;
                 break;
             }
             lower_ = certain_;
@@ -234,15 +306,17 @@ class ServingSearch {
     }
 
     ServingPlan finish() {
+        plan_.bound = std::min(lower_, upper_);
         if (plan_.has_plan()) {
             plan_.makespan = upper_;
             plan_.cost = cost(problem_, plan_.allocation);
+            settle(upper_, plan_.bound);
         }
-        plan_.bound = std::min(lower_, upper_);
-        if (plan_.optimal) plan_.message.clear();
         return std::move(plan_);
     }
 
+    static constexpr double finest = 1e-6;  // solvers prove no more than their tolerances
+    static constexpr double less_money = 1 - 1e-5;
     const ServingProblem& problem_;
     const ServingOptions& options_;
     const AnySolver& solver_;
@@ -252,6 +326,8 @@ class ServingSearch {
     double lower_ = 0, upper_ = infinity;
     double certain_ = 0;  // the part of lower_ that no denied T went into
     Status last_ = Status::failed;
+    std::optional<double> within_{};  // with a deadline: the seconds that count as met
+    ServingAllocation decoded_{};
 };
 
 /// A problem in units of its own, so that the solver's tolerances mean the same for all: seconds in those of a bound, money in
