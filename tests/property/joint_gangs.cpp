@@ -3,6 +3,7 @@
 
 #include <gpusched/allocation/allocate_many.hpp>
 #include <gpusched/allocation/job_request.hpp>
+#include <gpusched/core/clock.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -138,6 +140,71 @@ TEST_CASE("1,500 joint allocations: valid, never worse than sorted by size, most
     CHECK(better > 30);
     CHECK(proven > 500);
     CHECK(left_out > 200);
+}
+
+TEST_CASE("2,000 searches that end early count exactly the jobs that they place") {
+    const ManualClock clock(1'000'000);  // every look at it takes a millisecond
+    int filled = 0;
+    for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+        Rng rng(seed + 5'000'000);
+        Instance x;
+        for (int n = 0, nodes = static_cast<int>(rng.between(3, 7)); n < nodes; ++n) {
+            NodeSpec node{.name = "n" + std::to_string(n), .gpu_model = "A"};
+            node.gpu_count = std::int64_t{1} << rng.between(1, 3);
+            node.network = {"s" + std::to_string(rng.below(3))};
+            x.spec.nodes.push_back(node);
+        }
+        for (int j = 0, jobs = static_cast<int>(rng.between(2, 6)); j < jobs; ++j) {
+            PodRequest pods{.count = rng.between(1, 4)};
+            pods.pod.gpu_count = std::int64_t{1} << rng.below(3);
+            x.jobs.push_back({"j" + std::to_string(j), {pods}});
+        }
+        Requests r(x);
+        for (auto& job : r.jobs)
+            if (rng.chance(0.5)) job.options.mode = NetworkMode::required;
+        INFO("seed " << seed);
+        const auto sorted = allocate_many(r.with.cluster, r.jobs, {.policy = JointPolicy::size_sorted});
+        JointOptions options{.seed = seed, .iterations = rng.between(0, 3)};
+        if (seed % 4 == 1) options.time_limit = 0;
+        if (seed % 4 == 2) options.time_limit = static_cast<double>(rng.between(1, 4)) * 1e-3;
+        if (seed % 4 == 3) options.node_visits = rng.between(0, 40);
+        const auto joint = allocate_many(r.with.cluster, r.jobs, options, {.clock = &clock});
+        for (const auto* const found : {&sorted, &joint}) {
+            // Counted anew, from the pods alone.
+            std::int64_t placed = 0;
+            double entropy = 0, all = 0;
+            Plan plan;
+            for (std::size_t j = 0; j < x.jobs.size(); ++j) {
+                const auto& pods = x.jobs[j].pods[0];
+                const auto gpus = static_cast<double>(pods.count * pods.pod.gpu_count);
+                all += gpus;
+                const auto& a = found->jobs[j];
+                REQUIRE(a.pods.size() == (a.placed ? static_cast<std::size_t>(pods.count) : 0));
+                REQUIRE(a.placed == a.reason.empty());
+                placed += a.placed;
+                std::map<std::string, double> part;
+                for (const auto& p : a.pods) {
+                    plan.placements.push_back(p);
+                    part[x.spec.nodes[index(p.node)].network[0]] += 1 / static_cast<double>(pods.count);
+                }
+                for (const auto& [name, share] : part) entropy -= gpus * share * std::log(share);
+            }
+            REQUIRE(found->placed == placed);
+            REQUIRE(found->entropy == Catch::Approx(entropy / all).margin(1e-9));
+            const auto report = verify::plan(r.with.cluster.to_spec(), to_spec(plan, r.with.cluster));
+            INFO((report.ok ? "" : report.violations.front()));
+            REQUIRE(report.ok);
+            // Whoever is left out finds no place beside the others.
+            const auto after = apply(r.with.cluster, plan);
+            for (std::size_t j = 0; j < x.jobs.size(); ++j)
+                if (!found->jobs[j].placed)
+                    REQUIRE_FALSE(allocate(after, r.jobs[j].pods, r.jobs[j].options).placed);
+        }
+        REQUIRE(joint.placed >= sorted.placed);
+        if (joint.placed == sorted.placed) REQUIRE(joint.entropy <= sorted.entropy + 1e-9);
+        filled += joint.placed > sorted.placed;
+    }
+    CHECK(filled > 5);
 }
 
 TEST_CASE("60 larger joint allocations against the optimum of the integer programme") {

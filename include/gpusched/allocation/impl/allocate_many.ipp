@@ -81,6 +81,7 @@ class JointSearch {
     }
 
     void report(JointAllocations& result) {
+        place_left_out();
         result.proven = true;
         for (std::size_t j = 0; j < jobs_.size(); ++j) {
             if (placed_[j].placed) {
@@ -88,8 +89,6 @@ class JointSearch {
                 result.entropy += weight(j) * placed_[j].entropy;
                 result.cross_traffic += placed_[j].cross_traffic;
             } else {
-                gangs_[j]->explains = true;
-                placed_[j] = gangs_[j]->place();
                 // What the others leave says nothing about the job alone.
                 placed_[j].proven = false;
             }
@@ -140,6 +139,16 @@ class JointSearch {
         return own.placed ? own.entropy + own.cross_traffic > alone_[j] + 1e-9 : alone_[j] >= 0 || !sure_;
     }
     void place(std::size_t j) { placed_[j] = gangs_[j]->place(); }
+    /// A trial may leave room for a job that it did not try: the largest first, all are tried once more. Those that find
+    /// none are asked why not when all others stand.
+    void place_left_out() {
+        for (const bool explains : {false, true})
+            for (const auto j : order_)
+                if (!placed_[j].placed) {
+                    gangs_[j]->explains = explains;
+                    place(j);
+                }
+    }
     void take_off(std::size_t j) {
         if (!placed_[j].placed) return;
         for (const auto& p : placed_[j].pods) cluster_.remove(p.task);
