@@ -20,7 +20,7 @@ struct Room {
     /// Where the pods go; when they do not, what binds before any move.
     allocation::Allocation allocation{};
     std::int64_t move_cost = 0;           ///< sum of the moved tasks' `move_cost`
-    std::int64_t domains_considered = 0;  ///< regions in which moves were tried
+    std::int64_t domains_considered = 0;  ///< regions in which moves were tried; the whole cluster is one
     StopReason stop_reason = StopReason::completed;
 };
 
@@ -29,10 +29,11 @@ struct Room {
 ///
 /// The ASI paper (section 4.1) migrates across access switches with consolidation under the network as a constraint. Where
 /// `allocate` finds a placement there are no moves. Otherwise, in every domain of the level that the gang requires (without
-/// one: in the whole cluster), the pods that fit take their places, and for each of the others the nodes are tried from the
+/// one: of the level that it prefers, and then in the whole cluster), the pods that fit take their places, and for each of the others the nodes are tried from the
 /// one that is cheapest to free: the fewest movable tasks that must leave it (by move cost), each to the tightest node outside
 /// the domain, or else inside it. What does not end by such direct moves is tried by `consolidate`, which vacates whole nodes
-/// of the domain with chains of moves, in at most eight domains. The plan of least move cost wins; ties: fewer moves, then the domain's order.
+/// of the domain with chains of moves, in at most eight domains (of a level that is only preferred: in the whole cluster).
+/// The plan of least move cost wins; ties: less traffic across domains, less entropy, fewer moves, then the domain's order.
 ///
 /// Who may move and who may receive is as for `consolidate`: nothing moves onto an empty node, and `options` limit moves,
 /// costs, waves and disruption. A heuristic: no answer does not prove that there is none.

@@ -94,6 +94,26 @@ TEST_CASE("room under one switch, by the cheapest moves") {
     }
 }
 
+TEST_CASE("a gang that prefers one switch gets it where that costs no more") {
+    auto spec = switches({{"a0", 8}, {"b0", 8}, {"b1", 8}});
+    for (const auto* const node : {"a0", "b0", "b1"}) run(spec, std::string("t-") + node, node, 0, 1);
+    const auto with = gang(spec, 2, 8);
+    const auto room = make_room(with.cluster, with.pods);
+    REQUIRE(room.allocation.placed);
+    CHECK(room.move_cost == 2);
+    CHECK(room.allocation.entropy == 0);
+    CHECK(room.allocation.per_domain.size() == 1);
+    CHECK(verify::plan(with.cluster.to_spec(), to_spec(room.plan, with.cluster)).ok);
+    // Where the switch is dearer, the pods are spread.
+    for (auto& task : spec.tasks)
+        if (task.name == "t-b0") task.move_cost = 5;
+    const auto dear = gang(spec, 2, 8);
+    const auto spread = make_room(dear.cluster, dear.pods);
+    REQUIRE(spread.allocation.placed);
+    CHECK(spread.move_cost == 2);
+    CHECK(spread.allocation.per_domain.size() == 2);
+}
+
 TEST_CASE("room that only a chain of moves makes") {
     // u may only go to b0, whose v must go to c0 first: direct moves do not do.
     auto spec = switches({{"a0", 4}, {"b0", 4}, {"c0", 4}});

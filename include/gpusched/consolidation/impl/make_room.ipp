@@ -12,6 +12,7 @@
 #include <gpusched/model/apply.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -217,22 +218,32 @@ GPUSCHED_INLINE Room make_room(const Cluster& cluster, std::span<const TaskId> p
     }
     const auto scope = make_scope(cluster, options);
     const auto& inv = cluster.inventory();
-    std::map<DomainId, std::vector<NodeId>> regions;
+    std::map<DomainId, std::vector<NodeId>> by_domain;
+    std::vector<NodeId> everywhere;
     for (const auto node : cluster.nodes())
-        if (inv.nodes.schedulable[index(node)])
-            regions[gang.region ? inv.domain(*gang.region, node) : DomainId{0}].push_back(node);
+        if (inv.nodes.schedulable[index(node)]) {
+            by_domain[inv.domain(gang.region.value_or(gang.level), node)].push_back(node);
+            everywhere.push_back(node);
+        }
+    std::vector<std::vector<NodeId>> regions;
+    for (auto& [domain, nodes] : by_domain) regions.push_back(std::move(nodes));
+    // A gang that only prefers one domain gets it where that costs no more.
+    if (!gang.region && regions.size() > 1) regions.push_back(std::move(everywhere));
 
-    std::optional<std::pair<std::int64_t, std::size_t>> least;
+    // Cost; traffic and entropy in steps that floating point does not blur; moves.
+    std::optional<std::tuple<std::int64_t, double, double, std::size_t>> least;
     const auto consider = [&](std::vector<Move> moves, std::uint32_t waves, const Cluster& after,
                               const Cluster* as) {
         std::int64_t cost = 0;
         for (const auto& move : moves) cost += inv.tasks.move_cost[index(move.task)];
         if (options.max_moves && static_cast<std::int64_t>(moves.size()) > *options.max_moves) return false;
         if (options.max_move_cost && cost > *options.max_move_cost) return false;
-        const std::pair key(cost, moves.size());
-        if (least && *least <= key) return true;
+        if (least && *least <= std::tuple(cost, 0.0, 0.0, moves.size())) return true;
         auto found = detail::place_after(after, pods, allocate, as);
         if (!found.placed) return false;
+        const std::tuple key(cost, std::round(found.cross_traffic * 1e9), std::round(found.entropy * 1e9),
+                             moves.size());
+        if (least && *least <= key) return true;
         least = key;
         room.move_cost = cost;
         room.plan = allocation::to_plan(found);
@@ -252,7 +263,7 @@ GPUSCHED_INLINE Room make_room(const Cluster& cluster, std::span<const TaskId> p
     constexpr int most_domains_for_chains = 8;
     int chains_tried = 0;
     std::int64_t done = 0;
-    for (const auto& [domain, nodes] : regions) {
+    for (const auto& nodes : regions) {
         budget.report("make room", done++, static_cast<std::int64_t>(regions.size()));
         if (budget.exhausted()) break;
         // What must stay leaves too few GPUs in some regions, whatever moves.
@@ -276,7 +287,9 @@ GPUSCHED_INLINE Room make_room(const Cluster& cluster, std::span<const TaskId> p
             if (order.dropped_chains == 0)
                 found = consider(std::move(order.moves), order.waves, order.after, &search.after());
         }
-        if (found || budget.exhausted() || least || ++chains_tried > most_domains_for_chains) continue;
+        if (found || budget.exhausted() || least) continue;
+        if (!gang.region && &nodes != &regions.back()) continue;  // direct moves anywhere come first
+        if (++chains_tried > most_domains_for_chains) continue;
         // Chains of moves, which vacate whole nodes: those that cost least, twice as many each time.
         std::vector<std::tuple<std::int64_t, NodeId>> targets;
         for (const auto node : nodes) {
