@@ -75,7 +75,7 @@ ClusterSpec state_of(const PreemptionIndex& index_) {
     auto spec = index_.cluster().to_spec();
     for (const auto node : index_.cluster().nodes()) {
         auto& n = spec.nodes[index(node)];
-        n.failed_gpus = gpu_list(static_cast<GpuMask>(mask_of(n.failed_gpus) | index_.failed_gpus(node)));
+        n.failed_gpus = gpu_list(index_.failed_gpus(node));  // what the snapshot said may have been repaired
         n.schedulable = n.schedulable && !index_.has_failed(node);
     }
     for (auto& task : spec.tasks)
@@ -146,7 +146,7 @@ TEST_CASE("the index equals one rebuilt from scratch at every step") {
 }
 
 TEST_CASE("on snapshots with every kind of constraint, where nodes vanish and new ones come") {
-    std::int64_t decisions = 0, evictions = 0, places = 0, arrivals = 0, rebuilt_indices = 0;
+    std::int64_t decisions = 0, evictions = 0, places = 0, arrivals = 0, repairs = 0, rebuilt_indices = 0;
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
         Rng rng(seed);
         auto spec = testing_support::random_cluster(rng, {.min_nodes = 2,
@@ -195,9 +195,14 @@ TEST_CASE("on snapshots with every kind of constraint, where nodes vanish and ne
             } else if (kind < 13) {
                 live.remove(task);
             } else if (kind < 15) {
-                if (const auto gpus = cluster.gpu_count(node); gpus > 0)
-                    live.fail_gpu(node, static_cast<int>(rng.below(static_cast<std::uint64_t>(gpus))),
-                                  rng.chance(0.5));
+                if (const auto gpus = cluster.gpu_count(node); gpus > 0) {
+                    const auto gpu = static_cast<int>(rng.below(static_cast<std::uint64_t>(gpus)));
+                    const bool fails = rng.chance(0.5);
+                    repairs +=
+                        !fails && (live.failed_gpus(node) &
+                                   cluster.inventory().nodes.failed_gpus[index(node)] & gpu_bit(gpu)) != 0;
+                    live.fail_gpu(node, gpu, fails);
+                }
             } else if (kind < 17) {
                 const bool gone = live.has_failed(node);
                 live.fail_node(node, !gone);
@@ -231,11 +236,34 @@ TEST_CASE("on snapshots with every kind of constraint, where nodes vanish and ne
             }
         }
     }
-    CAPTURE(decisions, evictions, places, arrivals, rebuilt_indices);
+    CAPTURE(decisions, evictions, places, arrivals, repairs, rebuilt_indices);
     CHECK(decisions > 5000);
     CHECK(evictions > 500);
     CHECK(places > 300);
     CHECK(arrivals > 50);
+    CHECK(repairs > 5);
+}
+
+TEST_CASE("a GPU that had failed in the snapshot can be repaired") {
+    ClusterSpec spec;
+    NodeSpec node{.name = "n"};
+    node.gpu_count = 2;
+    node.failed_gpus = {0, 1};
+    spec.nodes = {node};
+    TaskSpec task{.name = "p"};
+    task.gpu_count = 1;
+    spec.tasks = {task};
+    PreemptionIndex live(Cluster::build(spec));
+    CHECK(live.failed_gpus(NodeId{0}) == 0b11);
+    CHECK(live.decide(TaskId{0}) == nullptr);
+    live.fail_gpu(NodeId{0}, 1, false);
+    CHECK(live.failed_gpus(NodeId{0}) == 0b01);
+    const auto* const found = live.decide(TaskId{0});
+    REQUIRE(found != nullptr);
+    CHECK(found->gpus == 0b10);
+    live.apply(*found, TaskId{0});
+    live.fail_gpu(NodeId{0}, 1);
+    CHECK(live.failed_gpus(NodeId{0}) == 0b11);
 }
 
 TEST_CASE("events about what does not exist are refused") {

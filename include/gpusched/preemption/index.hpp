@@ -19,7 +19,7 @@ namespace gpusched::preemption {
 ///
 /// Events report what has happened and are believed: that a placement fits is not checked.
 /// Not thread-safe; no part of it allocates once every shape has been seen and every list has had its length, but for
-/// preemptors with group constraints.
+/// preemptors with group constraints and nodes with more than 64 potential victims.
 class PreemptionIndex {
   public:
     /// @param options policy `imp` or `exhaustive`; `engine`, `now`, `cost` and the rest as for `preempt`. `cost` must
@@ -37,7 +37,8 @@ class PreemptionIndex {
     void place(TaskId task, NodeId node, GpuMask gpus);
     /// A task ended or was evicted; nothing happens if it does not run.
     void remove(TaskId task);
-    /// A GPU failed, or was repaired. Tasks on it stay.
+    /// A GPU failed, or was repaired, also one that had failed in the snapshot. Tasks on it stay. `cluster()` goes on
+    /// saying what the snapshot said.
     void fail_gpu(NodeId node, int gpu, bool failed = true);
     /// A node vanished, or came back empty. Its tasks become pending.
     void fail_node(NodeId node, bool failed = true);
@@ -50,7 +51,7 @@ class PreemptionIndex {
 
     // Questions --------------------------------------------------------------------------------------------
     [[nodiscard]] const Cluster& cluster() const noexcept;
-    /// GPUs that `fail_gpu` reported, without those that failed in the snapshot.
+    /// GPUs that have failed: those of the snapshot, and what `fail_gpu` said since.
     [[nodiscard]] GpuMask failed_gpus(NodeId node) const;
     [[nodiscard]] bool has_failed(NodeId node) const;
     /// What `preempt` would decide. O(marked nodes x (search + log nodes)).

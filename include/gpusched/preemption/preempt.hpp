@@ -40,7 +40,7 @@ struct Statistics {
 struct Result {
     std::optional<Decision>
         decision{};  ///< nothing = no eviction that is allowed helps, and nobody is evicted
-    /// The policy's answer is exact: no search limit was hit and no node has more than 64 potential victims.
+    /// The policy's answer is exact: no search limit was hit.
     bool proven = true;
     Statistics stats{};
 };

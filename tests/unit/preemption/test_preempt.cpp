@@ -255,6 +255,38 @@ TEST_CASE("sixteen GPUs and dozens of victims stay exact and quick") {
     CHECK(!cut.proven);
 }
 
+TEST_CASE("more than 64 potential victims: all policies see all of them") {
+    ClusterSpec spec;
+    spec.nodes = {machine("n")};
+    spec.nodes[0].memory_mib = 100'000;
+    for (int i = 0; i < 64; ++i) spec.tasks.push_back(running("c" + std::to_string(i), "n", {}, 1));
+    spec.tasks.push_back(running("gpu", "n", {0, 1, 2, 3, 4, 5, 6, 7}, 1));
+    spec.tasks.back().start_time = -1000;
+    spec.tasks.push_back(pending("p", 4, 100));
+    auto big = pending("big", 4, 100);
+    big.memory_mib = 100'001;
+    spec.tasks.push_back(big);
+    const auto cluster = Cluster::build(spec);
+    const auto p = cluster.find_task("p");
+    for (const auto policy : {Policy::spot_exact, Policy::imp, Policy::exhaustive, Policy::reprieve,
+                              Policy::spot, Policy::first_fit}) {
+        const auto found = preempt(cluster, p, {.policy = policy});
+        REQUIRE(found.decision);
+        CHECK(found.proven);
+        // By ascending cost or priority the bystanders leave first, as written.
+        const bool prefix = policy == Policy::spot || policy == Policy::first_fit;
+        CHECK(found.decision->victims.size() == (prefix ? 65 : 1));
+        CHECK(found.decision->victims.back() == cluster.find_task("gpu"));
+    }
+    const auto sets = minimal_victim_sets(cluster, p, NodeId{0});
+    CHECK(sets.proven);
+    REQUIRE(sets.sets.size() == 1);
+    CHECK(names(cluster, sets.sets[0]) == std::vector<std::string>{"gpu"});
+    const auto missing = explain(cluster, cluster.find_task("big"));
+    CHECK(missing.text ==
+          "node 'n' comes closest: with its 65 potential victims gone 1 MiB of memory are missing");
+}
+
 TEST_CASE("what is missing is told of the node that comes closest") {
     ClusterSpec spec;
     spec.nodes = {machine("far"), machine("near")};

@@ -9,7 +9,8 @@
 
 namespace gpusched::preemption::detail {
 
-/// What one task, or one gang, costs at most: sums over 64 of them cannot overflow.
+/// What one task, or one gang, costs at most: sums over 64 of them cannot overflow; those over more stop at the largest
+/// number.
 inline constexpr std::int64_t largest_cost = INT64_MAX / 128;
 
 /// @throws InvalidInput when the caller's function answers less than 0 or more than `largest_cost`

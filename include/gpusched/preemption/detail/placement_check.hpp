@@ -11,8 +11,9 @@ struct Decision;
 namespace detail {
 
 /// May the preemptor run on exactly these GPUs once exactly these victims have left?
+/// @param healthy GPUs of the node that have not failed
 [[nodiscard]] bool placement_holds(const Cluster& cluster, const Request& request, const Decision& decision,
-                                   GpuMask failed = 0);
+                                   GpuMask healthy);
 
 }  // namespace detail
 }  // namespace gpusched::preemption

@@ -4,20 +4,28 @@
 #include <gpusched/config.hpp>
 #include <gpusched/preemption/detail/node_problem.hpp>
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
+namespace gpusched {
+class Budget;
+}
+
 namespace gpusched::preemption::detail {
 
-/// A node with a set of victims. The default is none.
+/// What evictions on a node lead to. The default is nothing.
 struct Candidate {
-    VictimSet victims = 0;
     std::uint8_t locality = infeasible;
-    int count = 0;
+    int count = 0;  ///< of victims
     double score = 0;
     std::int64_t priority_sum = 0, max_priority = 0, cost = 0;
     [[nodiscard]] bool found() const noexcept { return locality != infeasible; }
+};
+
+/// With the victims.
+template <class Set>
+struct Choice : Candidate {
+    Set victims{};
 };
 
 /// What is best, first to last; names of victims break the ties that remain.
@@ -33,59 +41,77 @@ enum class Objective : std::uint8_t {
                           bool across = false) noexcept;
 
 /// Searches one node after another with the same memory.
+/// @tparam Set VictimSet or ManyVictims
+template <class Set>
 class Search {
   public:
+    using Node = NodeProblem<Set>;
+    using Argument = SetArgument<Set>;
+
     /// The best non-empty set; none if nothing helps. Exact unless `proven()` says otherwise.
-    [[nodiscard]] Candidate best(const NodeProblem& node, const Request& request, Objective objective);
+    [[nodiscard]] Choice<Set> best(const Node& node, const Request& request, Objective objective);
     /// The same as published: one set after the other; all of them (`score`), or by size until one helps (`fewest`).
-    [[nodiscard]] Candidate plain(const NodeProblem& node, const Request& request, Objective objective);
-    /// All feasible sets of the smallest size, in ascending order of the bits; the empty one if that is feasible.
-    void minimal_sets(const NodeProblem& node, const Request& request, std::vector<VictimSet>& sets);
+    [[nodiscard]] Choice<Set> plain(const Node& node, const Request& request, Objective objective);
+    /// All feasible sets of the smallest size; the empty one if that is feasible.
+    void minimal_sets(const Node& node, const Request& request, std::vector<Set>& sets);
     /// Cheapest first until the preemptor fits (ASI).
-    [[nodiscard]] Candidate cheapest_prefix(const NodeProblem& node, const Request& request);
+    [[nodiscard]] Choice<Set> cheapest_prefix(const Node& node, const Request& request);
     /// By ascending priority until the preemptor fits.
-    [[nodiscard]] Candidate first_fit(const NodeProblem& node, const Request& request);
+    [[nodiscard]] Choice<Set> first_fit(const Node& node, const Request& request);
     /// Kubernetes: all leave, then those of the highest priority, the longest running among them, come back first.
-    [[nodiscard]] Candidate reprieve(const Cluster& cluster, const NodeProblem& node, const Request& request);
+    [[nodiscard]] Choice<Set> reprieve(const Cluster& cluster, const Node& node, const Request& request);
 
-    [[nodiscard]] static Candidate make(const NodeProblem& node, const Request& request, VictimSet victims,
-                                        std::uint8_t locality);
-
-    /// Sets looked at since construction or `reset`.
+    /// Sets looked at since construction.
     [[nodiscard]] std::int64_t steps() const noexcept { return steps_; }
-    /// No search since then hit its limit.
+    /// No search since then hit its limit or the budget's.
     [[nodiscard]] bool proven() const noexcept { return proven_; }
-    void reset() noexcept {
-        steps_ = 0;
-        proven_ = true;
-    }
+    /// Searches end early when it is exhausted. Nothing = they do not look at the time.
+    void watch(Budget* budget) noexcept { budget_ = budget; }
 
   private:
     static constexpr int most_scanned = 10;
+    [[nodiscard]] static Choice<Set> make(const Node& node, const Request& request, Argument victims,
+                                          std::uint8_t locality);
     template <bool Ordinary>
-    [[nodiscard]] Candidate scan(const NodeProblem& node, const Request& request, Objective objective);
-    void prepare(const NodeProblem& node, const Request& request, Objective objective);
-    void descend(int at, VictimSet chosen, bool previous_chosen);
-    void offer(VictimSet set, std::uint8_t locality);
-    [[nodiscard]] bool hopeless(int at, VictimSet chosen, std::uint8_t here, std::uint8_t reachable) const;
+    [[nodiscard]] Choice<Set> scan(const Node& node, const Request& request, Objective objective);
+    void prepare(const Node& node, const Request& request, Objective objective);
+    void start(const Node& node, const Request& request, Objective objective);
+    void order_by_task();
+    void descend(int at, Argument chosen, bool previous_chosen, GpuMask open);
+    void list(int at, Argument chosen, int left, GpuMask open, std::vector<Set>& sets);
+    void offer(Argument set, std::uint8_t locality);
+    [[nodiscard]] bool out_of_steps();
+    [[nodiscard]] bool hopeless(int at, Argument chosen, std::uint8_t here, std::uint8_t reachable) const;
+    [[nodiscard]] bool must_earn(int i) const noexcept;
+    [[nodiscard]] GpuMask open_without(int staying, GpuMask open) const noexcept;
+    [[nodiscard]] GpuMask open_with(int leaving, GpuMask open) const noexcept;
+    [[nodiscard]] bool all_earn(Argument chosen, GpuMask open) const;
+    [[nodiscard]] bool can_reach(Argument leaving, GpuMask open) const;
     template <class Before>
-    [[nodiscard]] Candidate prefix(const NodeProblem& node, const Request& request, Before&& before);
+    [[nodiscard]] Choice<Set> prefix(const Node& node, const Request& request, Before&& before);
 
     // One search.
-    const NodeProblem* node_ = nullptr;
+    const Node* node_ = nullptr;
     const Request* request_ = nullptr;
     Objective objective_ = Objective::fewest;
-    Candidate best_;
+    Choice<Set> best_;
     int size_ = 0, most_gpus_ = 0;
+    bool prunes_ = false;
     std::int64_t limit_ = 0;
-    std::array<int, most_victims> order_{};
-    std::array<bool, most_victims> as_previous_{};       // alike the victim before in the order
-    std::array<VictimSet, most_victims + 1> rest_{};     // from there on
-    std::array<std::int64_t, most_victims + 1> gain_{};  // sum of negative priorities from there on
+    PerVictim<Set, int> order_{};          // victims that may help, as they are decided on
+    PerVictim<Set, bool> as_previous_{};   // alike the victim before in the order
+    PerVictim<Set, Set> rest_{};           // from there on
+    PerVictim<Set, std::int64_t> gain_{};  // sum of negative priorities from there on
+    PerVictim<Set, int> sorted_{};
 
     std::int64_t steps_ = 0;
     bool proven_ = true;
+    Budget* budget_ = nullptr;
 };
+#ifndef GPUSCHED_HEADER_ONLY
+extern template class Search<VictimSet>;
+extern template class Search<ManyVictims>;
+#endif
 
 }  // namespace gpusched::preemption::detail
 

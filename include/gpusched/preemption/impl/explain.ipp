@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/model/describe_obstacle.hpp>
-#include <gpusched/preemption/detail/search.hpp>
+#include <gpusched/preemption/detail/node_answer.hpp>
 #include <gpusched/preemption/preempt.hpp>
 
 #include <memory>
@@ -14,7 +14,7 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
     validate(options);
     const detail::Request request(cluster, task, options);
     const auto& inv = cluster.inventory();
-    const auto problem = std::make_unique<detail::NodeProblem>();
+    const auto problem = std::make_unique<detail::NodeQuestion>();
     const auto describe = [&](NodeId node, const std::string& what) {
         return "node " + gpusched::quoted(cluster.name(node)) + " comes closest: " + what;
     };
@@ -25,10 +25,10 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
             !inv.eligible(request.requirement, inv.nodes.node_class[index(node)]))
             continue;
         problem->read(cluster, request, options.cost, node);
-        if (problem->locality(0) != detail::infeasible)
+        if (problem->locality_now() != detail::infeasible)
             return {node, Obstacle::none, 0, "fits without evictions"};
         const bool none_leaves = request.spot && request.borrows;
-        const auto missing = problem->shortage(none_leaves ? 0 : problem->all());
+        const auto missing = problem->shortage(!none_leaves);
         const auto kinds = (missing.cpu_milli > 0) + (missing.memory_mib > 0) + (missing.gpus > 0) +
                            static_cast<int>(missing.locality) + (missing.group != Obstacle::none);
         if (kinds == 0) return {node, Obstacle::none, 0, "fits after evictions"};

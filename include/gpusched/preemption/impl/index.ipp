@@ -37,8 +37,9 @@ inline ShapeKey shape_key(const Request& r) {
 // One shape: the candidate of every node, and who wins between any two halves.
 struct Shape {
     Request request;
-    std::vector<Candidate> candidates;   // by node; victims == 0 and found = fits as it is
-    std::vector<std::uint32_t> winners;  // heap order; leaves are nodes
+    std::vector<Choice<VictimSet>> candidates;  // by node; count == 0 and found = fits as it is
+    std::map<std::uint32_t, ManyVictims> many;  // victims on nodes that may have more than 64
+    std::vector<std::uint32_t> winners;         // heap order; leaves are nodes
     std::vector<NodeId> marked;
     std::vector<std::uint8_t> is_marked;
     std::uint64_t last_asked = 0;
@@ -51,7 +52,7 @@ struct PreemptionIndex::State {
     Options options;
     std::size_t most_shapes;
     std::vector<std::uint32_t> rank, task_rank;  // of nodes and tasks by name
-    std::vector<GpuMask> failed;
+    std::vector<GpuMask> failed;                 // now; the snapshot's and what was reported since
     std::vector<std::uint8_t> gone;
     std::map<detail::ShapeKey, std::size_t> shape_of;
     std::vector<std::unique_ptr<detail::Shape>> shapes;
@@ -61,8 +62,7 @@ struct PreemptionIndex::State {
     std::vector<std::uint64_t> shape_birth_of_task;
     std::vector<std::uint64_t> birth;  // of the shape in each slot
     std::uint64_t clock = 0;
-    detail::NodeProblem problem;
-    detail::Search search;
+    detail::NodeQuestion problem;
     Decision decision;
     detail::Objective objective = detail::Objective::fewest;
     std::size_t leaves = 1;
@@ -88,9 +88,9 @@ struct PreemptionIndex::State {
         const auto& y = shape.candidates[b];
         if (x.found() != y.found()) return x.found();
         if (!x.found()) return a < b;
-        if ((x.victims == 0) != (y.victims == 0)) return x.victims == 0;
+        if ((x.count == 0) != (y.count == 0)) return x.count == 0;
         int order = 0;
-        if (x.victims == 0)
+        if (x.count == 0)
             order = shape.request.qos == Qos::none ? 0 : int{x.locality} - int{y.locality};
         else
             order = detail::compare(x, y, objective, true);
@@ -104,11 +104,19 @@ struct PreemptionIndex::State {
         if (gone[index(node)] != 0 || inv.nodes.schedulable[index(node)] == 0 ||
             !inv.eligible(shape.request.requirement, inv.nodes.node_class[index(node)]))
             return;
-        problem.read(cluster, shape.request, options.cost, node, nullptr, failed[index(node)]);
-        if (const auto found = problem.locality(0); found != detail::infeasible)
+        problem.read(cluster, shape.request, options.cost, node, nullptr, healthy(node));
+        if (!shape.many.empty()) shape.many.erase(static_cast<std::uint32_t>(index(node)));
+        if (const auto found = problem.locality_now(); found != detail::infeasible)
             candidate.locality = found;
-        else if (problem.size() > 0)
-            candidate = detail::best_of_node(cluster, problem, shape.request, options, search);
+        else if (problem.size() > 0) {
+            auto answer = problem.best(options);
+            candidate = answer;
+            if (problem.has_many() && answer.found())
+                shape.many[static_cast<std::uint32_t>(index(node))] = std::move(answer.many);
+        }
+    }
+    [[nodiscard]] GpuMask healthy(NodeId node) const {
+        return static_cast<GpuMask>(first_gpus(cluster.gpu_count(node)) & ~failed[index(node)]);
     }
 
     void replay(detail::Shape& shape, std::size_t at) const {
@@ -171,6 +179,7 @@ struct PreemptionIndex::State {
     void start(detail::Shape& shape, detail::Request request) {
         shape.request = std::move(request);
         shape.candidates.assign(cluster.node_count(), {});
+        shape.many.clear();
         shape.winners.assign(2 * leaves, nobody);
         for (std::size_t i = 0; i < cluster.node_count(); ++i)
             shape.winners[leaves + i] = static_cast<std::uint32_t>(i);
@@ -233,7 +242,7 @@ GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Cluster cluster, Options option
     s.task_rank = ranks(s.cluster.task_count(), [&](std::size_t i) -> const std::string& {
         return s.cluster.name(make_id<TaskId>(i));
     });
-    s.failed.assign(nodes, 0);
+    s.failed = s.cluster.inventory().nodes.failed_gpus;
     s.gone.assign(nodes, 0);
     s.shape_of_task.assign(s.cluster.task_count(), State::nobody);
     s.shape_birth_of_task.assign(s.cluster.task_count(), 0);
@@ -310,7 +319,7 @@ GPUSCHED_INLINE bool PreemptionIndex::has_failed(NodeId node) const {
     state_->check(node);
     return state_->gone[index(node)] != 0;
 }
-GPUSCHED_INLINE bool PreemptionIndex::proven() const noexcept { return state_->search.proven(); }
+GPUSCHED_INLINE bool PreemptionIndex::proven() const noexcept { return state_->problem.proven(); }
 GPUSCHED_INLINE std::size_t PreemptionIndex::shapes() const noexcept { return state_->shapes.size(); }
 
 GPUSCHED_INLINE const Decision* PreemptionIndex::decide(TaskId preemptor) {
@@ -332,9 +341,13 @@ GPUSCHED_INLINE const Decision* PreemptionIndex::decide(TaskId preemptor) {
     const auto node = make_id<NodeId>(winner);
     const auto task = shape.request.task;
     shape.request.task = preemptor;
-    s.problem.read(s.cluster, shape.request, s.options.cost, node, nullptr, s.failed[winner]);
-    detail::decide(s.problem, shape.candidates[winner], false, s.decision);
-    const bool holds = detail::placement_holds(s.cluster, shape.request, s.decision, s.failed[winner]);
+    const auto healthy = s.healthy(node);
+    s.problem.read(s.cluster, shape.request, s.options.cost, node, nullptr, healthy);
+    detail::Answer answer{shape.candidates[winner], {}};
+    if (s.problem.has_many())
+        if (const auto many = shape.many.find(winner); many != shape.many.end()) answer.many = many->second;
+    s.problem.decide(answer, false, s.decision);
+    const bool holds = detail::placement_holds(s.cluster, shape.request, s.decision, healthy);
     shape.request.task = task;
     GPUSCHED_ASSERT(holds);
     return holds ? &s.decision : nullptr;

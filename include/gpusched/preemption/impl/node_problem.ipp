@@ -2,118 +2,26 @@
 
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/preemption/detail/cores.hpp>
-#include <gpusched/preemption/detail/cost.hpp>
 #include <gpusched/preemption/detail/node_problem.hpp>
+#include <gpusched/preemption/impl/node_read.ipp>
 
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace gpusched::preemption::detail {
 
-GPUSCHED_INLINE void NodeProblem::read(const Cluster& cluster, const Request& request,
-                                       const CostFunction& cost, NodeId node, const GangTable* gangs,
-                                       GpuMask failed) {
-    const auto& inv = cluster.inventory();
-    const auto& t = inv.tasks;
-    const auto& n = inv.nodes;
-    const auto at = index(node);
-    cluster_ = &cluster;
-    request_ = &request;
-    node_ = node;
-    count_ = gang_count_ = 0;
-    truncated_ = false;
-    gpu_count_ = cluster.gpu_count(node);
-    hardware_ = n.hardware[at] == NodeTable::no_hardware ? nullptr : &inv.hardware[n.hardware[at]];
-    table_ = hardware_ != nullptr && gpu_count_ <= 8 && !request.table.empty()
-                 ? request.table[n.hardware[at]].data()
-                 : nullptr;
-    const auto healthy = static_cast<GpuMask>(cluster.healthy_gpus(node) & ~failed);
-    cpu_lendable_ = cpu_firm_ = n.cpu_milli[at];
-    memory_ = n.memory_mib[at];
-    GpuMask taken = 0, held = 0, shared = 0;  // by tasks that stay, by victims, by several victims
-    for (int g = 0; g < gpu_count_; ++g) {
-        const auto i = static_cast<std::size_t>(g);
-        holders_[i] = 0;
-        lendable_[i] = firm_[i] = whole_gpu_milli;
-        gpu_memory_[i] = n.gpu_memory_mib[at] < 0 ? INT64_MAX / 2 : n.gpu_memory_mib[at];
-    }
-    for (const auto task : cluster.tasks_on(node)) {
-        const auto i = index(task);
-        const bool consumes = !t.standby[i];
-        const bool claims = t.standby[i] || t.priority_class[i] != PriorityClass::lp;
-        const auto gpus = cluster.gpus_of(task);
-        if (consumes) cpu_lendable_ -= t.cpu_milli[i];
-        if (claims) cpu_firm_ -= t.cpu_milli[i];
-        memory_ -= t.memory_mib[i];
-        const bool victim = is_potential_victim(cluster, request, task);
-        if (victim && count_ == most_victims) truncated_ = true;
-        const bool stays = !victim || count_ == most_victims;
-        for_each_gpu(gpus, [&](int g) {
-            const auto k = static_cast<std::size_t>(g);
-            if (consumes) lendable_[k] -= t.gpu_share_milli[i];
-            if (claims) firm_[k] -= t.gpu_share_milli[i];
-            gpu_memory_[k] -= t.gpu_memory_mib[i];
-            if (!stays) holders_[k] |= VictimSet{1} << count_;
-        });
-        if (stays) {
-            if (consumes || !request.borrows) taken |= gpus;
-            continue;
-        }
-        shared |= held & gpus;
-        held |= gpus;
-        auto& v = victims_[static_cast<std::size_t>(count_++)];
-        v = {task,
-             gpus,
-             claims,
-             -1,
-             t.gpu_share_milli[i],
-             t.cpu_milli[i],
-             t.memory_mib[i],
-             gpus == 0 ? 0 : t.gpu_memory_mib[i],
-             t.priority[i],
-             cost_of(cluster, task, request.now, cost)};
-        const auto job = t.job[i];
-        if (gangs == nullptr || job == none<JobId>) continue;
-        const auto known = std::find_if(gangs_.begin(), gangs_.begin() + gang_count_,
-                                        [&](const Gang& gang) { return gang.job == job; });
-        if (gangs->of_job[index(job)].lost) {
-            v.cost = 0;
-            continue;
-        }
-        v.gang = static_cast<std::int16_t>(known - gangs_.begin());
-        if (v.gang == gang_count_)
-            gangs_[static_cast<std::size_t>(gang_count_++)] = gangs->of_job[index(job)];
-    }
-    usable_ = healthy;
-    if (!request.fraction && request.gpus > 0)
-        for_each_gpu(healthy, [&](int g) {
-            // A GPU that is free of all victims may still lack memory, because Standby tasks keep theirs.
-            auto memory = gpu_memory_[static_cast<std::size_t>(g)];
-            for_each_victim(holders_[static_cast<std::size_t>(g)],
-                            [&](int i) { memory += victim(i).gpu_memory_mib; });
-            if (memory < request.gpu_memory_mib) usable_ = static_cast<GpuMask>(usable_ & ~gpu_bit(g));
-        });
-    idle_ = static_cast<GpuMask>(usable_ & ~taken & ~held);
-    contested_ = static_cast<GpuMask>(usable_ & ~taken & held);
-    enough_without_ = memory_ >= request.memory_mib && cpu_lendable_ >= request.cpu_milli &&
-                      (request.borrows || cpu_firm_ >= request.cpu_milli);
-    only_gpus_ = !request.fraction && !request.cpu_local && !request.grouped && (shared & contested_) == 0;
-    if (request.grouped && scratch_of_ != &cluster) {
-        scratch_ = std::make_unique<Cluster>(cluster);
-        scratch_->forget_history();
-        scratch_of_ = &cluster;
-    }
+template <class Set>
+bool NodeProblem<Set>::vacated_by(Argument leaving) const {
+    return !is_empty(leaving) && cluster_->inventory().tasks.daemon[index(request_->task)] != 0 &&
+           cluster_->occupants(node_) == count_of(leaving);  // victims are never daemons
 }
 
-GPUSCHED_INLINE bool NodeProblem::vacated_by(VictimSet leaving) const noexcept {
-    return leaving != 0 && cluster_->inventory().tasks.daemon[index(request_->task)] != 0 &&
-           cluster_->occupants(node_) == std::popcount(leaving);  // victims are never daemons
-}
-
-GPUSCHED_INLINE bool NodeProblem::enough_cpu_and_memory(VictimSet leaving) const noexcept {
+template <class Set>
+bool NodeProblem<Set>::enough_cpu_and_memory(Argument leaving) const {
     if (enough_without_) return true;
     auto memory = memory_, lendable = cpu_lendable_, firm = cpu_firm_;
     for_each_victim(leaving, [&](int i) {
@@ -126,12 +34,13 @@ GPUSCHED_INLINE bool NodeProblem::enough_cpu_and_memory(VictimSet leaving) const
            (request_->borrows || firm >= request_->cpu_milli);
 }
 
-GPUSCHED_INLINE GpuMask NodeProblem::free_gpus(VictimSet leaving) const noexcept {
+template <class Set>
+GpuMask NodeProblem<Set>::free_gpus(Argument leaving) const {
     if (request_->gpus == 0) return 0;
     if (!request_->fraction) {
         GpuMask free = idle_;
         for_each_gpu(contested_, [&](int g) {
-            if ((holders_[static_cast<std::size_t>(g)] & ~leaving) == 0) free |= gpu_bit(g);
+            if (within(holders_[static_cast<std::size_t>(g)], leaving)) free |= gpu_bit(g);
         });
         return free;
     }
@@ -152,7 +61,8 @@ GPUSCHED_INLINE GpuMask NodeProblem::free_gpus(VictimSet leaving) const noexcept
     return free;
 }
 
-GPUSCHED_INLINE std::uint8_t NodeProblem::locality(VictimSet leaving) const noexcept {
+template <class Set>
+std::uint8_t NodeProblem<Set>::locality(Argument leaving) const {
     if (!enough_cpu_and_memory(leaving)) return infeasible;
     const auto free = free_gpus(leaving);
     const auto found = request_->cpu_local ? local_cores(leaving, free, nullptr)
@@ -163,8 +73,8 @@ GPUSCHED_INLINE std::uint8_t NodeProblem::locality(VictimSet leaving) const noex
 }
 
 // The best locality with GPUs whose NUMA nodes have enough free cores, and such GPUs.
-GPUSCHED_INLINE std::uint8_t NodeProblem::local_cores(VictimSet leaving, GpuMask free,
-                                                      GpuMask* chosen) const {
+template <class Set>
+std::uint8_t NodeProblem<Set>::local_cores(Argument leaving, GpuMask free, GpuMask* chosen) const {
     if (hardware_ == nullptr) return infeasible;
     const auto& nodes = hardware_->description.numa_nodes;
     const auto wanted = request_->gpus;
@@ -219,7 +129,8 @@ GPUSCHED_INLINE std::uint8_t NodeProblem::local_cores(VictimSet leaving, GpuMask
     return best;
 }
 
-GPUSCHED_INLINE Obstacle NodeProblem::group_obstacle(VictimSet leaving) const {
+template <class Set>
+Obstacle NodeProblem<Set>::group_obstacle(Argument leaving) const {
     const auto before = scratch_->checkpoint();
     for_each_victim(leaving, [&](int i) { scratch_->remove(victim(i).task); });
     const auto found = find_group_obstacle(*scratch_, request_->task, node_);
@@ -227,14 +138,20 @@ GPUSCHED_INLINE Obstacle NodeProblem::group_obstacle(VictimSet leaving) const {
     return found;
 }
 
-GPUSCHED_INLINE Sums NodeProblem::sums(VictimSet set) const noexcept {
+template <class Set>
+Sums NodeProblem<Set>::sums(Argument set) const {
+    // The costs of 64 fit; beyond them sums stop at the largest number.
+    const auto add = [](std::int64_t a, std::int64_t b) {
+        if constexpr (std::is_same_v<Set, VictimSet>) return a + b;
+        return std::min(a, INT64_MAX - b) + b;
+    };
     Sums s;
     for_each_victim(set, [&](int i) {
         const auto& v = victim(i);
         ++s.count;
         s.priority += v.priority;
         s.max_priority = std::max(s.max_priority, v.priority);
-        s.cost += v.cost;
+        s.cost = add(s.cost, v.cost);
     });
     for (int g = 0; g < gang_count_; ++g) {
         const auto& gang = gangs_[static_cast<std::size_t>(g)];
@@ -242,21 +159,23 @@ GPUSCHED_INLINE Sums NodeProblem::sums(VictimSet set) const noexcept {
         for_each_victim(set, [&](int i) {
             if (victim(i).gang != g) return;
             ++leaving;
-            own += victim(i).cost;
+            own = add(own, victim(i).cost);
         });
-        if (leaving > gang.surplus) s.cost += gang.cost - own;
+        if (leaving > gang.surplus) s.cost = add(s.cost - own, gang.cost);
     }
     return s;
 }
 
-GPUSCHED_INLINE std::int64_t NodeProblem::first_cost(int i) const noexcept {
+template <class Set>
+std::int64_t NodeProblem<Set>::first_cost(int i) const noexcept {
     const auto& v = victim(i);
     if (v.gang < 0) return v.cost;
     const auto& gang = gangs_[static_cast<std::size_t>(v.gang)];
     return gang.surplus > 0 ? v.cost : gang.cost;
 }
 
-GPUSCHED_INLINE GpuMask NodeProblem::choose_gpus(VictimSet leaving) const {
+template <class Set>
+GpuMask NodeProblem<Set>::choose_gpus(Argument leaving) const {
     const auto free = free_gpus(leaving);
     const int wanted = request_->gpus;
     if (wanted == 0) return 0;
@@ -303,17 +222,18 @@ GPUSCHED_INLINE GpuMask NodeProblem::choose_gpus(VictimSet leaving) const {
     return chosen;
 }
 
-GPUSCHED_INLINE bool NodeProblem::names_before(VictimSet a, VictimSet b) const noexcept {
+template <class Set>
+bool NodeProblem<Set>::names_before(Argument a, Argument b) const {
     // Of two different sets of one size, the one that has the first name of those that only one has comes first.
     if (const auto* const rank = request_->name_rank; rank != nullptr) {
-        const auto lowest = [&](VictimSet set) {
+        const auto lowest = [&](const Set& set) {
             auto least = UINT32_MAX;
             for_each_victim(set, [&](int i) { least = std::min(least, rank[index(victim(i).task)]); });
             return least;
         };
-        return lowest(a & ~b) < lowest(b & ~a);
+        return lowest(minus(a, b)) < lowest(minus(b, a));
     }
-    const auto first = [&](VictimSet set) {
+    const auto first = [&](const Set& set) {
         const std::string* name = nullptr;
         for_each_victim(set, [&](int i) {
             const auto& other = cluster_->name(victim(i).task);
@@ -321,13 +241,14 @@ GPUSCHED_INLINE bool NodeProblem::names_before(VictimSet a, VictimSet b) const n
         });
         return name;
     };
-    const auto* const mine = first(a & ~b);
-    const auto* const theirs = first(b & ~a);
+    const auto* const mine = first(minus(a, b));
+    const auto* const theirs = first(minus(b, a));
     if (mine == nullptr || theirs == nullptr) return theirs != nullptr;
     return *mine < *theirs;
 }
 
-GPUSCHED_INLINE bool NodeProblem::alike(int a, int b) const noexcept {
+template <class Set>
+bool NodeProblem<Set>::alike(int a, int b) const noexcept {
     const auto& v = victim(a);
     const auto& w = victim(b);
     if (v.priority != w.priority || v.share_milli != w.share_milli || v.cpu_milli != w.cpu_milli ||
@@ -347,7 +268,7 @@ GPUSCHED_INLINE bool NodeProblem::alike(int a, int b) const noexcept {
     const auto alone = [&](int i) {
         bool yes = true;
         for_each_gpu(victim(i).gpus,
-                     [&](int g) { yes = yes && holders_[static_cast<std::size_t>(g)] == VictimSet{1} << i; });
+                     [&](int g) { yes = yes && count_of(holders_[static_cast<std::size_t>(g)]) == 1; });
         return yes && (victim(i).gpus & ~contested_) == 0;
     };
     if (!alone(a) || !alone(b)) return false;
@@ -364,7 +285,19 @@ GPUSCHED_INLINE bool NodeProblem::alike(int a, int b) const noexcept {
     return true;
 }
 
-GPUSCHED_INLINE NodeProblem::Shortage NodeProblem::shortage(VictimSet leaving) const {
+template <class Set>
+bool NodeProblem<Set>::helps(int i) const noexcept {
+    const auto& r = *request_;
+    const auto& v = victim(i);
+    if (r.cpu_local || r.grouped) return true;
+    if (r.gpus > 0 && (v.gpus & (r.fraction ? usable_ : contested_)) != 0) return true;
+    if (memory_ < r.memory_mib && v.memory_mib > 0) return true;
+    if (v.cpu_milli == 0) return false;
+    return cpu_lendable_ < r.cpu_milli || (!r.borrows && v.claims && cpu_firm_ < r.cpu_milli);
+}
+
+template <class Set>
+Shortage NodeProblem<Set>::shortage(Argument leaving) const {
     Shortage missing;
     auto memory = memory_, lendable = cpu_lendable_, firm = cpu_firm_;
     for_each_victim(leaving, [&](int i) {
@@ -385,5 +318,10 @@ GPUSCHED_INLINE NodeProblem::Shortage NodeProblem::shortage(VictimSet leaving) c
     }
     return missing;
 }
+
+#ifndef GPUSCHED_HEADER_ONLY
+template class NodeProblem<VictimSet>;
+template class NodeProblem<ManyVictims>;
+#endif
 
 }  // namespace gpusched::preemption::detail

@@ -11,13 +11,13 @@
 namespace gpusched::preemption::detail {
 
 GPUSCHED_INLINE bool placement_holds(const Cluster& cluster, const Request& request, const Decision& decision,
-                                     GpuMask failed) {
+                                     GpuMask healthy) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto node = decision.node;
     const auto n = index(node);
     if (gpu_count(decision.gpus) != request.gpus) return false;
-    if ((decision.gpus & ~cluster.healthy_gpus(node)) != 0 || (decision.gpus & failed) != 0) return false;
+    if ((decision.gpus & ~healthy) != 0) return false;
     if (!inv.nodes.schedulable[n] || !inv.eligible(request.requirement, inv.nodes.node_class[n]))
         return false;
     for (const auto victim : decision.victims)

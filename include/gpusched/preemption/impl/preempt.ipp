@@ -3,7 +3,6 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/preemption/detail/node_answer.hpp>
 #include <gpusched/preemption/detail/placement_check.hpp>
-#include <gpusched/preemption/detail/search.hpp>
 #include <gpusched/preemption/preempt.hpp>
 
 #include <algorithm>
@@ -14,55 +13,9 @@
 namespace gpusched::preemption {
 namespace detail {
 
-GPUSCHED_INLINE Objective objective_of(Policy policy) noexcept {
-    return policy == Policy::imp || policy == Policy::first_fit || policy == Policy::reprieve
-               ? Objective::fewest
-           : policy == Policy::exhaustive ? Objective::score
-                                          : Objective::cost;
-}
-
-GPUSCHED_INLINE Candidate best_of_node(const Cluster& cluster, const NodeProblem& node,
-                                       const Request& request, const Options& options, Search& search) {
-    switch (options.policy) {
-    case Policy::spot:
-        return search.cheapest_prefix(node, request);
-    case Policy::first_fit:
-        return search.first_fit(node, request);
-    case Policy::reprieve:
-        return search.reprieve(cluster, node, request);
-    default:
-        break;
-    }
-    const auto objective = objective_of(options.policy);
-    return options.engine == Engine::plain ? search.plain(node, request, objective)
-                                           : search.best(node, request, objective);
-}
-
-GPUSCHED_INLINE void decide(const NodeProblem& node, const Candidate& candidate, bool spot, Decision& d) {
-    d.victims.clear();  // its memory stays
-    d.score.reset();
-    d.priority_sum = d.cost = 0;
-    d.vacates = node.vacated_by(candidate.victims);
-    d.node = node.node();
-    for_each_victim(candidate.victims, [&](int i) { d.victims.push_back(node.victim(i).task); });
-    std::sort(d.victims.begin(), d.victims.end());
-    d.gpus = node.choose_gpus(candidate.victims);
-    d.topology = static_cast<topology::GpuLocality>(candidate.locality);
-    if (candidate.victims == 0) return;
-    if (!spot) d.score = candidate.score;
-    d.priority_sum = candidate.priority_sum;
-    d.cost = candidate.cost;
-}
-
 // Kubernetes' order of nodes (pickOneNodeForPreemption): lower is better.
-inline auto importance(const Cluster& cluster, const NodeProblem& node, const Candidate& candidate) {
-    std::int64_t since = INT64_MAX;
-    for_each_victim(candidate.victims, [&](int i) {
-        const auto& v = node.victim(i);
-        if (v.priority == candidate.max_priority)
-            since = std::min(since, cluster.inventory().tasks.start_time[index(v.task)]);
-    });
-    return std::tuple(candidate.max_priority, candidate.priority_sum, candidate.count, -since);
+inline auto importance(const NodeQuestion& node, const Answer& answer) {
+    return std::tuple(answer.max_priority, answer.priority_sum, answer.count, -node.longest_running(answer));
 }
 
 }  // namespace detail
@@ -71,8 +24,7 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
     validate(options);
     const detail::Request request(cluster, task, options);
     const auto& inv = cluster.inventory();
-    const auto problem = std::make_unique<detail::NodeProblem>();
-    const auto search = std::make_unique<detail::Search>();
+    const auto problem = std::make_unique<detail::NodeQuestion>();
     Result result;
 
     const auto may_run = [&](NodeId node) {
@@ -90,17 +42,18 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
         if (!may_run(node)) continue;
         ++result.stats.nodes_considered;
         problem->read(cluster, request, options.cost, node);
-        auto found = problem->locality(0);
+        auto found = problem->locality_now();
         if (found == detail::infeasible) continue;
         if (request.qos == Qos::none) found = 0;
         if (found < closest || (found == closest && earlier(node, best))) best = node, closest = found;
     }
-    detail::Candidate chosen;
+    detail::Answer chosen;
     if (best != none<NodeId>) {
         problem->read(cluster, request, options.cost, best);
-        chosen.locality = problem->locality(0);
-        detail::decide(*problem, chosen, request.spot, result.decision.emplace());
-        GPUSCHED_ASSERT(detail::placement_holds(cluster, request, *result.decision));
+        chosen.locality = problem->locality_now();
+        problem->decide(chosen, request.spot, result.decision.emplace());
+        GPUSCHED_ASSERT(
+            detail::placement_holds(cluster, request, *result.decision, cluster.healthy_gpus(best)));
         return result;
     }
     if (request.spot && request.borrows) return result;  // new spot tasks never preempt
@@ -112,15 +65,14 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
         if (!may_run(node)) continue;
         problem->read(cluster, request, options.cost, node, request.spot ? &gangs : nullptr);
         if (problem->size() == 0) continue;
-        const auto candidate = detail::best_of_node(cluster, *problem, request, options, *search);
+        auto candidate = problem->best(options);
         if (!candidate.found()) continue;
         ++result.stats.candidate_nodes;
         if (chosen.found()) {
             if (options.policy == Policy::reprieve) {
-                detail::NodeProblem& other = *problem;
-                const auto now = detail::importance(cluster, other, candidate);
-                other.read(cluster, request, options.cost, best);
-                const auto before = detail::importance(cluster, other, chosen);
+                const auto now = detail::importance(*problem, candidate);
+                problem->read(cluster, request, options.cost, best);
+                const auto before = detail::importance(*problem, chosen);
                 if (now > before || (now == before && !earlier(node, best))) continue;
             } else {
                 const int order = detail::compare(candidate, chosen, objective, true);
@@ -128,16 +80,16 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
             }
         }
         best = node;
-        chosen = candidate;
+        chosen = std::move(candidate);
         if (options.policy == Policy::first_fit) break;
     }
-    result.stats.sets_checked = search->steps();
-    result.proven = search->proven();
+    result.stats.sets_checked = problem->steps();
+    result.proven = problem->proven();
     if (!chosen.found()) return result;
     problem->read(cluster, request, options.cost, best, request.spot ? &gangs : nullptr);
     Decision decision;
-    detail::decide(*problem, chosen, request.spot, decision);
-    const bool holds = detail::placement_holds(cluster, request, decision);
+    problem->decide(chosen, request.spot, decision);
+    const bool holds = detail::placement_holds(cluster, request, decision, cluster.healthy_gpus(best));
     GPUSCHED_ASSERT(holds);
     if (holds) result.decision = std::move(decision);
     return result;
@@ -155,22 +107,14 @@ GPUSCHED_INLINE MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId t
     if (!inv.nodes.schedulable[index(node)] ||
         !inv.eligible(request.requirement, inv.nodes.node_class[index(node)]))
         return result;
-    const auto problem = std::make_unique<detail::NodeProblem>();
-    const auto search = std::make_unique<detail::Search>();
+    const auto problem = std::make_unique<detail::NodeQuestion>();
     problem->read(cluster, request, options.cost, node);
-    std::vector<detail::VictimSet> sets;
     if (request.spot && request.borrows) {
-        if (problem->locality(0) != detail::infeasible) sets.push_back(0);
+        if (problem->locality_now() != detail::infeasible) result.sets.emplace_back();
     } else {
-        search->minimal_sets(*problem, request, sets);
+        problem->minimal_sets(result.sets);
     }
-    result.proven = search->proven();
-    for (const auto set : sets) {
-        auto& victims = result.sets.emplace_back();
-        detail::for_each_victim(set, [&](int i) { victims.push_back(problem->victim(i).task); });
-        std::sort(victims.begin(), victims.end());
-    }
-    std::sort(result.sets.begin(), result.sets.end());
+    result.proven = problem->proven();
     return result;
 }
 

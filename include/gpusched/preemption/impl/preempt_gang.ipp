@@ -97,7 +97,7 @@ class GangSearch {
     /// Members that run already leave at most one domain.
     [[nodiscard]] bool is_bound() const noexcept { return bound_; }
 
-    [[nodiscard]] bool proven() const noexcept { return search_->proven(); }
+    [[nodiscard]] bool proven() const noexcept { return problem_->proven(); }
     /// What the last `place` lost.
     [[nodiscard]] const Losses& losses() const noexcept { return losses_; }
     /// How many pods it placed before one found nothing, and that one.
@@ -118,8 +118,8 @@ class GangSearch {
             if (!chosen.found()) return false;
             problem_->read(now_, request, options_.cost, at, &gangs_);
             auto& decision = made.pods[i];
-            decide(*problem_, chosen, request.spot, decision);
-            const bool holds = placement_holds(now_, request, decision);
+            problem_->decide(chosen, request.spot, decision);
+            const bool holds = placement_holds(now_, request, decision, now_.healthy_gpus(at));
             GPUSCHED_ASSERT(holds);
             if (!holds) return false;
             for (const auto victim : decision.victims) {
@@ -169,34 +169,33 @@ class GangSearch {
         for (auto& [key, nodes] : found) domains_.push_back({key.first, std::move(nodes)});
     }
 
-    [[nodiscard]] std::pair<Candidate, NodeId> choose(const Request& request,
-                                                      const std::vector<NodeId>& nodes) {
+    [[nodiscard]] std::pair<Answer, NodeId> choose(const Request& request, const std::vector<NodeId>& nodes) {
         const auto& inv = cluster_.inventory();
         const auto by = objective_of(options_.policy);
-        Candidate chosen;
+        Answer chosen;
         NodeId at = none<NodeId>;
         problem_->forget();
         for (const auto node : nodes) {
             if (!inv.eligible(request.requirement, inv.nodes.node_class[index(node)])) continue;
             problem_->read(now_, request, options_.cost, node, &gangs_);
-            Candidate candidate;
-            if (const auto found = problem_->locality(0); found != infeasible)
+            Answer candidate;
+            if (const auto found = problem_->locality_now(); found != infeasible)
                 candidate.locality = found;
             else if (problem_->size() > 0 && !(request.spot && request.borrows))
-                candidate = best_of_node(now_, *problem_, request, options_, *search_);
+                candidate = problem_->best(options_);
             if (!candidate.found()) continue;
             if (chosen.found()) {
-                const bool fits = candidate.victims == 0, did = chosen.victims == 0;
+                const bool fits = candidate.count == 0, did = chosen.count == 0;
                 int order = did - fits;
                 if (fits && did && request.qos != Qos::none)
                     order = int{candidate.locality} - int{chosen.locality};
                 if (!fits && !did) order = compare(candidate, chosen, by, true);
                 if (order > 0 || (order == 0 && now_.name(at) < now_.name(node))) continue;
             }
-            chosen = candidate;
+            chosen = std::move(candidate);
             at = node;
         }
-        return {chosen, at};
+        return {std::move(chosen), at};
     }
 
     const Cluster& cluster_;
@@ -211,8 +210,7 @@ class GangSearch {
     Losses losses_;
     std::size_t placed_ = 0;
     bool bound_ = false;
-    std::unique_ptr<NodeProblem> problem_ = std::make_unique<NodeProblem>();
-    std::unique_ptr<Search> search_ = std::make_unique<Search>();
+    std::unique_ptr<NodeQuestion> problem_ = std::make_unique<NodeQuestion>();
 };
 
 }  // namespace detail

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <gpusched/core/budget.hpp>
 #include <gpusched/preemption/detail/search.hpp>
+#include <gpusched/preemption/impl/search_linear.ipp>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <tuple>
+#include <type_traits>
 
 namespace gpusched::preemption::detail {
 
@@ -26,14 +29,17 @@ GPUSCHED_INLINE int compare(const Candidate& a, const Candidate& b, Objective ob
     return first_of({higher, fewer, lower, cheaper});
 }
 
-GPUSCHED_INLINE Candidate Search::make(const NodeProblem& node, const Request& request, VictimSet victims,
-                                       std::uint8_t locality) {
+template <class Set>
+Choice<Set> Search<Set>::make(const Node& node, const Request& request, Argument victims,
+                              std::uint8_t locality) {
     const auto sums = node.sums(victims);
-    return {victims,       locality,          sums.count, request.score_of(sums.priority, locality),
-            sums.priority, sums.max_priority, sums.cost};
+    return {{locality, sums.count, request.score_of(sums.priority, locality), sums.priority,
+             sums.max_priority, sums.cost},
+            victims};
 }
 
-GPUSCHED_INLINE void Search::offer(VictimSet set, std::uint8_t locality) {
+template <class Set>
+void Search<Set>::offer(Argument set, std::uint8_t locality) {
     const auto candidate = make(*node_, *request_, set, locality);
     if (best_.found()) {
         const int order = compare(candidate, best_, objective_);
@@ -42,10 +48,23 @@ GPUSCHED_INLINE void Search::offer(VictimSet set, std::uint8_t locality) {
     best_ = candidate;
 }
 
+// One more step, or none is left.
+template <class Set>
+bool Search<Set>::out_of_steps() {
+    if (budget_ != nullptr && steps_ % 256 == 255 && budget_->exhausted()) limit_ = steps_;
+    if (steps_ >= limit_) {
+        proven_ = false;
+        return true;
+    }
+    ++steps_;
+    return false;
+}
+
 // All sets of a few victims on whole GPUs, each from the one without its lowest member. `Ordinary`: priorities are
 // 1 .. 100,000 and count for something, so that within a locality a lower sum is a higher score, without asking for it.
+template <class Set>
 template <bool Ordinary>
-Candidate Search::scan(const NodeProblem& node, const Request& request, Objective objective) {
+Choice<Set> Search<Set>::scan(const Node& node, const Request& request, Objective objective) {
     std::array<GpuMask, std::size_t{1} << most_scanned> freed;
     std::array<std::int64_t, std::size_t{1} << most_scanned> priority;
     struct One {
@@ -55,7 +74,7 @@ Candidate Search::scan(const NodeProblem& node, const Request& request, Objectiv
     };
     std::array<One, most_scanned> ones;
     std::size_t size = 0;
-    const bool enough = node.enough_cpu_and_memory(0);
+    const bool enough = node.enough_cpu_and_memory(Set{});
     for (int i = 0; i < node.size(); ++i) {
         const auto& v = node.victim(i);
         const auto here = static_cast<GpuMask>(v.gpus & node.contested());
@@ -64,17 +83,17 @@ Candidate Search::scan(const NodeProblem& node, const Request& request, Objectiv
         ones[size++] = {here, i, v.priority};
     }
     const auto spread = [&](std::uint32_t set) {
-        VictimSet victims = 0;
+        Set victims{};
         for (; set != 0; set &= set - 1)
-            victims |= VictimSet{1} << ones[static_cast<std::size_t>(std::countr_zero(set))].which;
+            insert(victims, ones[static_cast<std::size_t>(std::countr_zero(set))].which);
         return victims;
     };
-    const auto before = [&](const Candidate& a, const Candidate& b) {
+    const auto before = [&](const Choice<Set>& a, const Choice<Set>& b) {
         const int order = compare(a, b, objective);
         return order < 0 || (order == 0 && node.names_before(a.victims, b.victims));
     };
     const auto* const table = node.table();
-    std::array<Candidate, 3> best{};  // by locality
+    std::array<Choice<Set>, 3> best{};  // by locality
     std::array<std::int64_t, 3> least{INT64_MAX, INT64_MAX, INT64_MAX};
     int fewest = most_scanned + 1;
     freed[0] = node.idle();
@@ -107,39 +126,61 @@ Candidate Search::scan(const NodeProblem& node, const Request& request, Objectiv
         known = candidate;
         least[locality] = priority[set];
     }
-    Candidate winner = best[0];
+    auto winner = best[0];
     for (const auto& other : {best[1], best[2]})
         if (other.found() && (!winner.found() || before(other, winner))) winner = other;
     return winner;
 }
 
-GPUSCHED_INLINE Candidate Search::best(const NodeProblem& node, const Request& request, Objective objective) {
-    if (node.truncated()) proven_ = false;
-    if (node.only_gpus() && node.size() <= most_scanned) {
-        bool ordinary = objective != Objective::cost && request.alpha >= 0.001;
-        for (int i = 0; i < node.size(); ++i)
-            ordinary = ordinary && node.victim(i).priority >= 1 && node.victim(i).priority <= 100'000;
-        return ordinary ? scan<true>(node, request, objective) : scan<false>(node, request, objective);
+template <class Set>
+Choice<Set> Search<Set>::best(const Node& node, const Request& request, Objective objective) {
+    if constexpr (std::is_same_v<Set, VictimSet>) {
+        if (node.only_gpus() && node.size() <= most_scanned) {
+            bool ordinary = objective != Objective::cost && request.alpha >= 0.001;
+            for (int i = 0; i < node.size(); ++i)
+                ordinary = ordinary && node.victim(i).priority >= 1 && node.victim(i).priority <= 100'000;
+            return ordinary ? scan<true>(node, request, objective) : scan<false>(node, request, objective);
+        }
     }
     prepare(node, request, objective);
-    if (size_ > 0 && node.locality(rest_[0]) != infeasible) descend(0, 0, false);
+    if (size_ > 0 && node.locality(rest_[0]) != infeasible)
+        descend(0, Set{}, false, request.fraction ? node.usable() : node.contested());
     return best_;
 }
 
-GPUSCHED_INLINE void Search::prepare(const NodeProblem& node, const Request& request, Objective objective) {
+template <class Set>
+void Search<Set>::start(const Node& node, const Request& request, Objective objective) {
     node_ = &node;
     request_ = &request;
     objective_ = objective;
     best_ = {};
     limit_ = steps_ + request.search_limit;
-    size_ = node.size();
+    prunes_ = request.gpus > 0 && node.only_gpus_lack();
+    size_ = 0;
+    make_places(order_, node.size() + 1);
+    make_places(sorted_, node.size() + 1);
+}
+
+// Does the victim have to free something to be worth evicting? Else its negative priority alone raises the score.
+template <class Set>
+bool Search<Set>::must_earn(int i) const noexcept {
+    return objective_ != Objective::score || node_->victim(i).priority >= 0;
+}
+
+template <class Set>
+void Search<Set>::prepare(const Node& node, const Request& request, Objective objective) {
+    start(node, request, objective);
+    make_places(as_previous_, node.size() + 1);
+    make_places(rest_, node.size() + 1);
+    make_places(gain_, node.size() + 1);
     most_gpus_ = 0;
-    // Who is dear is decided on first, and excluded first; alike ones stand side by side, the dearer ones first, so
-    // that taking one of them means taking all that follow.
-    for (int i = 0; i < size_; ++i) {
-        order_[static_cast<std::size_t>(i)] = i;
+    for (int i = 0; i < node.size(); ++i) {
+        if (must_earn(i) && !node.helps(i)) continue;
+        order_[static_cast<std::size_t>(size_++)] = i;
         most_gpus_ = std::max(most_gpus_, gpu_count(node.victim(i).gpus));
     }
+    // Who is dear is decided on first, and excluded first; alike ones stand side by side, the dearer ones first, so
+    // that taking one of them means taking all that follow.
     const auto dear = [&](int i) {
         const auto& v = node.victim(i);
         return objective == Objective::cost ? node.first_cost(i) : v.priority;
@@ -148,41 +189,41 @@ GPUSCHED_INLINE void Search::prepare(const NodeProblem& node, const Request& req
         const auto& v = node.victim(a);
         const auto& w = node.victim(b);
         if (dear(a) != dear(b)) return dear(a) > dear(b);
-        return std::tuple(gpu_count(w.gpus), v.cpu_milli, v.memory_mib, a) <
-               std::tuple(gpu_count(v.gpus), w.cpu_milli, w.memory_mib, b);
+        return std::tuple(gpu_count(w.gpus), v.cpu_milli, v.memory_mib, v.task) <
+               std::tuple(gpu_count(v.gpus), w.cpu_milli, w.memory_mib, w.task);
     });
-    std::array<int, most_victims> sorted{};
+    auto& sorted = sorted_;
     int filled = 0;
-    VictimSet done = 0;
+    Set done{};
     for (int i = 0; i < size_; ++i) {
         const int first = order_[static_cast<std::size_t>(i)];
-        if ((done >> first & 1) != 0) continue;
+        if (contains(done, first)) continue;
         const int begin = filled;
         for (int j = i; j < size_; ++j) {
             const int other = order_[static_cast<std::size_t>(j)];
-            if ((done >> other & 1) != 0 || (other != first && !node.alike(first, other))) continue;
+            if (contains(done, other) || (other != first && !node.alike(first, other))) continue;
             sorted[static_cast<std::size_t>(filled++)] = other;
-            done |= VictimSet{1} << other;
+            insert(done, other);
         }
         std::sort(sorted.begin() + begin, sorted.begin() + filled, [&](int a, int b) {
             if (node.victim(a).cost != node.victim(b).cost) return node.victim(a).cost > node.victim(b).cost;
-            return node.names_before(VictimSet{1} << b, VictimSet{1} << a);
+            return node.names_before(only<Set>(b), only<Set>(a));
         });
         for (int j = begin; j < filled; ++j) as_previous_[static_cast<std::size_t>(j)] = j > begin;
     }
-    order_ = sorted;
-    rest_[static_cast<std::size_t>(size_)] = 0;
+    std::swap(order_, sorted_);
+    clear(rest_[static_cast<std::size_t>(size_)]);
     gain_[static_cast<std::size_t>(size_)] = 0;
     for (int i = size_; i-- > 0;) {
         const auto at = static_cast<std::size_t>(i);
-        rest_[at] = rest_[at + 1] | VictimSet{1} << order_[at];
+        rest_[at] = with(rest_[at + 1], order_[at]);
         gain_[at] = gain_[at + 1] + std::min<std::int64_t>(0, node.victim(order_[at]).priority);
     }
 }
 
 // Can no set that contains `chosen` and takes the rest from position `at` on be better than the best so far?
-GPUSCHED_INLINE bool Search::hopeless(int at, VictimSet chosen, std::uint8_t here,
-                                      std::uint8_t reachable) const {
+template <class Set>
+bool Search<Set>::hopeless(int at, Argument chosen, std::uint8_t here, std::uint8_t reachable) const {
     if (!best_.found()) return false;
     Candidate bound;  // at least as good as all of them
     const auto sums = node_->sums(chosen);
@@ -203,15 +244,43 @@ GPUSCHED_INLINE bool Search::hopeless(int at, VictimSet chosen, std::uint8_t her
     return compare(bound, best_, objective_) > 0;
 }
 
-GPUSCHED_INLINE void Search::descend(int at, VictimSet chosen, bool previous_chosen) {
-    if (steps_ >= limit_) {
-        proven_ = false;
+// `open`: where only GPUs lack, a set is not the best when somebody in it frees nothing. A whole GPU is freed by all its
+// victims together, so these are the GPUs of which no victim stays; a fraction needs but one, so they are those that all of
+// the chosen hold.
+template <class Set>
+GpuMask Search<Set>::open_without(int staying, GpuMask open) const noexcept {
+    return request_->fraction ? open : static_cast<GpuMask>(open & ~node_->victim(staying).gpus);
+}
+template <class Set>
+GpuMask Search<Set>::open_with(int leaving, GpuMask open) const noexcept {
+    if (!request_->fraction || !must_earn(leaving)) return open;
+    return static_cast<GpuMask>(open & node_->victim(leaving).gpus);
+}
+template <class Set>
+bool Search<Set>::all_earn(Argument chosen, GpuMask open) const {
+    if (!prunes_ || request_->fraction) return true;
+    bool yes = true;
+    for_each_victim(chosen,
+                    [&](int i) { yes = yes && (!must_earn(i) || (node_->victim(i).gpus & open) != 0); });
+    return yes;
+}
+template <class Set>
+bool Search<Set>::can_reach(Argument leaving, GpuMask open) const {
+    if (!prunes_ || !request_->fraction) return node_->locality(leaving) != infeasible;
+    const auto free = static_cast<GpuMask>(node_->free_gpus(leaving) & open);
+    return request_->locality(node_->hardware(), free) != infeasible;
+}
+
+template <class Set>
+void Search<Set>::descend(int at, Argument chosen, bool previous_chosen, GpuMask open) {
+    // Straight on there is always a set that helps: the limit strikes once there is one.
+    if (!best_.found())
+        ++steps_;
+    else if (out_of_steps())
         return;
-    }
-    ++steps_;
     const auto i = static_cast<std::size_t>(at);
     const auto here = node_->locality(chosen);
-    if (here != infeasible && chosen != 0) {
+    if (here != infeasible && !is_empty(chosen)) {
         offer(chosen, here);
         // More victims can only help the score, and only by a better locality or a negative priority.
         if (objective_ != Objective::score) return;
@@ -220,121 +289,95 @@ GPUSCHED_INLINE void Search::descend(int at, VictimSet chosen, bool previous_cho
     if (at == size_) return;
     const auto reachable = node_->locality(chosen | rest_[i]);
     if (hopeless(at, chosen, here, reachable)) return;
-    const auto next = VictimSet{1} << order_[i];
+    const int next = order_[i];
     const bool forced = as_previous_[i] && previous_chosen;
-    if (!forced && node_->locality(chosen | rest_[i + 1]) != infeasible) descend(at + 1, chosen, false);
-    descend(at + 1, chosen | next, true);
+    if (!forced) {
+        const auto left = open_without(next, open);
+        if (all_earn(chosen, left) && can_reach(chosen | rest_[i + 1], left))
+            descend(at + 1, chosen, false, left);
+    }
+    if (prunes_ && must_earn(next) && (node_->victim(next).gpus & open) == 0) return;
+    const auto left = open_with(next, open);
+    if (left == open || can_reach(chosen | rest_[i], left))
+        descend(at + 1, with<Set>(chosen, next), true, left);
 }
 
-GPUSCHED_INLINE Candidate Search::plain(const NodeProblem& node, const Request& request,
-                                        Objective objective) {
-    prepare(node, request, objective);
-    if (node.truncated()) proven_ = false;
-    if (size_ == 0 || node.locality(node.all()) == infeasible) return best_;
+template <class Set>
+Choice<Set> Search<Set>::plain(const Node& node, const Request& request, Objective objective) {
+    start(node, request, objective);
+    if (node.size() == 0 || node.locality(node.all()) == infeasible) return best_;
+    for (int i = 0; i < node.size(); ++i) order_[static_cast<std::size_t>(size_++)] = i;
+    order_by_task();
+    auto& member = sorted_;  // positions in the order, ascending
     for (int size = 1; size <= size_; ++size) {
-        const auto last = node.all() & ~(node.all() >> size);
-        for (auto set = (VictimSet{1} << (size - 1) << 1) - 1;;) {
-            if (steps_ >= limit_) {
-                proven_ = false;
-                return best_;
-            }
-            ++steps_;
+        for (int k = 0; k < size; ++k) member[static_cast<std::size_t>(k)] = k;
+        for (;;) {
+            if (out_of_steps()) return best_;
+            Set set{};
+            for (int k = 0; k < size; ++k)
+                insert(set, order_[static_cast<std::size_t>(member[static_cast<std::size_t>(k)])]);
             if (const auto found = node.locality(set); found != infeasible) offer(set, found);
-            if (set == last) break;
-            const auto low = set & (0 - set), carried = set + low;  // the next number with as many ones
-            set = carried | (((set ^ carried) >> 2) / low);
+            // The next set: the first member that can goes one further, those before it start again.
+            std::size_t k = 0;
+            const auto last = static_cast<std::size_t>(size) - 1;
+            for (; k < last && member[k] + 1 == member[k + 1]; ++k) member[k] = static_cast<int>(k);
+            if (k == last && member[k] + 1 == size_) break;
+            ++member[k];
         }
         if (best_.found() && objective == Objective::fewest) break;
     }
     return best_;
 }
 
-GPUSCHED_INLINE void Search::minimal_sets(const NodeProblem& node, const Request& request,
-                                          std::vector<VictimSet>& sets) {
+template <class Set>
+void Search<Set>::order_by_task() {
+    std::sort(order_.begin(), order_.begin() + size_,
+              [&](int a, int b) { return node_->victim(a).task < node_->victim(b).task; });
+}
+
+template <class Set>
+void Search<Set>::minimal_sets(const Node& node, const Request& request, std::vector<Set>& sets) {
     sets.clear();
-    if (node.locality(0) != infeasible) {
-        sets.push_back(0);
+    if (node.locality(Set{}) != infeasible) {
+        sets.push_back(Set{});
         return;
     }
     const auto found = best(node, request, Objective::fewest);
     if (!found.found()) return;
     // With the size known, all sets of that size: a search without symmetry, cut where the rest cannot help.
-    struct List {
-        Search& search;
-        const NodeProblem& node;
-        std::vector<VictimSet>& sets;
-        std::int64_t limit;
-        int size;
-        void descend(int at, VictimSet chosen, int left) {
-            if (search.steps_ >= limit) {
-                search.proven_ = false;
-                return;
-            }
-            ++search.steps_;
-            if (left == 0) {
-                if (node.locality(chosen) != infeasible) sets.push_back(chosen);
-                return;
-            }
-            if (node.size() - at < left) return;
-            const auto rest = node.all() & ~((VictimSet{1} << at) - 1);
-            if (node.locality(chosen | rest) == infeasible) return;
-            descend(at + 1, chosen | VictimSet{1} << at, left - 1);
-            descend(at + 1, chosen, left);
-        }
-    };
-    List{*this, node, sets, steps_ + request.search_limit, found.count}.descend(0, 0, found.count);
-    std::sort(sets.begin(), sets.end());
-}
-
-template <class Before>
-Candidate Search::prefix(const NodeProblem& node, const Request& request, Before&& before) {
-    for (int i = 0; i < node.size(); ++i) order_[static_cast<std::size_t>(i)] = i;
-    std::sort(order_.begin(), order_.begin() + node.size(), [&](int a, int b) {
-        if (before(a, b) != before(b, a)) return before(a, b);
-        return a != b && node.names_before(VictimSet{1} << a, VictimSet{1} << b);
-    });
-    if (node.truncated()) proven_ = false;
-    VictimSet chosen = 0;
-    for (int i = 0; i < node.size(); ++i) {
-        chosen |= VictimSet{1} << order_[static_cast<std::size_t>(i)];
-        ++steps_;
-        if (const auto found = node.locality(chosen); found != infeasible)
-            return make(node, request, chosen, found);
+    start(node, request, Objective::fewest);
+    make_places(rest_, node.size() + 1);
+    for (int i = 0; i < node.size(); ++i)
+        if (node.helps(i)) order_[static_cast<std::size_t>(size_++)] = i;
+    order_by_task();
+    clear(rest_[static_cast<std::size_t>(size_)]);
+    for (int i = size_; i-- > 0;) {
+        const auto at = static_cast<std::size_t>(i);
+        rest_[at] = with(rest_[at + 1], order_[at]);
     }
-    return {};
+    list(0, Set{}, found.count, request.fraction ? node.usable() : node.contested(), sets);
 }
 
-GPUSCHED_INLINE Candidate Search::cheapest_prefix(const NodeProblem& node, const Request& request) {
-    return prefix(node, request, [&](int a, int b) { return node.first_cost(a) < node.first_cost(b); });
-}
-
-GPUSCHED_INLINE Candidate Search::first_fit(const NodeProblem& node, const Request& request) {
-    return prefix(node, request,
-                  [&](int a, int b) { return node.victim(a).priority < node.victim(b).priority; });
-}
-
-GPUSCHED_INLINE Candidate Search::reprieve(const Cluster& cluster, const NodeProblem& node,
-                                           const Request& request) {
-    if (node.truncated()) proven_ = false;
-    auto leaving = node.all();
-    if (leaving == 0 || node.locality(leaving) == infeasible) return {};
-    const auto& t = cluster.inventory().tasks;
-    for (int i = 0; i < node.size(); ++i) order_[static_cast<std::size_t>(i)] = i;
-    std::sort(order_.begin(), order_.begin() + node.size(), [&](int a, int b) {
-        const auto& v = node.victim(a);
-        const auto& w = node.victim(b);
-        const auto since = [&](const Victim& x) { return t.start_time[index(x.task)]; };
-        if (v.priority != w.priority) return v.priority > w.priority;
-        if (since(v) != since(w)) return since(v) < since(w);
-        return a != b && node.names_before(VictimSet{1} << a, VictimSet{1} << b);
-    });
-    for (int i = 0; i < node.size(); ++i) {
-        const auto kept = leaving & ~(VictimSet{1} << order_[static_cast<std::size_t>(i)]);
-        ++steps_;
-        if (node.locality(kept) != infeasible) leaving = kept;
+template <class Set>
+void Search<Set>::list(int at, Argument chosen, int left, GpuMask open, std::vector<Set>& sets) {
+    if (out_of_steps()) return;
+    if (left == 0) {
+        if (node_->locality(chosen) != infeasible) sets.push_back(chosen);
+        return;
     }
-    if (leaving == 0) return {};
-    return make(node, request, leaving, node.locality(leaving));
+    if (size_ - at < left) return;
+    const auto i = static_cast<std::size_t>(at);
+    if (!can_reach(chosen | rest_[i], open)) return;
+    const int next = order_[i];
+    if (!prunes_ || (node_->victim(next).gpus & open) != 0)
+        list(at + 1, with<Set>(chosen, next), left - 1, open_with(next, open), sets);
+    const auto without = open_without(next, open);
+    if (all_earn(chosen, without)) list(at + 1, chosen, left, without, sets);
 }
+
+#ifndef GPUSCHED_HEADER_ONLY
+template class Search<VictimSet>;
+template class Search<ManyVictims>;
+#endif
 
 }  // namespace gpusched::preemption::detail

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <gpusched/preemption/detail/node_answer.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+namespace gpusched::preemption::detail {
+
+GPUSCHED_INLINE Objective objective_of(Policy policy) noexcept {
+    return policy == Policy::imp || policy == Policy::first_fit || policy == Policy::reprieve
+               ? Objective::fewest
+           : policy == Policy::exhaustive ? Objective::score
+                                          : Objective::cost;
+}
+
+template <class Set>
+Choice<Set> best_of_node(const Cluster& cluster, const NodeProblem<Set>& node, const Request& request,
+                         const Options& options, Search<Set>& search) {
+    switch (options.policy) {
+    case Policy::spot:
+        return search.cheapest_prefix(node, request);
+    case Policy::first_fit:
+        return search.first_fit(node, request);
+    case Policy::reprieve:
+        return search.reprieve(cluster, node, request);
+    default:
+        break;
+    }
+    const auto objective = objective_of(options.policy);
+    return options.engine == Engine::plain ? search.plain(node, request, objective)
+                                           : search.best(node, request, objective);
+}
+
+GPUSCHED_INLINE void NodeQuestion::read(const Cluster& cluster, const Request& request,
+                                        const CostFunction& cost, NodeId node, const GangTable* gangs,
+                                        GpuMask healthy) {
+    cluster_ = &cluster;
+    request_ = &request;
+    has_many_ = !problem_.read(cluster, request, cost, node, gangs, healthy);
+    if (!has_many_) return;
+    if (many_ == nullptr) {
+        many_ = std::make_unique<Many>();
+        many_->search.watch(budget_);
+    }
+    (void)many_->problem.read(cluster, request, cost, node, gangs, healthy);
+}
+
+GPUSCHED_INLINE void NodeQuestion::forget() noexcept {
+    problem_.forget();
+    if (many_ != nullptr) many_->problem.forget();
+}
+
+GPUSCHED_INLINE void NodeQuestion::watch(Budget* budget) noexcept {
+    budget_ = budget;
+    search_.watch(budget);
+    if (many_ != nullptr) many_->search.watch(budget);
+}
+
+GPUSCHED_INLINE int NodeQuestion::size() const noexcept {
+    return has_many_ ? many_->problem.size() : problem_.size();
+}
+
+GPUSCHED_INLINE std::uint8_t NodeQuestion::locality_now() const {
+    return has_many_ ? many_->problem.locality({}) : problem_.locality(0);
+}
+
+GPUSCHED_INLINE Answer NodeQuestion::best(const Options& options) {
+    if (!has_many_) return {best_of_node(*cluster_, problem_, *request_, options, search_), {}};
+    auto found = best_of_node(*cluster_, many_->problem, *request_, options, many_->search);
+    return {{static_cast<const Candidate&>(found), 0}, std::move(found.victims)};
+}
+
+GPUSCHED_INLINE void NodeQuestion::minimal_sets(std::vector<std::vector<TaskId>>& sets) {
+    const auto list = [&](const auto& node, auto& search, auto found) {
+        search.minimal_sets(node, *request_, found);
+        for (const auto& set : found) {
+            auto& victims = sets.emplace_back();
+            for_each_victim(set, [&](int i) { victims.push_back(node.victim(i).task); });
+            std::sort(victims.begin(), victims.end());
+        }
+    };
+    sets.clear();
+    if (has_many_)
+        list(many_->problem, many_->search, std::vector<ManyVictims>{});
+    else
+        list(problem_, search_, std::vector<VictimSet>{});
+    std::sort(sets.begin(), sets.end());
+}
+
+GPUSCHED_INLINE Shortage NodeQuestion::shortage(bool when_all_have_left) const {
+    if (has_many_) return many_->problem.shortage(when_all_have_left ? many_->problem.all() : ManyVictims{});
+    return problem_.shortage(when_all_have_left ? problem_.all() : 0);
+}
+
+GPUSCHED_INLINE std::int64_t NodeQuestion::longest_running(const Answer& answer) const {
+    std::int64_t since = INT64_MAX;
+    const auto& started = cluster_->inventory().tasks.start_time;
+    const auto look = [&](const auto& node, const auto& victims) {
+        for_each_victim(victims, [&](int i) {
+            const auto& v = node.victim(i);
+            if (v.priority == answer.max_priority) since = std::min(since, started[index(v.task)]);
+        });
+    };
+    if (has_many_)
+        look(many_->problem, answer.many);
+    else
+        look(problem_, answer.victims);
+    return since;
+}
+
+GPUSCHED_INLINE void NodeQuestion::decide(const Answer& answer, bool spot, Decision& d) const {
+    d.victims.clear();  // its memory stays
+    d.score.reset();
+    d.priority_sum = d.cost = 0;
+    const auto fill = [&](const auto& node, const auto& victims) {
+        d.vacates = node.vacated_by(victims);
+        d.node = node.node();
+        for_each_victim(victims, [&](int i) { d.victims.push_back(node.victim(i).task); });
+        d.gpus = node.choose_gpus(victims);
+    };
+    if (has_many_)
+        fill(many_->problem, answer.many);
+    else
+        fill(problem_, answer.victims);
+    std::sort(d.victims.begin(), d.victims.end());
+    d.topology = static_cast<topology::GpuLocality>(answer.locality);
+    if (answer.count == 0) return;
+    if (!spot) d.score = answer.score;
+    d.priority_sum = answer.priority_sum;
+    d.cost = answer.cost;
+}
+
+GPUSCHED_INLINE std::int64_t NodeQuestion::steps() const noexcept {
+    return search_.steps() + (many_ == nullptr ? 0 : many_->search.steps());
+}
+
+GPUSCHED_INLINE bool NodeQuestion::proven() const noexcept {
+    return search_.proven() && (many_ == nullptr || many_->search.proven());
+}
+
+}  // namespace gpusched::preemption::detail

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <gpusched/preemption/detail/cost.hpp>
+#include <gpusched/preemption/detail/node_problem.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <type_traits>
+
+namespace gpusched::preemption::detail {
+
+template <class Set>
+bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, const CostFunction& cost,
+                            NodeId node, const GangTable* gangs, GpuMask healthy) {
+    const auto& inv = cluster.inventory();
+    const auto& t = inv.tasks;
+    const auto& n = inv.nodes;
+    const auto at = index(node);
+    cluster_ = &cluster;
+    request_ = &request;
+    node_ = node;
+    count_ = gang_count_ = 0;
+    gpu_count_ = cluster.gpu_count(node);
+    hardware_ = n.hardware[at] == NodeTable::no_hardware ? nullptr : &inv.hardware[n.hardware[at]];
+    table_ = hardware_ != nullptr && gpu_count_ <= 8 && !request.table.empty()
+                 ? request.table[n.hardware[at]].data()
+                 : nullptr;
+    cpu_lendable_ = cpu_firm_ = n.cpu_milli[at];
+    memory_ = n.memory_mib[at];
+    GpuMask taken = 0, held = 0, shared = 0;  // by tasks that stay, by victims, by several victims
+    for (int g = 0; g < gpu_count_; ++g) {
+        const auto i = static_cast<std::size_t>(g);
+        clear(holders_[i]);
+        lendable_[i] = firm_[i] = whole_gpu_milli;
+        gpu_memory_[i] = n.gpu_memory_mib[at] < 0 ? INT64_MAX / 2 : n.gpu_memory_mib[at];
+    }
+    for (const auto task : cluster.tasks_on(node)) {
+        const auto i = index(task);
+        const bool consumes = !t.standby[i];
+        const bool claims = t.standby[i] || t.priority_class[i] != PriorityClass::lp;
+        const auto gpus = cluster.gpus_of(task);
+        if (consumes) cpu_lendable_ -= t.cpu_milli[i];
+        if (claims) cpu_firm_ -= t.cpu_milli[i];
+        memory_ -= t.memory_mib[i];
+        const bool victim = is_potential_victim(cluster, request, task);
+        if constexpr (std::is_same_v<Set, VictimSet>)
+            if (victim && count_ == most_victims) return false;
+        for_each_gpu(gpus, [&](int g) {
+            const auto k = static_cast<std::size_t>(g);
+            if (consumes) lendable_[k] -= t.gpu_share_milli[i];
+            if (claims) firm_[k] -= t.gpu_share_milli[i];
+            gpu_memory_[k] -= t.gpu_memory_mib[i];
+            if (victim) insert(holders_[k], count_);
+        });
+        if (!victim) {
+            if (consumes || !request.borrows) taken |= gpus;
+            continue;
+        }
+        shared |= held & gpus;
+        held |= gpus;
+        make_places(victims_, count_ + 1);
+        auto& v = victims_[static_cast<std::size_t>(count_++)];
+        v = {task,
+             gpus,
+             claims,
+             -1,
+             t.gpu_share_milli[i],
+             t.cpu_milli[i],
+             t.memory_mib[i],
+             gpus == 0 ? 0 : t.gpu_memory_mib[i],
+             t.priority[i],
+             cost_of(cluster, task, request.now, cost)};
+        const auto job = t.job[i];
+        if (gangs == nullptr || job == none<JobId>) continue;
+        const auto known = std::find_if(gangs_.begin(), gangs_.begin() + gang_count_,
+                                        [&](const Gang& gang) { return gang.job == job; });
+        if (gangs->of_job[index(job)].lost) {
+            v.cost = 0;
+            continue;
+        }
+        v.gang = static_cast<std::int16_t>(known - gangs_.begin());
+        if (v.gang == gang_count_) {
+            make_places(gangs_, gang_count_ + 1);
+            gangs_[static_cast<std::size_t>(gang_count_++)] = gangs->of_job[index(job)];
+        }
+    }
+    usable_ = healthy;
+    if (!request.fraction && request.gpus > 0)
+        for_each_gpu(healthy, [&](int g) {
+            // A GPU that is free of all victims may still lack memory, because Standby tasks keep theirs.
+            auto memory = gpu_memory_[static_cast<std::size_t>(g)];
+            for_each_victim(holders_[static_cast<std::size_t>(g)],
+                            [&](int i) { memory += victim(i).gpu_memory_mib; });
+            if (memory < request.gpu_memory_mib) usable_ = static_cast<GpuMask>(usable_ & ~gpu_bit(g));
+        });
+    idle_ = static_cast<GpuMask>(usable_ & ~taken & ~held);
+    contested_ = static_cast<GpuMask>(usable_ & ~taken & held);
+    enough_without_ = memory_ >= request.memory_mib && cpu_lendable_ >= request.cpu_milli &&
+                      (request.borrows || cpu_firm_ >= request.cpu_milli);
+    only_gpus_ = !request.fraction && !request.cpu_local && !request.grouped && (shared & contested_) == 0;
+    if (request.grouped && scratch_of_ != &cluster) {
+        scratch_ = std::make_unique<Cluster>(cluster);
+        scratch_->forget_history();
+        scratch_of_ = &cluster;
+    }
+    return true;
+}
+
+}  // namespace gpusched::preemption::detail

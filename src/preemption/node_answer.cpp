@@ -1,0 +1,1 @@
+#include <gpusched/preemption/impl/node_answer.ipp>
