@@ -1,4 +1,5 @@
 // gpusched.preemption: gangs of preemptors, and decisions as plans.
+#include "call.hpp"
 #include "gangs.hpp"
 #include "plan.hpp"
 #include "preemption.hpp"
@@ -88,9 +89,13 @@ void bind_preempt_gang(py::module_& m) {
                   const py::kwargs& keywords) -> std::optional<NamedGangDecision> {
             const auto o = options.read("preempt_gang", keywords);
             const auto gang = gang_argument(cluster, pods);
-            const auto found =
-                unlocked([&] { return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective); });
-            if (!found.decision) return std::nullopt;
+            const auto found = Call().run([&](const Context& context) {
+                return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context);
+            });
+            if (!found.decision) {
+                if (!found.proven) warn_of_limit(found.stop_reason, "evictions may help all the same");
+                return std::nullopt;
+            }
             NamedGangDecision out;
             for (std::size_t i = 0; i < gang.pods.size(); ++i)
                 out.pods.push_back(
@@ -125,7 +130,9 @@ void bind_preempt_gang(py::module_& m) {
         [options](const ClusterPtr& cluster, const py::object& pods, const py::kwargs& keywords) {
             const auto o = options.read("explain_gang", keywords);
             const auto gang = gang_argument(cluster, pods);
-            return unlocked([&] { return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective).reason; });
+            return Call().run([&](const Context& context) {
+                return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context).reason;
+            });
         },
         py::arg("cluster"), py::arg("pods"),
         options

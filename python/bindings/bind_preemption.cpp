@@ -1,4 +1,5 @@
 // gpusched.preemption: whom to evict so that a task can run; the online index.
+#include "call.hpp"
 #include "plan.hpp"
 #include "preemption.hpp"
 #include "records.hpp"
@@ -81,7 +82,11 @@ void bind_index(py::module_& m) {
             [](Index& i, const std::string& task) -> std::optional<NamedDecision> {
                 const auto id = i.c().find_task(task);
                 const auto* const d = i.live.decide(id);
-                if (d == nullptr) return std::nullopt;
+                if (d == nullptr) {
+                    if (!i.live.proven())
+                        warn_of_limit(StopReason::completed, "evictions may help all the same");
+                    return std::nullopt;
+                }
                 return named_decision(i.c(), id, *d, i.live.proven());
             },
             py::arg("task"),
@@ -104,6 +109,12 @@ void bind_index(py::module_& m) {
 }
 
 }  // namespace
+
+void warn_of_limit(StopReason reason, const char* consequence) {
+    const auto limit = reason == StopReason::time_limit ? "time_limit" : "search_limit";
+    const auto text = std::string(limit) + " was hit: " + consequence;
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) != 0) throw py::error_already_set();
+}
 
 NamedDecision named_decision(const Cluster& cluster, TaskId task, const preemption::Decision& d,
                              bool proven) {
@@ -154,8 +165,12 @@ void bind_preemption(py::module_& parent) {
                   const py::kwargs& keywords) -> std::optional<NamedDecision> {
             const auto o = options.read("preempt", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
-            const auto result = unlocked([&, c = with_task, t = id] { return p::preempt(*c, t, o); });
-            if (!result.decision) return std::nullopt;
+            const auto result = Call().run(
+                [&, c = with_task, t = id](const Context& context) { return p::preempt(*c, t, o, context); });
+            if (!result.decision) {
+                if (!result.proven) warn_of_limit(result.stop_reason, "evictions may help all the same");
+                return std::nullopt;
+            }
             return named_decision(*with_task, id, *result.decision, result.proven);
         },
         py::arg("cluster"), py::arg("task"),
@@ -163,7 +178,8 @@ void bind_preemption(py::module_& parent) {
             .documented(
                 "preempt(cluster, task",
                 "Finds room for a task, by evictions where there is none: a `Decision`, or None when no "
-                "eviction that is allowed helps.\n\n`task` is a dict as in the cluster format, or the name "
+                "eviction that is allowed helps, with a RuntimeWarning where a limit was hit before that was "
+                "certain.\n\n`task` is a dict as in the cluster format, or the name "
                 "of a pending task of the cluster. The cluster is not changed. See docs/preemption.md for "
                 "the policies, who may be a victim, and how ties are broken. A task given as a dict costs "
                 "as much as building the snapshot again.")
@@ -174,10 +190,11 @@ void bind_preemption(py::module_& parent) {
                   const py::kwargs& keywords) {
             const auto o = options.read("minimal_victim_sets", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
-            const auto found = p::minimal_victim_sets(*with_task, id, with_task->find_node(node), o);
-            if (!found.proven &&
-                PyErr_WarnEx(PyExc_RuntimeWarning, "search_limit was hit: sets may be missing", 1) != 0)
-                throw py::error_already_set();
+            const auto at = with_task->find_node(node);
+            const auto found = Call().run([&, c = with_task, t = id](const Context& context) {
+                return p::minimal_victim_sets(*c, t, at, o, context);
+            });
+            if (!found.proven) warn_of_limit(found.stop_reason, "sets may be missing");
             std::vector<std::vector<std::string>> names;
             for (const auto& set : found.sets) {
                 auto& out = names.emplace_back();

@@ -42,8 +42,12 @@ Options<O> decision_options() {
         .field("socket_score", &P::socket_score)
         .field("cross_score", &P::cross_score)
         .field("now", &P::now)
-        .field("search_limit", &P::search_limit);
+        .field("search_limit", &P::search_limit)
+        .field("time_limit", &P::time_limit);
 }
+
+/// Warns that a limit cut the search short.
+void warn_of_limit(StopReason reason, const char* consequence);
 
 /// Adds gangs of preemptors, and Standby's leases and harvest, to gpusched.preemption.
 void bind_preempt_gang(py::module_& m);

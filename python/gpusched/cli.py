@@ -203,6 +203,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--alpha", type=float, metavar="WEIGHT", help="of the victims' priorities in the score")
     p.add_argument("--now", type=int, metavar="SECONDS", help="instead of the snapshot's time")
     p.add_argument("--search-limit", type=int, metavar="N", help="sets of victims looked at per node")
+    p.add_argument("--time-limit", type=float, metavar="SECONDS", help="then the best found so far is taken")
     p.add_argument("-o", "--output", metavar="PLAN.json")
 
     p = command("allocate", jobs.allocate, "place jobs over switches, each with all of its pods or not at all")

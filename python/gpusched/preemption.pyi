@@ -191,6 +191,7 @@ class PreemptionIndex:
         cross_score: float = 0.0,
         now: int | None = None,
         search_limit: int = 1000000,
+        time_limit: float | None = None,
     ) -> None: ...
     def place(self, task: str, node: str, gpus: Sequence[int]) -> None: ...
     def remove(self, task: str) -> None: ...
@@ -213,6 +214,7 @@ def preempt(
     cross_score: float = 0.0,
     now: int | None = None,
     search_limit: int = 1000000,
+    time_limit: float | None = None,
 ) -> Decision | None: ...
 def minimal_victim_sets(
     cluster: Cluster,
@@ -228,6 +230,7 @@ def minimal_victim_sets(
     cross_score: float = 0.0,
     now: int | None = None,
     search_limit: int = 1000000,
+    time_limit: float | None = None,
 ) -> list[list[str]]: ...
 def explain(
     cluster: Cluster,
@@ -242,6 +245,7 @@ def explain(
     cross_score: float = 0.0,
     now: int | None = None,
     search_limit: int = 1000000,
+    time_limit: float | None = None,
 ) -> Explanation: ...
 def preempt_gang(
     cluster: Cluster,
@@ -256,6 +260,7 @@ def preempt_gang(
     cross_score: float = 0.0,
     now: int | None = None,
     search_limit: int = 1000000,
+    time_limit: float | None = None,
     objective: _Objective = "cost",
 ) -> GangDecision | None: ...
 def explain_gang(
@@ -271,6 +276,7 @@ def explain_gang(
     cross_score: float = 0.0,
     now: int | None = None,
     search_limit: int = 1000000,
+    time_limit: float | None = None,
     objective: _Objective = "cost",
 ) -> str: ...
 def to_plan(decision: Decision | GangDecision) -> Plan: ...

@@ -10,7 +10,7 @@ from typing import Any
 
 import gpusched as gs
 import pytest
-from clusters import document
+from clusters import document, make_node
 from gpusched import cli
 
 
@@ -99,6 +99,29 @@ def test_what_fits_and_what_does_not(cluster: gs.Cluster) -> None:
 def test_search_limits_are_told(cluster: gs.Cluster) -> None:
     with pytest.warns(RuntimeWarning, match="search_limit was hit"):
         gs.preemption.minimal_victim_sets(cluster, task("b", 2, 1000), "m1", search_limit=1)
+    b = task("b", 2, 1000)
+    for ask in (gs.preempt, lambda *a, **k: gs.preemption.preempt_gang(gs.allocation.with_task(*a), ["b"], **k)):
+        with pytest.warns(RuntimeWarning, match="time_limit was hit: evictions may help all the same"):
+            assert ask(cluster, b, time_limit=0) is None
+        assert ask(cluster, b, time_limit=1000) == ask(cluster, b)
+    with pytest.raises(gs.InvalidInput, match="time_limit: -1"):
+        gs.preempt(cluster, b, time_limit=-1)
+    with pytest.raises(gs.InvalidInput, match="time_limit: 1; expected none"):
+        gs.preemption.PreemptionIndex(cluster, time_limit=1)
+
+
+def test_more_than_64_potential_victims() -> None:
+    crowd = [dict(task(f"c{i}", 0, 1), preemptible=True, node="n0", gpus=[]) for i in range(64)]
+    holder = dict(task("gpu", 8, 1), preemptible=True, node="n0", gpus=list(range(8)))
+    snapshot = gs.Cluster.from_json(document([make_node("n0")], [*crowd, holder, task("p", 4, 100)]))
+    for policy in ("imp", "exhaustive", "reprieve"):
+        found = gs.preempt(snapshot, "p", policy=policy)  # type: ignore[arg-type]
+        assert found is not None and found.victims == ["gpu"] and found.proven
+    assert gs.preemption.minimal_victim_sets(snapshot, "p", "n0") == [["gpu"]]
+    index = gs.preemption.PreemptionIndex(snapshot)
+    index.remove("c3")
+    index.place("c3", "n0", [])
+    assert index.decide("p") == gs.preempt(snapshot, "p")
 
 
 def test_decisions_are_data(cluster: gs.Cluster) -> None:

@@ -23,7 +23,7 @@ namespace gpusched::preemption {
 class PreemptionIndex {
   public:
     /// @param options policy `imp` or `exhaustive`; `engine`, `now`, `cost` and the rest as for `preempt`. `cost` must
-    ///     depend on the task and the time alone.
+    ///     depend on the task and the time alone. No `time_limit`, since answers are kept; `search_limit` bounds them.
     /// @param most_shapes how many shapes are kept, >= 1; beyond them the one not asked for longest makes room
     /// @throws InvalidInput for options out of range and other policies
     explicit PreemptionIndex(Cluster cluster, Options options = {}, std::size_t most_shapes = 64);

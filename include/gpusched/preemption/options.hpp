@@ -54,6 +54,9 @@ struct Options {
     CostFunction cost{};                ///< absent = `lost_work`
     /// Sets of victims looked at per node before its best so far is taken and `proven` is false, >= 1.
     std::int64_t search_limit = 1'000'000;
+    /// Seconds, >= 0. A guard: the best found until then is returned, and `proven` is false. The result then depends on the
+    /// machine.
+    std::optional<double> time_limit{};
 };
 
 namespace detail {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/context.hpp>
 #include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/preemption/options.hpp>
@@ -40,9 +42,10 @@ struct Statistics {
 struct Result {
     std::optional<Decision>
         decision{};  ///< nothing = no eviction that is allowed helps, and nobody is evicted
-    /// The policy's answer is exact: no search limit was hit.
+    /// The policy's answer is exact: no limit was hit. Also "nothing" is then certain.
     bool proven = true;
     Statistics stats{};
+    StopReason stop_reason = StopReason::completed;
 };
 
 /// Finds room for a pending task, by evictions where there is none.
@@ -63,19 +66,21 @@ struct Result {
 /// @throws InvalidInput for a task that is unknown or runs, and for options out of range
 ///
 /// Complexity: O(nodes + tasks) and the search per node; for whole GPUs and up to 10 victims at most 1,023 sets a node.
-/// Deterministic; thread-safe.
-[[nodiscard]] Result preempt(const Cluster& cluster, TaskId task, const Options& options = {});
+/// Deterministic unless a time limit or a cancellation strikes; thread-safe.
+[[nodiscard]] Result preempt(const Cluster& cluster, TaskId task, const Options& options = {},
+                             const Context& context = {});
 
 /// What `minimal_victim_sets` found.
 struct MinimalSets {
     std::vector<std::vector<TaskId>> sets{};
-    bool proven = true;  ///< false: the search limit was hit, sets may be missing
+    bool proven = true;  ///< false: a limit was hit, sets may be missing
+    StopReason stop_reason = StopReason::completed;
 };
 /// IMP's answer for one node (Algorithm 2): all sets of as few victims as possible that make room, each in snapshot
 /// order, and so are the sets; one empty set if the task fits as it is, nothing if no eviction helps.
 /// @param options `qos` is looked at, and `policy` only for who may be a victim
 [[nodiscard]] MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId task, NodeId node,
-                                              const Options& options = {});
+                                              const Options& options = {}, const Context& context = {});
 
 /// The decision as a plan: evictions, then the placement. `verify::plan` accepts it, unless `qos` relaxed what the task
 /// itself guarantees or it has local cores, which plans cannot be judged by.

@@ -33,6 +33,7 @@ struct GangResult {
         decision{};  ///< nothing = some pod finds no place in every domain; nobody is evicted
     bool proven =
         true;  ///< each pod's choice on each node was exact, as Result::proven; the whole is a heuristic
+    StopReason stop_reason = StopReason::completed;  ///< else domains were left out, or one was given up
     std::int64_t domains_considered = 0;
     std::string
         reason{};  ///< without a decision: the domain that held most pods, and what the next one lacks
@@ -54,7 +55,8 @@ struct GangResult {
 /// O(domains x pods x nodes of a domain) searches of one node.
 [[nodiscard]] GangResult preempt_gang(const Cluster& cluster, std::span<const TaskId> pods,
                                       const Options& options = {},
-                                      GangObjective objective = GangObjective::cost);
+                                      GangObjective objective = GangObjective::cost,
+                                      const Context& context = {});
 
 /// Evictions, then all placements.
 [[nodiscard]] Plan to_plan(const GangDecision& decision, std::span<const TaskId> pods);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from typing import Any
 
 from .. import allocation, consolidation, preemption
@@ -21,8 +22,12 @@ def where_it_goes(cluster: Cluster, decision: preemption.Decision) -> str:
 
 def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> int:
     pods = args.job if args.job is not None else args.tasks
-    found = preemption.preempt_gang(cluster, pods, **options, **given(args, "objective"))
+    with warnings.catch_warnings(record=True) as limits:
+        warnings.simplefilter("always")
+        found = preemption.preempt_gang(cluster, pods, **options, **given(args, "objective"))
     if found is None:
+        for limit in limits:
+            say(str(limit.message))
         say("nobody is evicted: " + preemption.explain_gang(cluster, pods, **options))
         return FAILED
     for decision in found.pods:
@@ -44,14 +49,18 @@ def preempt(args: argparse.Namespace) -> int:
     if (args.job is None) == (not args.tasks):
         raise InvalidInput("TASK, --job: expected names of pending tasks, or --job with the name of a job")
     cluster = Cluster.from_json(args.cluster)
-    options = given(args, "policy", "qos", "alpha", "now", "search_limit")
+    options = given(args, "policy", "qos", "alpha", "now", "search_limit", "time_limit")
     if args.job is not None or len(args.tasks) > 1:
         return preempt_gang(args, cluster, **options)
     if args.objective is not None:
         raise InvalidInput("--objective: several tasks or --job only")
     task = args.tasks[0]
-    decision = preemption.preempt(cluster, task, **options)
+    with warnings.catch_warnings(record=True) as limits:
+        warnings.simplefilter("always")
+        decision = preemption.preempt(cluster, task, **options)
     if decision is None:
+        for limit in limits:
+            say(str(limit.message))
         say("nobody is evicted: " + preemption.explain(cluster, task, **options).text)
         return FAILED
     say(where_it_goes(cluster, decision))
@@ -63,7 +72,7 @@ def preempt(args: argparse.Namespace) -> int:
         score = "" if decision.score is None else f", score {decision.score:.6g}"
         say(f"lost work {decision.cost:,.0f} GPU-seconds, sum of priorities {decision.priority_sum}{score}")
     if not decision.proven:
-        say("the search limit was hit: this may not be the best answer")
+        say("a limit was hit: this may not be the best answer")
     if args.output is not None:
         preemption.to_plan(decision).to_json(args.output)
         say(f"wrote {args.output}")

@@ -220,6 +220,9 @@ GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Cluster cluster, Options option
     if (options.policy != Policy::imp && options.policy != Policy::exhaustive)
         problems.add(bad_value("policy", enum_name(options.policy), "imp or exhaustive"));
     check_at_least(problems, "most_shapes", most_shapes, 1);
+    if (options.time_limit)
+        problems.add(
+            bad_value("time_limit", number_text(*options.time_limit), "none: the index keeps its answers"));
     problems.throw_if_any();
     state_ = std::make_unique<State>();
     auto& s = *state_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/preemption/detail/node_answer.hpp>
 #include <gpusched/preemption/detail/placement_check.hpp>
@@ -20,8 +21,10 @@ inline auto importance(const NodeQuestion& node, const Answer& answer) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Options& options) {
+GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Options& options,
+                               const Context& context) {
     validate(options);
+    Budget budget(context, options.time_limit);
     const detail::Request request(cluster, task, options);
     const auto& inv = cluster.inventory();
     const auto problem = std::make_unique<detail::NodeQuestion>();
@@ -61,8 +64,12 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
     detail::GangTable gangs;
     if (request.spot) gangs.read(cluster, options.cost, request.now);
     const auto objective = detail::objective_of(options.policy);
+    problem->watch(&budget);
+    std::int64_t asked = 0;
     for (const auto node : cluster.nodes()) {
         if (!may_run(node)) continue;
+        if (asked % 16 == 0) budget.report("preemption", asked, result.stats.nodes_considered);
+        if (asked++ % 16 == 0 ? budget.exhausted() : budget.reason() != StopReason::completed) break;
         problem->read(cluster, request, options.cost, node, request.spot ? &gangs : nullptr);
         if (problem->size() == 0) continue;
         auto candidate = problem->best(options);
@@ -84,7 +91,8 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
         if (options.policy == Policy::first_fit) break;
     }
     result.stats.sets_checked = problem->steps();
-    result.proven = problem->proven();
+    result.stop_reason = budget.reason();
+    result.proven = problem->proven() && result.stop_reason == StopReason::completed;
     if (!chosen.found()) return result;
     problem->read(cluster, request, options.cost, best, request.spot ? &gangs : nullptr);
     Decision decision;
@@ -96,8 +104,9 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
 }
 
 GPUSCHED_INLINE MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId task, NodeId node,
-                                                const Options& options) {
+                                                const Options& options, const Context& context) {
     validate(options);
+    Budget budget(context, options.time_limit);
     const detail::Request request(cluster, task, options);
     if (index(node) >= cluster.node_count())
         throw InvalidInput(bad_value("node", "#" + std::to_string(index(node)),
@@ -112,9 +121,12 @@ GPUSCHED_INLINE MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId t
     if (request.spot && request.borrows) {
         if (problem->locality_now() != detail::infeasible) result.sets.emplace_back();
     } else {
+        budget.report("minimal victim sets", 0, 1);
+        problem->watch(&budget);
         problem->minimal_sets(result.sets);
     }
     result.proven = problem->proven();
+    result.stop_reason = budget.reason();
     return result;
 }
 

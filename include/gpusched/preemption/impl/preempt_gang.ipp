@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/preemption/detail/cost.hpp>
@@ -60,9 +61,11 @@ inline std::optional<Level> required_level(const Inventory& inv, TaskId pod) {
 /// Places the pods of one gang, domain after domain, in one working copy of the cluster.
 class GangSearch {
   public:
-    GangSearch(const Cluster& cluster, std::span<const TaskId> pods, const Options& options)
-        : cluster_(cluster), pods_(pods), options_(options), now_(cluster), spared_(cluster.task_count(), 0) {
+    GangSearch(const Cluster& cluster, std::span<const TaskId> pods, const Options& options, Budget& budget)
+        : cluster_(cluster), pods_(pods), options_(options), budget_(budget), now_(cluster),
+          spared_(cluster.task_count(), 0) {
         now_.forget_history();
+        problem_->watch(&budget);
         const auto& inv = cluster.inventory();
         std::optional<Level> level;
         for (const auto pod : pods) {
@@ -175,7 +178,10 @@ class GangSearch {
         Answer chosen;
         NodeId at = none<NodeId>;
         problem_->forget();
+        std::size_t asked = 0;
         for (const auto node : nodes) {
+            if (asked++ % 16 == 0 ? budget_.exhausted() : budget_.reason() != StopReason::completed)
+                return {};
             if (!inv.eligible(request.requirement, inv.nodes.node_class[index(node)])) continue;
             problem_->read(now_, request, options_.cost, node, &gangs_);
             Answer candidate;
@@ -201,6 +207,7 @@ class GangSearch {
     const Cluster& cluster_;
     std::span<const TaskId> pods_;
     const Options& options_;
+    Budget& budget_;
     Cluster now_;
     std::vector<std::uint8_t> spared_;
     std::vector<Request> requests_;
@@ -216,17 +223,23 @@ class GangSearch {
 }  // namespace detail
 
 GPUSCHED_INLINE GangResult preempt_gang(const Cluster& cluster, std::span<const TaskId> pods,
-                                        const Options& options, GangObjective objective) {
+                                        const Options& options, GangObjective objective,
+                                        const Context& context) {
     validate(options);
+    Budget budget(context, options.time_limit);
     if (pods.empty()) throw InvalidInput("pods: none; expected at least one");
-    detail::GangSearch search(cluster, pods, options);
+    detail::GangSearch search(cluster, pods, options, budget);
     GangResult result;
     std::optional<std::tuple<std::int64_t, std::int64_t, std::size_t>> best;
     std::size_t most = 0;
     GangDecision made;
     for (const auto& domain : search.domains()) {
+        budget.report("preemption of a gang", result.domains_considered,
+                      static_cast<std::int64_t>(search.domains().size()));
         ++result.domains_considered;
-        if (!search.place(domain, made)) {
+        const bool placed = search.place(domain, made);
+        if (!placed && budget.reason() != StopReason::completed) break;  // the domain was given up
+        if (!placed) {
             if (best || (search.placed() <= most && !result.reason.empty())) continue;
             most = search.placed();
             const auto where =
@@ -244,7 +257,11 @@ GPUSCHED_INLINE GangResult preempt_gang(const Cluster& cluster, std::span<const 
         result.decision = std::move(made);
         result.reason.clear();
     }
-    result.proven = search.proven();
+    result.stop_reason = budget.reason();
+    result.proven = search.proven() && result.stop_reason == StopReason::completed;
+    if (!result.decision && result.stop_reason != StopReason::completed)
+        result.reason = std::string("the search ended early (") + to_string(result.stop_reason) + ")" +
+                        (result.reason.empty() ? "" : "; " + result.reason);
     if (search.domains().empty())
         result.reason = search.is_bound() ? "no domain has all members that run, and a schedulable node"
                                           : "no node is schedulable";
