@@ -6,8 +6,6 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto text = fuzzing::text_of(data, size);
-    // A few bytes can stand for a million nodes: correct, but slow to check.
-    if (text.find("[0-9999") != text.npos) return 0;
     fuzzing::network_or_problems([&] { return gpusched::io::slurm_topology_from_conf(text); });
     fuzzing::network_or_problems([&] { return gpusched::io::slurm_topology_from_yaml(text); });
     return fuzzing::network_or_problems(

@@ -3,6 +3,7 @@
 #include <support/real_data.hpp>
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/io/detail/host_list.hpp>
 #include <gpusched/io/formats.hpp>
 #include <gpusched/io/slurm_topology.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -92,7 +93,39 @@ TEST_CASE("what is no topology.conf is refused", "[io]") {
     refused("BlockName=b Nodes=m\nBlockSizes=2,3\n", "ascending multiples of the first one, found '3'");
     for (const auto* list : {"n[1-", "n]", "n[2-1]", "n[a]", "n,,m", "n[]", "n[0-99999999]", ","})
         refused(std::string("SwitchName=a Nodes=") + list + "\n", "Nodes: expected names such as");
-    refused("SwitchName=a Nodes=n[0-999]m[0-999]o[0-999]\n", "at most 1000000");
+    refused("SwitchName=a Nodes=n[0-999]m[0-999]o[0-999]\n", "at most 1000000 in all");
+    refused("SwitchName=a Nodes=x[0-999998]\nSwitchName=b Nodes=y[0-1]\n",
+            "t:2: Nodes: expected names such as");
+}
+
+TEST_CASE("lists of hosts cost no more than what is left for them", "[io]") {
+    using io::detail::host_list;
+    using io::detail::HostBudget;
+    HostBudget left;
+    CHECK(host_list("a,n[01-03,7]x[0-1]", left) == std::vector<std::string>{"a", "n01x0", "n01x1", "n02x0",
+                                                                            "n02x1", "n03x0", "n03x1", "n7x0",
+                                                                            "n7x1"});
+    CHECK(left.names == io::detail::most_hosts - 9);
+    // Too many are refused by their number, before any is written.
+    left.names = 10;
+    const auto bytes = left.bytes;
+    for (const auto* list : {"[0-10]", "[0-999999]", "[0-3,0-3,0-2]", "[0-4294967]"})
+        CHECK(!host_list(list, left));
+    CHECK(bytes - left.bytes < 200);
+    CHECK(host_list("[0-4][0-1]", left)->size() == 10);
+    CHECK(left.names == 0);
+    CHECK(!host_list("a", left));
+    // What turns out wrong at the end was work, too: the same again and again uses up what there is.
+    left = {};
+    int written = 0;
+    for (int i = 0; i < 1000; ++i) {
+        const auto before = left.bytes;
+        CHECK(!host_list("n[0-99999]]", left));
+        written += left.bytes < before ? 1 : 0;
+    }
+    CHECK(left.names == io::detail::most_hosts);
+    CHECK(left.bytes == 0);
+    CHECK(written < 50);
 }
 
 TEST_CASE("real files of Slurm", "[io]") {

@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 namespace gpusched::io::detail {
 
-/// "01-03,7" -> 01 02 03 7
-inline bool host_numbers(std::string_view text, std::vector<std::string>& out) {
+/// "01-03,7" -> 01 02 03 7; at most so many
+inline bool host_numbers(std::string_view text, std::size_t most, HostBudget& left,
+                         std::vector<std::string>& out) {
     while (true) {
         const auto comma = std::min(text.find(','), text.size());
         const auto part = text.substr(0, comma);
@@ -23,48 +25,54 @@ inline bool host_numbers(std::string_view text, std::vector<std::string>& out) {
             return !digits.empty() && digits.size() <= 9 && error == std::errc() &&
                    end == digits.data() + digits.size();
         };
-        if (!number(low, first) || !number(high, last) || last < first || last - first >= most_hosts)
+        if (!number(low, first) || !number(high, last) || last < first || last - first >= most ||
+            out.size() + (last - first) >= most)
             return false;
         for (auto value = first; value <= last; ++value) {
             auto digits = std::to_string(value);
             if (digits.size() < low.size()) digits.insert(0, low.size() - digits.size(), '0');
+            if (!left.take(digits.size())) return false;
             out.push_back(std::move(digits));
-            if (out.size() > most_hosts) return false;
         }
         if (comma == text.size()) return true;
         text.remove_prefix(comma + 1);
     }
 }
 
-GPUSCHED_INLINE std::optional<std::vector<std::string>> host_list(std::string_view text) {
+GPUSCHED_INLINE std::optional<std::vector<std::string>> host_list(std::string_view text, HostBudget& left) {
     std::vector<std::string> out;
     while (true) {
         std::vector<std::string> names{""};
-        std::size_t bytes = 0;
         while (!text.empty() && text.front() != ',') {
             if (text.front() != '[') {
                 const auto end = std::min(text.find_first_of(",["), text.size());
                 if (text.substr(0, end).find(']') != text.npos) return std::nullopt;
-                for (auto& name : names) name += text.substr(0, end);
+                for (auto& name : names) {
+                    if (!left.take(end)) return std::nullopt;
+                    name += text.substr(0, end);
+                }
                 text.remove_prefix(end);
                 continue;
             }
             const auto end = text.find(']');
             std::vector<std::string> numbers, longer;
-            if (end == text.npos || !host_numbers(text.substr(1, end - 1), numbers)) return std::nullopt;
-            if (numbers.size() * names.size() > most_hosts) return std::nullopt;
+            const auto most = (left.names - out.size()) / names.size();
+            if (end == text.npos || !host_numbers(text.substr(1, end - 1), most, left, numbers))
+                return std::nullopt;
             for (const auto& name : names)
                 for (const auto& number : numbers) {
                     longer.push_back(name + number);
-                    bytes += longer.back().size();
-                    if (bytes > 64 * most_hosts) return std::nullopt;
+                    if (!left.take(longer.back().size())) return std::nullopt;
                 }
             names = std::move(longer);
             text.remove_prefix(end + 1);
         }
-        if (names.front().empty() || out.size() + names.size() > most_hosts) return std::nullopt;
-        out.insert(out.end(), names.begin(), names.end());
-        if (text.empty()) return out;
+        if (names.front().empty() || names.size() > left.names - out.size()) return std::nullopt;
+        out.insert(out.end(), std::make_move_iterator(names.begin()), std::make_move_iterator(names.end()));
+        if (text.empty()) {
+            left.names -= out.size();
+            return out;
+        }
         text.remove_prefix(1);
     }
 }

@@ -101,11 +101,10 @@ class SlurmNetwork {
     void list(const std::string& where, const char* key, std::string_view text,
               std::vector<std::string>& out) {
         if (text.empty()) return;
-        auto names = host_list(text);
-        total_ += names ? names->size() : 0;
-        if (!names || total_ > most_hosts)
+        auto names = host_list(text, left_);
+        if (!names)
             problems_.add(where + key + ": expected names such as node[01-04,7], at most " +
-                          std::to_string(most_hosts) + ", found " + gpusched::quoted(printable(text)));
+                          std::to_string(most_hosts) + " in all, found " + gpusched::quoted(printable(text)));
         else
             out = std::move(*names);
     }
@@ -136,7 +135,7 @@ class SlurmNetwork {
     std::vector<Domain> domains_;
     std::map<std::string, std::size_t> index_;
     std::vector<int> sizes_;
-    std::size_t total_ = 0;
+    HostBudget left_;
 };
 
 inline std::string lower_case(std::string_view text) {
