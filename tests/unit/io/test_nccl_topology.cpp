@@ -72,6 +72,28 @@ TEST_CASE("a topology of NCCL without gpu elements", "[io]") {
     CHECK(reading.notes.front().find("GPUs: told by their PCI class") == 0);
 }
 
+TEST_CASE("a topology of NCCL that does not know the NUMA node", "[io]") {
+    if (!io::reads_xml()) return;
+    const std::string gpus =
+        R"(<pci busid="0000:05:00.0"><gpu dev="0"/></pci><pci busid="0000:06:00.0"><gpu dev="1"/></pci>)";
+    // As virtual machines dump it.
+    const auto sole = io::nccl_topology_from_xml(
+        R"(<system version="1"><cpu host_hash="0x1" numaid="-1" affinity="ff">)" + gpus + "</cpu></system>");
+    CHECK(sole.graph.hardware().numa_nodes == std::vector<NumaNode>{{0, 8, 0b11}});
+    CHECK(sole.graph.bandwidth(0, 1) == 31.5);
+    REQUIRE(!sole.notes.empty());
+    CHECK(sole.notes.front() == "NUMA nodes: not known (numaid -1); the machine counts as one");
+    // Beside others it is none of them.
+    const auto beside = io::nccl_topology_from_xml(
+        R"(<system version="1"><cpu numaid="0" affinity="0f"><pci busid="a"><gpu dev="2"/></pci></cpu>
+           <cpu numaid="-1" affinity="ff">)" +
+        gpus + "</cpu></system>");
+    CHECK(beside.graph.masks().numa == std::vector<GpuMask>{0b100});
+    CHECK(beside.graph.masks().healthy == 0b111);
+    CHECK(beside.graph.distance(0, 1) == std::nullopt);
+    CHECK(beside.notes.front().find("NUMA nodes: that of some GPUs is not known") == 0);
+}
+
 TEST_CASE("what is no topology of NCCL is refused", "[io]") {
     if (!io::reads_xml()) return;
     const auto refused = [](const std::string& text, const std::string& part) {
@@ -85,7 +107,10 @@ TEST_CASE("what is no topology of NCCL is refused", "[io]") {
     refused("<topology/>", "t:1: <topology>: expected <system>");
     refused("<graphs version=\"1\"/>", "a file of graphs");
     refused("<system/>", "expected cpu elements");
-    refused("<system><cpu/></system>", "numaid: expected an integer from 0 to 1023, found nothing");
+    refused("<system><cpu/></system>", "numaid: expected an integer from -1 to 1023, found nothing");
+    refused("<system><cpu numaid=\"-2\"/></system>",
+            "numaid: expected an integer from -1 to 1023, found '-2'");
+    refused("<system><cpu numaid=\"-1\"/><cpu numaid=\"-1\"/></system>", "NUMA node -1 occurs twice");
     refused("<system>\n<cpu numaid=\"0\" affinity=\"xyz\"/></system>",
             "t:2: <cpu>: affinity: expected words");
     refused("<system><cpu numaid=\"0\"/><cpu numaid=\"0\"/></system>", "NUMA node 0 occurs twice");

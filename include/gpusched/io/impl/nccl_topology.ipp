@@ -7,7 +7,9 @@
 #include <gpusched/io/nccl_topology.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -29,9 +31,12 @@ class NcclReader {
 
     HardwareParts read() {
         std::map<int, NumaReading> numa_nodes;
-        std::vector<std::pair<pugi::xml_node, int>> cpus;
-        for (const auto& cpu : xml_.root().children("cpu")) {
-            const auto id = xml_.integer(cpu, "numaid", 0, 1023);
+        std::vector<std::pair<pugi::xml_node, std::optional<int>>> cpus;
+        const auto elements = xml_.root().children("cpu");
+        const bool only = std::distance(elements.begin(), elements.end()) == 1;
+        std::set<int> seen;
+        for (const auto& cpu : elements) {
+            const auto id = xml_.integer(cpu, "numaid", -1, 1023);
             if (!id) continue;
             NumaReading numa;
             if (const auto affinity = cpu.attribute("affinity")) {
@@ -40,10 +45,20 @@ class NcclReader {
                 else
                     xml_.expected(cpu, "affinity", "words of hexadecimal digits");
             }
-            if (!numa_nodes.emplace(*id, std::move(numa)).second)
+            if (!seen.insert(*id).second)
                 xml_.report(cpu, "numaid: NUMA node " + std::to_string(*id) +
                                      " occurs twice; expected one machine");
-            cpus.emplace_back(cpu, *id);
+            // -1: the system did not know, as in many virtual machines.
+            if (*id < 0)
+                notes_.push_back(
+                    only ? "NUMA nodes: not known (numaid -1); the machine counts as one"
+                         : "NUMA nodes: that of some GPUs is not known (numaid -1); they are near none");
+            if (*id < 0 && !only) {
+                cpus.emplace_back(cpu, std::nullopt);
+            } else {
+                numa_nodes.emplace(std::max(*id, 0), std::move(numa));
+                cpus.emplace_back(cpu, std::max(*id, 0));
+            }
             find_gpus(cpu, 0);
         }
         if (cpus.empty() && problems_.empty()) xml_.report(xml_.root(), "expected cpu elements, found none");
@@ -56,8 +71,9 @@ class NcclReader {
             for (const auto& pci : cpu.children("pci"))
                 if (has_gpu(pci)) {
                     const auto root = parts.add(topology::HardwareKind::pcie_root, next_root_++);
-                    parts.join(numa_vertex.at(id), root, topology::HardwareRelation::pcie);
-                    add(parts, pci, root, numa_vertex.at(id), std::numeric_limits<double>::infinity());
+                    std::optional<HardwareParts::Vertex> numa;
+                    if (id) parts.join(*(numa = numa_vertex.at(*id)), root, topology::HardwareRelation::pcie);
+                    add(parts, pci, root, numa, std::numeric_limits<double>::infinity());
                 }
         add_links(parts);
         return parts;
@@ -132,7 +148,7 @@ class NcclReader {
 
     /// A device and what is below it. `so_far`: the narrowest link above.
     void add(HardwareParts& parts, const pugi::xml_node& pci, HardwareParts::Vertex above,
-             HardwareParts::Vertex numa, double so_far) {
+             std::optional<HardwareParts::Vertex> numa, double so_far) {
         using Kind = topology::HardwareKind;
         using Relation = topology::HardwareRelation;
         const double own = speed(pci);
@@ -140,7 +156,7 @@ class NcclReader {
         if (const auto gpu = gpu_of_.find(pci); gpu != gpu_of_.end()) {
             const auto vertex = gpus_[gpu->second] = parts.add(Kind::gpu, gpu->second);
             parts.join(above, vertex, Relation::pcie, own);
-            parts.join(vertex, numa, Relation::nearby, so_far);
+            if (numa) parts.join(vertex, *numa, Relation::nearby, so_far);
             for (const auto& below : pci.children("pci"))
                 if (has_gpu(below)) add(parts, below, above, numa, so_far);
             return;
