@@ -6,6 +6,7 @@
 #include <gpusched/io/formats.hpp>
 #include <gpusched/io/hwloc.hpp>
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -119,6 +120,45 @@ TEST_CASE("a topology of hwloc becomes a machine", "[io]") {
                            "</object></topology>");
     CHECK(bare.graph.hardware().numa_nodes == std::vector<NumaNode>{{0, 2, 0b1}});  // one GPU, known twice
     CHECK(bare.notes.size() == 3);
+}
+
+TEST_CASE("several kinds of memory for the same CPUs are one NUMA node", "[io]") {
+    if (!io::reads_xml()) return;
+    const auto machine = [](const std::string& numa_nodes) {
+        return R"(<topology version="2.0"><object type="Machine" cpuset="0xf"><object type="Package" cpuset="0xf">)" +
+               numa_nodes + R"(<object type="Core" cpuset="0x3"/><object type="Core" cpuset="0xc"/>
+               </object></object></topology>)";
+    };
+    const auto numa = [](int id, const std::string& cpus, const std::string& subtype = "") {
+        return R"(<object type="NUMANode" os_index=")" + std::to_string(id) + R"(" cpuset=")" + cpus + "\"" +
+               (subtype.empty() ? "" : " subtype=\"" + subtype + "\"") + "/>";
+    };
+    const auto noted = [](const io::HardwareReading& reading) {
+        return std::count(reading.notes.begin(), reading.notes.end(),
+                          "NUMA nodes: of those for the same CPUs (DRAM and HBM, say) one is kept");
+    };
+    const std::vector<NumaNode> one{{0, 2, 0}};
+    for (const auto& text :
+         {numa(0, "0xf") + numa(1, "0xf", "HBM"), numa(0, "0xf", "DRAM") + numa(1, "0xf", "HBM"),
+          numa(0, "0xf") + numa(1, "0xf"), numa(0, "0xf", "HBM") + numa(1, "0xf", "NVM")}) {
+        const auto reading = io::hwloc_from_xml(machine(text));
+        CHECK(reading.graph.hardware().numa_nodes == one);
+        CHECK(noted(reading) == 1);
+    }
+    // The ordinary one is kept, wherever it stands.
+    const auto late = io::hwloc_from_xml(machine(numa(0, "0xf", "HBM") + numa(1, "0xf")));
+    CHECK(late.graph.hardware().numa_nodes == std::vector<NumaNode>{{0, 0, 0}, {0, 2, 0}});
+    // More memory for the package, whose CPUs are in two nodes.
+    const auto wide = io::hwloc_from_xml(machine(numa(0, "0x3") + numa(1, "0xc") + numa(2, "0xf", "CXL")));
+    CHECK(wide.graph.hardware().numa_nodes == std::vector<NumaNode>{{0, 1, 0}, {0, 1, 0}});
+    CHECK(noted(wide) == 1);
+    // What is not told apart by kind still may not overlap, and an id occurs once.
+    CHECK(!problems_of(machine(numa(0, "0x3") + numa(1, "0xf"))).empty());
+    CHECK(!problems_of(machine(numa(0, "0xf") + numa(0, "0xf"))).empty());
+    std::string many;
+    for (int i = 0; i < 1025; ++i) many += numa(i, "0xf");
+    CHECK(problems_of(machine(many)) ==
+          std::vector<std::string>{"t: 1025 NUMA nodes; expected at most 1024"});
 }
 
 TEST_CASE("real topologies of hwloc", "[io]") {

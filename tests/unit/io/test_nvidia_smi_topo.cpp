@@ -120,6 +120,14 @@ TEST_CASE("matrices that make no sense are refused with reasons", "[io]") {
             "CPU 3 is near NUMA nodes 0 and 1");
     refused("\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\tX\tPIX\t0-3\t0\nGPU1\tPIX\tX\t4-7\t1\n",
             "share a PCIe host bridge but not a NUMA node");
+    const auto cards = [](int count) {
+        std::string head = "\tGPU0", row = "GPU0\tX";
+        for (int i = 0; i < count; ++i) head += "\tNIC" + std::to_string(i), row += "\tPIX";
+        return head + "\n" + row + "\n";
+    };
+    CHECK(problems_of(cards(255)).empty());
+    CHECK(problems_of(cards(256)) ==
+          std::vector<std::string>{"t:1: expected at most 256 columns of devices"});
     CHECK(problems_of(two_by_two, {.core_group_size = 0,
                                    .threads_per_core = -1,
                                    .numa_nodes_per_socket = 0,

@@ -25,7 +25,8 @@ struct CpuSet {
     [[nodiscard]] bool empty() const noexcept { return ranges.empty(); }
     [[nodiscard]] int count() const noexcept;
     [[nodiscard]] bool meets(const CpuSet& other) const noexcept;
-    void add(int first, int last);
+    /// Takes more ranges in, in any order: O(n log n) in all of them, so those of one text at once.
+    void add(const std::vector<std::pair<int, int>>& more);
 };
 
 /// Largest number of a logical CPU.

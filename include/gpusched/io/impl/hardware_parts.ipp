@@ -30,8 +30,8 @@ GPUSCHED_INLINE bool CpuSet::meets(const CpuSet& other) const noexcept {
     return false;
 }
 
-GPUSCHED_INLINE void CpuSet::add(int first, int last) {
-    ranges.emplace_back(first, last);
+GPUSCHED_INLINE void CpuSet::add(const std::vector<std::pair<int, int>>& more) {
+    ranges.insert(ranges.end(), more.begin(), more.end());
     std::sort(ranges.begin(), ranges.end());
     std::vector<std::pair<int, int>> merged;
     for (const auto& range : ranges) {
@@ -44,7 +44,7 @@ GPUSCHED_INLINE void CpuSet::add(int first, int last) {
 }
 
 GPUSCHED_INLINE std::optional<CpuSet> cpu_list(std::string_view text) {
-    CpuSet set;
+    std::vector<std::pair<int, int>> ranges;
     const auto number = [](std::string_view digits) -> std::optional<int> {
         int value = -1;
         const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -52,18 +52,20 @@ GPUSCHED_INLINE std::optional<CpuSet> cpu_list(std::string_view text) {
             return std::nullopt;
         return value;
     };
-    std::size_t parts = 0;
     while (true) {
         const auto comma = std::min(text.find(','), text.size());
         const auto part = text.substr(0, comma);
         const auto dash = std::min(part.find('-'), part.size());
         const auto first = number(part.substr(0, dash));
         const auto last = dash == part.size() ? first : number(part.substr(dash + 1));
-        if (!first || !last || *last < *first || ++parts > 4096) return std::nullopt;
-        set.add(*first, *last);
-        if (comma == text.size()) return set;
+        if (!first || !last || *last < *first || ranges.size() == 4096) return std::nullopt;
+        ranges.emplace_back(*first, *last);
+        if (comma == text.size()) break;
         text.remove_prefix(comma + 1);
     }
+    CpuSet set;
+    set.add(ranges);
+    return set;
 }
 
 GPUSCHED_INLINE std::optional<CpuSet> cpu_mask(std::string_view text) {

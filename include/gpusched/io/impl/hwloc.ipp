@@ -2,6 +2,7 @@
 
 #include <gpusched/io/detail/gpu_links.hpp>
 #include <gpusched/io/detail/hardware_parts.hpp>
+#include <gpusched/io/detail/hwloc_memory.hpp>
 #include <gpusched/io/detail/xml.hpp>
 #include <gpusched/io/file.hpp>
 #include <gpusched/io/hwloc.hpp>
@@ -30,6 +31,7 @@ class HwlocReader {
         std::vector<Bridge> bridges;
         for (const auto& object : xml_.root().children("object")) walk(object, {}, bridges, 0);
         if (!seen_any_ && problems_.empty()) xml_.report(xml_.root(), "expected object elements, found none");
+        check_count(numa_, xml_.source(), problems_);
         problems_.throw_if_any();
         number_gpus();
         problems_.throw_if_any();
@@ -69,10 +71,6 @@ class HwlocReader {
         std::int64_t memory_mib = 0;
         double own_gb_s = 0, cpu_link_gb_s = 0;
         int id = -1;
-    };
-    struct Numa {
-        int id = 0;
-        CpuSet cpus{};
     };
 
     std::optional<CpuSet> cpus_of(const pugi::xml_node& object) {
@@ -138,7 +136,7 @@ class HwlocReader {
         } else if (type == "NUMANode") {
             const auto id = xml_.integer(object, "os_index", 0, 65535);
             if (id && !cpus) xml_.expected(object, "cpuset", "words of hexadecimal digits");
-            if (id && cpus) numa_.push_back({*id, *cpus});
+            if (id && cpus) numa_.push_back({*id, *cpus, object.attribute("subtype").value()});
         } else if (type == "Core" && cpus && !cpus->empty()) {
             cores_.push_back(*cpus);
         } else if (type == "PU" && cpus && !cpus->empty()) {
@@ -217,20 +215,23 @@ class HwlocReader {
 
     std::map<int, NumaReading> numa_readings() {
         if (numa_.empty()) {
-            CpuSet all = machine_;
-            for (const auto& package : packages_)
-                for (const auto& [first, last] : package.ranges) all.add(first, last);
-            numa_.push_back({0, all});
+            numa_.push_back({.cpus = union_of(machine_, packages_)});
             notes_.push_back("NUMA nodes: not in the text; the machine counts as one");
         }
         std::map<int, NumaReading> out;
-        bool memory_only = false, spans = false;
+        bool memory_only = false, spans = false, several_kinds = false;
+        const auto further = further_memory(numa_);
         const auto& cores = cores_.empty() ? pus_ : cores_;
         if (cores_.empty() && !pus_.empty())
             notes_.push_back("cores: not in the text; every CPU counts as one");
-        for (const auto& numa : numa_) {
+        for (std::size_t n = 0; n < numa_.size(); ++n) {
+            const auto& numa = numa_[n];
             if (numa.cpus.empty() && numa_.size() > 1) {
                 memory_only = true;
+                continue;
+            }
+            if (further[n]) {
+                several_kinds = true;
                 continue;
             }
             NumaReading reading{.cpus = numa.cpus, .cores = std::vector<int>()};
@@ -247,6 +248,8 @@ class HwlocReader {
                 problems_.add(xml_.source() + ": NUMA node " + std::to_string(numa.id) + " occurs twice");
         }
         if (memory_only) notes_.push_back("NUMA nodes: those without CPUs are left out");
+        if (several_kinds)
+            notes_.push_back("NUMA nodes: of those for the same CPUs (DRAM and HBM, say) one is kept");
         if (spans) notes_.push_back("NUMA nodes: one that spans several sockets counts as part of the first");
         if (packages_.empty()) notes_.push_back("sockets: not in the text; the machine counts as one");
         return out;
@@ -351,7 +354,7 @@ class HwlocReader {
     bool seen_any_ = false;
     CpuSet machine_;
     std::vector<CpuSet> packages_, cores_, pus_;
-    std::vector<Numa> numa_;
+    std::vector<HwlocNuma> numa_;
     std::vector<Gpu> gpus_, on_chip_;
     std::map<std::string, std::pair<Place, int>> place_of_;  // by gp_index
     std::map<int, HardwareParts::Vertex> vertex_of_gpu_;

@@ -112,6 +112,9 @@ inline std::optional<int> smi_gpu(std::string_view name) {
 /// Reads lines until the matrix ends.
 class SmiParser {
   public:
+    /// A machine has a few dozen GPUs and network cards. All pairs are looked at, groups of them more than once.
+    static constexpr std::size_t most_devices = 256;
+
     SmiParser(std::string_view text, std::string source, Problems& problems)
         : source_(std::move(source)), problems_(problems) {
         const auto plain = without_escapes(text);
@@ -123,10 +126,10 @@ class SmiParser {
             if (line.find("Legend:") != line.npos) break;
             if (trimmed(line).empty()) continue;
             if (matrix_.devices.empty())
-                header(line);
+                header(line, number);
             else
                 row(line, number);
-            if (peer_) break;
+            if (peer_ || too_many_) break;
         }
         if (peer_)
             problems_.add(source_ + ": a matrix of 'nvidia-smi topo -p2p', which says whether GPUs reach "
@@ -135,7 +138,7 @@ class SmiParser {
         else if (matrix_.devices.empty())
             problems_.add(source_ +
                           ": expected the matrix of 'nvidia-smi topo -m', a line with GPU0 and so on first");
-        else
+        else if (!too_many_)
             complete();
     }
     [[nodiscard]] const SmiMatrix& matrix() const noexcept { return matrix_; }
@@ -145,7 +148,7 @@ class SmiParser {
         problems_.add(problems_.full() ? std::string() : source_ + ":" + std::to_string(line) + ": " + what);
     }
 
-    void header(std::string_view line) {
+    void header(std::string_view line, std::size_t number) {
         tabs_ = line.find('\t') != line.npos;
         auto cells = smi_cells(line, tabs_, "  ");  // of "CPU Affinity" is one blank
         if (!cells.empty() && cells.front().empty()) cells.erase(cells.begin());
@@ -160,6 +163,10 @@ class SmiParser {
                 device.name = cell;
                 if (const auto gpu = smi_gpu(cell)) device.gpu = *gpu;
                 matrix_.devices.push_back(std::move(device));
+                too_many_ = matrix_.devices.size() > most_devices;
+                if (too_many_)
+                    return report(number,
+                                  "expected at most " + std::to_string(most_devices) + " columns of devices");
             }
         }
     }
@@ -243,7 +250,7 @@ class SmiParser {
     std::string source_;
     Problems& problems_;
     SmiMatrix matrix_;
-    bool tabs_ = false, has_cpus_ = false, peer_ = false;
+    bool tabs_ = false, has_cpus_ = false, peer_ = false, too_many_ = false;
 };
 
 /// Which devices are as close as `path` or closer, directly or through others: a number per device.
@@ -344,8 +351,7 @@ GPUSCHED_INLINE HardwareReading nvidia_smi_topo_from_text(std::string_view text,
         nowhere = nowhere || !devices[i].numa;
         if (devices[i].numa) {
             auto& cpus = numa_nodes[*devices[i].numa].cpus;
-            if (devices[i].cpus)
-                for (const auto& [first, last] : devices[i].cpus->ranges) cpus.add(first, last);
+            if (devices[i].cpus) cpus.add(devices[i].cpus->ranges);
         }
         for (std::size_t j = i + 1; j < devices.size(); ++j) {
             if (devices[j].gpu < 0) continue;
