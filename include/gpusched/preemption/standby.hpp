@@ -122,8 +122,9 @@ struct HarvestResult {
     double useful_gpu_h = 0;    ///< of these, work that was kept
     double lost_gpu_h = 0;      ///< work done again because of evictions
     std::int64_t evictions = 0, killed = 0, completed = 0;
-    double eviction_mean_s = 0, eviction_p95_s = 0, eviction_max_s = 0;  ///< until the owner's GPUs were free
-    std::array<double, 24> standby_by_hour{}, borrowed_by_hour{};        ///< GPU-hours by hour of the day
+    /// Until the owner's GPUs were free; the percentile is a value that occurs (nearest rank).
+    double eviction_mean_s = 0, eviction_p95_s = 0, eviction_max_s = 0;
+    std::array<double, 24> standby_by_hour{}, borrowed_by_hour{};  ///< GPU-hours by hour of the day
     [[nodiscard]] double harvested() const noexcept {
         return standby_gpu_h > 0 ? borrowed_gpu_h / standby_gpu_h : 0;
     }

@@ -281,7 +281,7 @@ GPUSCHED_INLINE HarvestResult simulate_harvest(const HarvestOptions& o) {
         double sum = 0;
         for (const auto t : times) sum += static_cast<double>(t);
         result.eviction_mean_s = sum / static_cast<double>(times.size()) / 1000;
-        result.eviction_p95_s = static_cast<double>(times[(times.size() - 1) * 95 / 100]) / 1000;
+        result.eviction_p95_s = static_cast<double>(times[(times.size() * 95 + 99) / 100 - 1]) / 1000;
         result.eviction_max_s = static_cast<double>(times.back()) / 1000;
     }
     return result;
