@@ -4,14 +4,18 @@
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/place.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/preemption/preempt.hpp>
+#include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -78,22 +82,20 @@ class SpotScheduler {
         Answer answer;
         Plan plan;
         const auto before = cluster.checkpoint();
-        bool placed_all = true;
-        gangs_.for_each_pod(job, [&](TaskId pod) {
-            if (!placed_all) return;
-            auto to = allocation::place(cluster, pod, rank_, picker_, rng_);
-            if (!to && victims_ != Victims::none && !cluster.may_borrow(pod))
-                to = make_room(cluster, pod, now, cost, plan);
-            // What is placed was verified, whoever chose it.
-            placed_all = to && find_obstacle(cluster, pod, to->node) == Obstacle::none &&
-                         gpus_fit(cluster, pod, to->node, to->gpus);
-            if (!placed_all) {
-                answer.hopeless = plan.placements.empty();
-                return;
-            }
-            cluster.assign(pod, to->node, to->gpus);
-            plan.placements.push_back({pod, to->node, to->gpus});
-        });
+        const Asked asked{job, now, cost};
+        const auto first = make_id<TaskId>(gangs_.first[job]);
+        const bool evicts = victims_ != Victims::none && !cluster.may_borrow(first);
+        bool placed_all = false;
+        if (const auto level = required_level(cluster, job)) {
+            placed_all = place_in_a_domain(cluster, asked, *level, false, plan);
+            if (!placed_all && evicts)
+                placed_all = victims_ == Victims::random
+                                 ? place_in_a_domain(cluster, asked, *level, true, plan)
+                                 : preempt_in_a_domain(cluster, asked, plan);
+        } else {
+            placed_all = place_all(cluster, asked, allocation::AnyNode{}, evicts, plan);
+            answer.hopeless = !placed_all && plan.placements.empty();
+        }
         auto& left = plan.vacated_nodes;  // so far all that lost a pod
         std::erase_if(left, [&](NodeId node) { return cluster.occupants(node) > 0; });
         std::sort(left.begin(), left.end());
@@ -106,16 +108,120 @@ class SpotScheduler {
     }
 
   private:
-    std::optional<allocation::Destination> make_room(Cluster& cluster, TaskId pod, std::int64_t now,
-                                                     const preemption::CostFunction& cost, Plan& plan) {
+    struct Asked {
+        std::size_t job;
+        std::int64_t now;
+        const preemption::CostFunction& cost;
+    };
+
+    /// The level within which all pods of the job must be.
+    [[nodiscard]] std::optional<Level> required_level(const Cluster& cluster, std::size_t job) const {
+        if (gangs_.first[job + 1] - gangs_.first[job] < 2) return std::nullopt;
+        const auto& inv = cluster.inventory();
+        const auto& wish = inv.task_affinities[inv.tasks.affinities[gangs_.first[job]]].network_affinity;
+        if (!wish || wish->mode != NetworkMode::required) return std::nullopt;
+        return wish->level;
+    }
+
+    /// Carries a placement out, whoever chose it, if it holds.
+    static bool assign_if_it_holds(Cluster& cluster, const Placement& p, Plan& plan) {
+        if (find_obstacle(cluster, p.task, p.node) != Obstacle::none ||
+            !gpus_fit(cluster, p.task, p.node, p.gpus))
+            return false;
+        cluster.assign(p.task, p.node, p.gpus);
+        plan.placements.push_back(p);
+        return true;
+    }
+
+    /// One pod after the other, each on the best-ranked of the nodes that are allowed.
+    template <class Filter>
+    bool place_all(Cluster& cluster, const Asked& asked, const Filter& allowed, bool evicts, Plan& plan) {
+        for (auto i = gangs_.first[asked.job]; i < gangs_.first[asked.job + 1]; ++i) {
+            const auto pod = make_id<TaskId>(i);
+            auto to = allocation::place(cluster, pod, rank_, picker_, rng_, allowed);
+            if (!to && evicts) to = make_room(cluster, pod, asked, allowed, plan);
+            if (!to || !assign_if_it_holds(cluster, {pod, to->node, to->gpus}, plan)) return false;
+        }
+        return true;
+    }
+
+    /// The first pod decides for a domain that need not have room for all: the next best one is tried then, until no node
+    /// of another domain will do.
+    bool place_in_a_domain(Cluster& cluster, const Asked& asked, Level level, bool evicts, Plan& plan) {
+        const auto before = cluster.checkpoint();
+        // Each try ranks all nodes. Where evictions may help, no count of what is free says that it will fail.
+        auto tried = evicts ? std::set<DomainId>() : too_full(cluster, asked.job, level);
+        const auto untried = [&](const Cluster& c, TaskId, NodeId node) {
+            return !tried.contains(c.inventory().domain(level, node));
+        };
+        while (true) {
+            plan = {};
+            if (place_all(cluster, asked, untried, evicts, plan)) return true;
+            cluster.rollback(before);
+            if (plan.placements.empty()) return false;
+            tried.insert(cluster.inventory().domain(level, plan.placements.front().node));
+        }
+    }
+
+    /// Domains whose nodes have too little left for the pods, group constraints not looked at.
+    [[nodiscard]] std::set<DomainId> too_full(const Cluster& cluster, std::size_t job, Level level) const {
+        const auto& inv = cluster.inventory();
+        const auto& t = inv.tasks;
+        const auto pod = gangs_.first[job];
+        const auto pods = static_cast<std::int64_t>(gangs_.first[job + 1] - pod);
+        const bool whole = t.gpu_share_milli[pod] == whole_gpu_milli;
+        std::map<DomainId, std::int64_t> room;
+        for (const auto node : cluster.nodes()) {
+            auto& sum = room[inv.domain(level, node)];
+            if (sum >= pods || !inv.eligible(t.requirement[pod], inv.nodes.node_class[index(node)])) continue;
+            auto most = pods;
+            const auto bounded_by = [&](std::int64_t free, std::int64_t each) {
+                if (each > 0) most = std::min(most, std::max<std::int64_t>(0, free / each));
+            };
+            bounded_by(cluster.cpu_free_milli(node, Lent::yes), t.cpu_milli[pod]);
+            bounded_by(cluster.memory_free_mib(node), t.memory_mib[pod]);
+            if (whole)
+                bounded_by(gpusched::gpu_count(cluster.idle_gpus(node, Lent::yes)), t.gpu_count[pod]);
+            else
+                bounded_by(cluster.gpu_free_total_milli(node, Lent::yes), t.gpu_share_milli[pod]);
+            sum += most;
+        }
+        std::set<DomainId> full;
+        for (const auto& [domain, sum] : room)
+            if (sum < pods) full.insert(domain);
+        return full;
+    }
+
+    /// In the domain that loses the least work.
+    bool preempt_in_a_domain(Cluster& cluster, const Asked& asked, Plan& plan) const {
+        std::vector<TaskId> pods;
+        gangs_.for_each_pod(asked.job, [&](TaskId pod) { pods.push_back(pod); });
+        plan = {};
+        const auto found = preemption::preempt_gang(
+            cluster, pods, {.policy = policy(), .now = asked.now, .cost = asked.cost});
+        if (!found.decision) return false;
+        for (const auto task : found.decision->victims) evict_gang(cluster, gangs_.job(task), plan);
+        for (std::size_t i = 0; i < pods.size(); ++i) {
+            const auto& chosen = found.decision->pods[i];
+            if (!assign_if_it_holds(cluster, {pods[i], chosen.node, chosen.gpus}, plan)) return false;
+        }
+        return true;
+    }
+
+    [[nodiscard]] preemption::Policy policy() const {
+        return victims_ == Victims::spot ? preemption::Policy::spot : preemption::Policy::spot_exact;
+    }
+
+    template <class Filter>
+    std::optional<allocation::Destination> make_room(Cluster& cluster, TaskId pod, const Asked& asked,
+                                                     const Filter& allowed, Plan& plan) {
         NodeId node = none<NodeId>;
         std::vector<TaskId> leave;
         if (victims_ == Victims::random) {
-            std::tie(node, leave) = random_victims(cluster, pod);
+            std::tie(node, leave) = random_victims(cluster, pod, allowed);
         } else {
-            const auto policy =
-                victims_ == Victims::spot ? preemption::Policy::spot : preemption::Policy::spot_exact;
-            auto found = preemption::preempt(cluster, pod, {.policy = policy, .now = now, .cost = cost});
+            auto found =
+                preemption::preempt(cluster, pod, {.policy = policy(), .now = asked.now, .cost = asked.cost});
             if (found.decision) {
                 node = found.decision->node;
                 leave = std::move(found.decision->victims);
@@ -148,12 +254,14 @@ class SpotScheduler {
         return found;
     }
 
-    std::pair<NodeId, std::vector<TaskId>> random_victims(Cluster& cluster, TaskId pod) {
+    template <class Filter>
+    std::pair<NodeId, std::vector<TaskId>> random_victims(Cluster& cluster, TaskId pod,
+                                                          const Filter& allowed) {
         std::vector<NodeId> hosts;
         const auto before = cluster.checkpoint();
         for (const auto node : cluster.nodes()) {
             const auto spot = evictable_on(cluster, node);
-            if (spot.empty()) continue;
+            if (spot.empty() || !allowed(cluster, pod, node)) continue;
             for (const auto task : spot) cluster.remove(task);
             if (find_obstacle(cluster, pod, node) == Obstacle::none) hosts.push_back(node);
             cluster.rollback(before);
