@@ -38,14 +38,15 @@ struct SpotReplayOptions {
     Victims victims = Victims::spot;
     bool spot_jobs = true;  ///< false: LP jobs never arrive
     std::int64_t start_delay_s =
-        120;  ///< before an LP pod works: image, start-up, loading its checkpoint; >= 0
+        120;  ///< before an LP pod works: image, start-up, loading its checkpoint; 0 .. `longest_replay_s`
     /// Hours between consolidations (`consolidation::consolidate`, preset fast, HP pods alone), >= 0; 0 = never. Moves
     /// take no time and lose no work.
     std::int64_t consolidate_every_h = 0;
     /// How long victims take to leave. They hold no GPUs meanwhile, and their work stops at once; the HP job begins to
     /// work when the last of its victims has left.
     preemption::EvictionModel eviction{};
-    /// Jobs that arrive from .. until are measured, and allocation between the two. Absent = after the last arrival.
+    /// Jobs that arrive from .. until are measured, and allocation between the two, whether or not jobs run that long;
+    /// 0 .. `longest_replay_s`. Absent = after the last arrival.
     std::int64_t measure_from_s = 0;
     std::optional<std::int64_t> measure_until_s{};
     std::uint64_t seed = 0;  ///< of random victims, random rankers and eviction times
@@ -86,7 +87,7 @@ struct Spread {
 struct SpotReplayResult {
     std::vector<SpotJobRecord> jobs{};  ///< as in the trace; LP ones stay empty without `spot_jobs`
     SpotTimeline timeline{};
-    std::int64_t end_s = 0;                       ///< when the replay ended
+    std::int64_t end_s = 0;                       ///< when the replay ended, not before what is measured does
     double hp_allocation = 0, lp_allocation = 0;  ///< part of the healthy GPUs that is held, mean over time
     Spread lp_completion_s{};                     ///< from arrival to end, of finished LP jobs
     Spread hp_wait_s{}, lp_wait_s{};              ///< `wait_s` of jobs that have started
@@ -109,7 +110,12 @@ struct SpotReplayResult {
 /// If one pod of the HP job finds no place even so, nobody is evicted and it waits. Work since the last checkpoint is lost.
 /// HP jobs and LP jobs that finish are never disturbed.
 ///
-/// It ends when all measured jobs have finished, or nothing can happen any more. Every change but a job's end is a plan
+/// A job whose pods must share a network domain (`network_affinity`, required) gets the domain of the best-ranked node
+/// that has room for all of them; an HP job else the one that loses the least work (`preemption::preempt_gang`; any that
+/// will do, for `random`).
+///
+/// It ends when all measured jobs have finished, nothing can happen any more, or at `longest_replay_s` with
+/// StopReason::time_limit. Every change but a job's end is a plan
 /// that the observer sees first; `verify::plan` accepts each.
 ///
 /// @throws InvalidInput with every option and job out of range, and for nodes and pods that `Cluster::build` refuses

@@ -10,14 +10,17 @@
 
 namespace gpusched::sim {
 
+/// Longest replay, about 31 years, hence longest time in a trace.
+inline constexpr std::int64_t longest_replay_s = 1'000'000'000;
+
 /// A job: pods alike that run together or not at all (a gang).
 struct SpotJob {
     /// What each pod asks for, pending; its name is the job's. `priority_class` is HP or LP; only LP pods are evicted,
     /// unless `preemptible` is false. `checkpoint_interval` counts seconds of work; 0 = none, and an eviction loses everything.
     TaskSpec pod{};
     std::int64_t pods = 1;       ///< 1 .. 10,000
-    std::int64_t arrival_s = 0;  ///< seconds, >= 0
-    std::int64_t work_s = 1;     ///< how long it runs when nobody interrupts it, >= 1
+    std::int64_t arrival_s = 0;  ///< seconds since the trace began, 0 .. `longest_replay_s`
+    std::int64_t work_s = 1;     ///< how long it runs when nobody interrupts it, 1 .. `longest_replay_s`
     bool operator==(const SpotJob&) const = default;
 };
 

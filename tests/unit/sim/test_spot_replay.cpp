@@ -1,74 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spot replay: small cases worked out by hand, and what the caller may get wrong. The generated jobs against what was asked for.
+#include "spot_cases.hpp"
+
 #include <gpusched/core/errors.hpp>
-#include <gpusched/sim/spot_replay.hpp>
 
 #include <support/catch.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 using namespace gpusched;
-using sim::replay_spot;
-using sim::SpotJob;
-using sim::SpotReplayOptions;
-using sim::SpotTrace;
-using sim::Victims;
-
-namespace {
-
-NodeSpec machine(std::string name, std::int64_t gpus) {
-    NodeSpec n;
-    n.name = std::move(name);
-    n.gpu_count = gpus;
-    n.cpu_milli = 64'000;
-    n.memory_mib = 1 << 20;
-    return n;
-}
-
-SpotJob job(std::string name, PriorityClass priority_class, std::int64_t gpus, std::int64_t arrival,
-            std::int64_t work, std::int64_t checkpoint = 0, std::int64_t pods = 1) {
-    SpotJob j;
-    j.pod.name = std::move(name);
-    j.pod.priority_class = priority_class;
-    j.pod.gpu_count = gpus;
-    j.pod.cpu_milli = 1000;
-    j.pod.checkpoint_interval = checkpoint;
-    j.pods = pods;
-    j.arrival_s = arrival;
-    j.work_s = work;
-    return j;
-}
-constexpr auto hp = PriorityClass::hp, lp = PriorityClass::lp;
-
-// Whoever is evicted leaves after five seconds.
-SpotReplayOptions plain(Victims victims = Victims::spot) {
-    SpotReplayOptions o;
-    o.rankers = {"first_fit"};
-    o.victims = victims;
-    o.start_delay_s = 0;
-    o.eviction.shutdown_ms.fill(5000);
-    return o;
-}
-
-// "0 lp>a" for every placement, "500 lp!" for every eviction, in order.
-std::string log_of(const SpotTrace& trace, SpotReplayOptions options) {
-    std::string log;
-    options.observer = [&](std::int64_t now, const Cluster& before, const Plan& plan) {
-        const auto add = [&](const std::string& what) {
-            log += (log.empty() ? "" : ", ") + std::to_string(now) + " " + what;
-        };
-        for (const auto task : plan.evictions) add(before.name(task) + "!");
-        for (const auto& m : plan.moves) add(before.name(m.task) + "=" + before.name(m.to));
-        for (const auto& p : plan.placements) add(before.name(p.task) + ">" + before.name(p.node));
-    };
-    (void)replay_spot(trace, options);
-    return log;
-}
-
-}  // namespace
+using namespace spot_cases;
 
 TEST_CASE("an evicted job goes on from its last checkpoint") {
     const SpotTrace trace{{machine("a", 2)}, {job("lp", lp, 2, 0, 1000, 300), job("hp", hp, 1, 500, 100)}};
@@ -247,6 +192,39 @@ TEST_CASE("what is measured, and what never fits") {
     CHECK(replay_spot({}, plain()).jobs.empty());
 }
 
+TEST_CASE("allocation is that of the whole time measured, even when nothing happens any more") {
+    const SpotTrace trace{{machine("a", 8)}, {job("hp", hp, 8, 0, 3600)}};
+    auto options = plain();
+    options.measure_until_s = 36'000;
+    auto r = replay_spot(trace, options);
+    CHECK(r.hp_allocation == Catch::Approx(0.1));
+    CHECK(r.end_s == 36'000);
+    CHECK(r.timeline.time_s.size() == 11);
+    CHECK(r.timeline.hp_gpu_milli.back() == 0);
+    // A job of a second at the end makes little difference.
+    auto more = trace;
+    more.jobs.push_back(job("last", hp, 8, 35'999, 1));
+    CHECK(replay_spot(more, options).hp_allocation == Catch::Approx(0.1).margin(1e-4));
+    options.measure_from_s = 7200;
+    CHECK(replay_spot(trace, options).hp_allocation == 0);
+}
+
+TEST_CASE("a replay has an end, however long its jobs wait") {
+    // One after the other they would take 95 years; the last sample is at the hour before the end.
+    const SpotTrace trace{{machine("a", 1)},
+                          {job("a", hp, 1, 0, 1'000'000'000), job("b", hp, 1, 0, 1'000'000'000),
+                           job("c", hp, 1, 0, 1'000'000'000)}};
+    const auto r = replay_spot(trace, plain());
+    CHECK(r.stop_reason == StopReason::time_limit);
+    CHECK(r.end_s == sim::longest_replay_s);
+    CHECK(r.hp_unfinished == 2);
+    CHECK(r.timeline.time_s.size() == 277'778);
+    CHECK(r.jobs[0].finish_s == 1'000'000'000);
+    CHECK(r.jobs[1].first_start_s == 1'000'000'000);
+    CHECK(replay_spot({{machine("a", 1)}, {job("a", hp, 1, 0, 10)}}, plain()).stop_reason ==
+          StopReason::completed);
+}
+
 TEST_CASE("wrong options and jobs are refused together") {
     const SpotTrace trace{{machine("a", 1)},
                           {job("j", hp, 1, 10, 1), job("k", PriorityClass::other, 1, 5, 0)}};
@@ -259,7 +237,7 @@ TEST_CASE("wrong options and jobs are refused together") {
     } catch (const InvalidInput& e) {
         const std::vector<std::string> expected{
             "rankers: 'fgd'; expected rankers that need no workload",
-            "start_delay_s: -1; expected at least 0", "job 'k': work_s: 0; expected 1 to 1000000000000",
+            "start_delay_s: -1; expected 0 to 1000000000", "job 'k': work_s: 0; expected 1 to 1000000000",
             "job 'k': arrival_s: 5; expected at least that of the job before, 10",
             "job 'k': priority_class: other; expected HP or LP"};
         CHECK(e.problems() == expected);
@@ -267,7 +245,16 @@ TEST_CASE("wrong options and jobs are refused together") {
     CHECK_THROWS_MESSAGE(replay_spot({}, {.rankers = {}}), InvalidInput, "rankers: 0 names; expected 1 to 6");
     CHECK_THROWS_MESSAGE(replay_spot({}, {.rankers = {"best"}}), InvalidInput, "best");
     CHECK_THROWS_MESSAGE(replay_spot({}, {.measure_from_s = 5, .measure_until_s = 4}), InvalidInput,
-                         "measure_until_s: 4; expected at least 5");
+                         "measure_until_s: 4; expected 5 to 1000000000");
+    constexpr auto largest = std::numeric_limits<std::int64_t>::max();
+    CHECK_THROWS_MESSAGE(replay_spot({}, {.start_delay_s = largest}), InvalidInput,
+                         "start_delay_s: 9223372036854775807; expected 0 to 1000000000");
+    CHECK_THROWS_MESSAGE(replay_spot({}, {.measure_until_s = largest}), InvalidInput,
+                         "measure_until_s: 9223372036854775807; expected 0 to 1000000000");
+    CHECK_THROWS_MESSAGE(replay_spot({{machine("a", 1)}, {job("j", hp, 1, 1'000'000'001, 1)}}, {}),
+                         InvalidInput, "arrival_s: 1000000001; expected 0 to 1000000000");
+    CHECK_THROWS_MESSAGE(replay_spot({{machine("a", 1)}, {job("j", hp, 1, 0, 1'000'000'000'000)}}, {}),
+                         InvalidInput, "work_s: 1000000000000; expected 1 to 1000000000");
     CHECK_THROWS_MESSAGE(sim::generate_spot_trace({.gpu_model = "Z80", .nodes = 0, .lp_runtime = 0}),
                          InvalidInput, "3 problems");
 }

@@ -24,18 +24,18 @@ inline void validate_spot(const SpotTrace& trace, const SpotReplayOptions& o) {
     if (allocation::expects_workload(o.gpu_picker))
         problems.add(
             bad_value("gpu_picker", gpusched::quoted(o.gpu_picker), "a picker that needs no workload"));
-    check_at_least(problems, "start_delay_s", o.start_delay_s, 0);
+    check_range(problems, "start_delay_s", o.start_delay_s, 0, longest_replay_s);
     check_range(problems, "consolidate_every_h", o.consolidate_every_h, 0, 1'000'000);
-    check_at_least(problems, "measure_from_s", o.measure_from_s, 0);
-    if (o.measure_until_s) check_at_least(problems, "measure_until_s", *o.measure_until_s, o.measure_from_s);
-    constexpr std::int64_t longest = 1'000'000'000'000;
+    if (check_range(problems, "measure_from_s", o.measure_from_s, 0, longest_replay_s) && o.measure_until_s)
+        check_range(problems, "measure_until_s", *o.measure_until_s, o.measure_from_s, longest_replay_s);
     std::int64_t last = 0;
     for (const auto& job : trace.jobs) {
         const auto owner = "job " + gpusched::quoted(job.pod.name);
         check_range(problems, "pods", job.pods, 1, 10'000, owner);
-        check_range(problems, "work_s", job.work_s, 1, longest, owner);
-        check_range(problems, "checkpoint_interval", job.pod.checkpoint_interval, 0, longest, owner);
-        if (check_range(problems, "arrival_s", job.arrival_s, 0, longest, owner) && job.arrival_s < last)
+        check_range(problems, "work_s", job.work_s, 1, longest_replay_s, owner);
+        check_range(problems, "checkpoint_interval", job.pod.checkpoint_interval, 0, longest_replay_s, owner);
+        if (check_range(problems, "arrival_s", job.arrival_s, 0, longest_replay_s, owner) &&
+            job.arrival_s < last)
             problems.add(bad_value("arrival_s", number_text(job.arrival_s),
                                    "at least that of the job before, " + number_text(last), owner));
         last = std::max(last, job.arrival_s);

@@ -47,6 +47,7 @@ class SpotReplay {
         const auto consolidation = options_.consolidate_every_h * 3600;
         auto next_consolidation = consolidation > 0 ? consolidation : no_event;
         std::int64_t now = 0;
+        bool overdue = false;
         for (std::int64_t event = 0;; ++event) {
             while (!finishes_.empty() && finishes_.top().run != runs_[finishes_.top().job].number)
                 finishes_.pop();  // evicted before
@@ -55,9 +56,18 @@ class SpotReplay {
                 arrived_ < trace_.jobs.size() ? trace_.jobs[arrived_].arrival_s : no_event;
             const auto next_finish = finishes_.empty() ? no_event : finishes_.top().time;
             auto next = std::min(next_arrival, next_finish);
-            if (next == no_event || (unfinished_ == 0 && now >= until_)) break;
-            const bool consolidates = next_consolidation <= next;
+            if (unfinished_ == 0 && now >= until_) break;
+            const bool over = next == no_event;  // nothing runs, nobody comes
+            const bool consolidates = !over && next_consolidation <= next;
             if (consolidates) next = next_consolidation;
+            if (over || next > longest_replay_s) {
+                // What is measured goes on, as it is now.
+                overdue = !over && unfinished_ > 0;
+                const auto end = over ? std::max(now, until_) : longest_replay_s;
+                pass(now, end);
+                now = end;
+                break;
+            }
             if (event % 16 == 0) {
                 budget_.report("replay", std::min(now, until_), until_);
                 if (budget_.exhausted()) break;
@@ -83,7 +93,7 @@ class SpotReplay {
             schedule(now);
             cluster_.forget_history();
         }
-        result_.stop_reason = budget_.reason();
+        result_.stop_reason = overdue ? StopReason::time_limit : budget_.reason();
         summarise(now);
         return std::move(result_);
     }
