@@ -80,6 +80,7 @@ Observation window_of(const Node& node, const Input& in, const ControllerOptions
     }
     t1.offered_per_s = t1.completed_per_s = 50;
     t1.memory_used_mib = 1000;
+    t1.pcie_bytes_per_s = 0;
     seen.tenants[1].pcie_bytes_per_s = in.pressure == 1 || in.pressure == 2 ? 15e9 : 0;
     seen.tenants[1].pcie_attribution = Attribution::measured;
     seen.tenants[2].sm_active = in.pressure == 3 ? 0.9 : 0.0;
@@ -119,13 +120,14 @@ std::string key_of(const Node& node, const ControllerOptions& o) {
         t.throttles > 0);
     put(t.ever_structural ? age(t.last_structural, o.dwell) : -1,
         t.ever_guard ? age(t.last_guard, o.guard_dwell) : -1);
-    put(t.throttled ? age(t.last_throttle, o.guard_dwell) : -1, t.offender >= 0 ? t.lease_until - s.now : 0);
+    put(t.throttled ? age(t.last_throttle, o.guard_dwell) : -1,
+        t.offender >= 0 ? t.lease_until_s - s.clock_s : 0);
     put(t.entered[0] & 0xFFFF, t.entered[0] >> 16, t.entered[1] & 0xFFFF, t.entered[1] >> 16);
     configuration(t.current);
     configuration(t.good);
     if (t.phase == Phase::reconfig || t.in_flight) configuration(t.pending);
     put(t.settle, t.settling);
-    if (t.phase == Phase::reconfig || t.in_flight) put(t.outage > 0);
+    if (t.phase == Phase::suspect && t.same_flags < o.persistence) put(t.recent_flags, t.unsteady);
     // What is only read while a change is made or validated, or out of levers.
     if (t.phase == Phase::reconfig || t.phase == Phase::validate || t.resume_validation) {
         configuration(t.before);

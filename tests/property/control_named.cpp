@@ -19,7 +19,7 @@ using test::ControlHost;
 
 namespace {
 
-constexpr int rounds = 100, windows = 1000;
+constexpr int rounds = 130, windows = 1000;
 
 struct Findings {
     std::array<std::string, 21> first{};       ///< what was seen first against I<n>
@@ -35,11 +35,15 @@ struct Findings {
     }
 };
 
-/// A tenant as the host has it: what the controller asked for, carried out.
+/// A tenant as the host has it: what the controller asked for, carried out, in seconds of a clock that the controller
+/// does not see.
 struct Observed {
-    std::int64_t last_structural = -1;
-    std::set<std::tuple<int, int, int>> entered{};  ///< of the episode
-    int sms = 0;
+    double last_structural_s = -1;
+    std::set<std::tuple<int, int, int>> entered{};        ///< of the episode
+    std::vector<std::pair<double, double>> structural{};  ///< when, and the pause
+    Phase phase = Phase::observe;                         ///< of the last line
+    std::int64_t high = 0;                                ///< windows above in this stay in SUSPECT
+    bool told = false;                                    ///< a line said why nothing was done
 };
 
 bool structural(const Action& a) { return a.kind == ActionKind::reconfigure; }
@@ -72,7 +76,15 @@ class Round {
         for (std::int64_t w = 0; w < windows; ++w) {
             w_ = w;
             if (rng_.chance(0.03)) regime_ = rng_.below(512);
+            // An offender that comes and goes, for a while at a time.
+            if (rng_.chance(0.01)) toggles_ = !toggles_;
+            if (toggles_ && w % 2 == 0) regime_ ^= 1u << 4;
             auto seen = test::control_window(o_, w);
+            // Some windows come late, a few by more than ten of them.
+            true_s_ += o_.window_s * (rng_.chance(0.1)     ? 1 + 8 * rng_.uniform()
+                                      : rng_.chance(0.003) ? 30
+                                                           : 1);
+            seen.time_s = true_s_;
             test::random_signals(seen, rng_, regime_, 0.1);
             host_.fill(seen);
             const auto before = state_;
@@ -86,7 +98,7 @@ class Round {
             look(12, line == other, "the same observation decided otherwise");
             window(seen, before, line);
             carry_out();
-            after();
+            after(seen);
         }
     }
 
@@ -137,13 +149,22 @@ class Round {
                      state_.tenants[i].ema.value == before.tenants[i].ema.value ||
                          state_.tenants[i].phase != before.tenants[i].phase,
                      "an average took a value that cannot be right");
-            const auto& t = state_.tenants[i];
-            if (t.phase == Phase::suspect && t.suppressed && !before.tenants[i].suppressed)
-                look(20,
-                     std::any_of(out_.events.begin(), out_.events.end(),
-                                 [&](const AuditEvent& e) { return e.row == 6 || e.row == 13; }),
-                     "a suppressed trigger without an event");
+            suppressed(i, in_time && x.count >= o_.least_samples && x.p99_ms >= 0 && x.p99_ms < 1e6);
         }
+    }
+
+    /// I20: who is above the target for long enough and still in SUSPECT has a line of that stay that says why.
+    void suppressed(std::size_t i, bool present) {
+        auto& was = observed_[i];
+        const auto phase = state_.tenants[i].phase;
+        if (was.phase != Phase::suspect) was.high = 0, was.told = false;
+        was.phase = phase;
+        for (const auto& e : out_.events)
+            if (e.tenant == static_cast<std::int32_t>(i) && e.to == Phase::suspect)
+                was.told |= e.row == 6 || e.row == 13;
+        was.high += present && state_.tenants[i].ema.value > o_.host.tenants[i].tau_ms;
+        if (phase == Phase::suspect && was.high >= o_.persistence)
+            look(20, was.told, "a suppressed trigger without a line");
     }
 
     void decided(const Action& a, const Observation& seen, const ControllerState& before) {
@@ -205,9 +226,10 @@ class Round {
         }
         if (!structural(a)) return;
         auto& seen_before = observed_[i];
-        if (a.lever != Lever::rollback && seen_before.last_structural >= 0)
-            look(1, state_.now - seen_before.last_structural >= o_.dwell, "sooner than the dwell");
-        seen_before.last_structural = state_.now;
+        if (a.lever != Lever::rollback && seen_before.last_structural_s >= 0)
+            look(1, true_s_ - seen_before.last_structural_s >= o_.dwell * o_.window_s - 1e-6,
+                 "sooner than the dwell");
+        seen_before.last_structural_s = true_s_;
         const auto from = static_cast<std::size_t>(a.before.gpu), to = static_cast<std::size_t>(a.after.gpu);
         auto rest = seen.gpus[to].layout;
         if (from == to) rest.remove(a.before.instance);
@@ -231,13 +253,14 @@ class Round {
                      .second,
                  "a placement entered twice in an episode");
         }
+        // Counted again from the actions; what no free placement would have saved is a pause.
+        seen_before.structural.emplace_back(true_s_, a.make_before_break ? 0 : o_.pause_s);
         std::int32_t recent = 0;
         double pauses = 0;
-        const auto kept = std::min<std::size_t>(8, static_cast<std::size_t>(now.structural_count));
-        for (std::size_t k = 0; k < kept; ++k)
-            if (state_.clock_s - now.structural_s[k] < o_.hour_s) {
+        for (const auto& [when, pause] : seen_before.structural)
+            if (true_s_ - when < o_.hour_s - 1e-6) {
                 ++recent;
-                pauses += now.pause_s[k];
+                pauses += pause;
             }
         look(10, recent <= o_.structural_per_hour, "too many structural actions in an hour");
         if (a.lever != Lever::rollback)
@@ -249,7 +272,7 @@ class Round {
             const auto target = static_cast<std::size_t>(a.target);
             if (a.kind == ActionKind::throttle_io) {
                 look(8, limits_[target] == 0, "a limit over a limit");
-                limits_[target] = state_.now;
+                limits_[target] = true_s_;
             } else if (a.kind == ActionKind::release_io) {
                 look(8, limits_[target] != 0, "a release without a limit");
                 limits_[target] = 0;
@@ -264,16 +287,16 @@ class Round {
         }
     }
 
-    void after() {
-        const auto lease = static_cast<std::int64_t>(std::max(1.0, o_.lease_s / o_.window_s));
+    void after(const Observation& seen) {
         for (std::size_t j = 0; j < limits_.size(); ++j) {
             const bool leased =
                 std::any_of(state_.tenants.begin(), state_.tenants.end(),
                             [&](const TenantState& t) { return t.offender == static_cast<std::int32_t>(j); });
             if (limits_[j] != 0 || leased)
                 look(8, (limits_[j] != 0) == leased, "a limit that nobody will lift");
-            // A stall counts as the windows it took: the release comes with the next one.
-            if (limits_[j] != 0) look(9, state_.now - limits_[j] <= lease + 2, "a lease beyond its maximum");
+            // In seconds, whenever the controller was told how late it is.
+            if (limits_[j] != 0 && seen.time_s == true_s_)
+                look(9, true_s_ - limits_[j] < o_.lease_s + 1e-6, "a lease beyond its end");
         }
         for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
             if (!state_.tenants[i].episode) observed_[i].entered.clear();
@@ -292,7 +315,9 @@ class Round {
     ControllerOptions o_;
     ControlHost host_;
     ControllerState state_;
-    std::vector<std::int64_t> limits_;
+    double true_s_ = 0;
+    bool toggles_ = false;
+    std::vector<double> limits_;
     std::vector<Observed> observed_;
     std::array<std::vector<MigInstance>, 2> foreign_{};
     std::uint64_t regime_ = 0;

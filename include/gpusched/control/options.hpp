@@ -45,7 +45,7 @@ struct ControllerOptions {
     std::int32_t validation = 15;            ///< comparable windows after a change, 1 to 1000
     std::int32_t relax_after = 60;           ///< windows below `relax_below` before something is given back
     std::int32_t reconfigure_timeout = 120;  ///< windows until a change without an answer counts as failed
-    double lease_s = 30;                     ///< how long block I/O is limited, above 0 and at most 300
+    double lease_s = 30;                     ///< how long block I/O is limited, window_s to 300
 
     double ema_weight = 0.3;     ///< above 0 and at most 1
     double low_factor = 0.93;    ///< of tau: below is good, above 0 and below 1

@@ -56,6 +56,12 @@ struct Pressure {
     [[nodiscard]] std::uint8_t bits() const noexcept {
         return static_cast<std::uint8_t>(pcie.on | io.on << 1 | compute.on << 2 | irq.on << 3);
     }
+    void set(std::uint8_t bits) noexcept {
+        pcie.on = (bits & 1) != 0;
+        io.on = (bits >> 1 & 1) != 0;
+        compute.on = (bits >> 2 & 1) != 0;
+        irq.on = (bits >> 3 & 1) != 0;
+    }
 };
 
 /// A forbidden change.
@@ -96,7 +102,7 @@ struct TenantState {
     std::array<std::uint64_t, 16> entered{};  ///< bit 8 * profile + start of each GPU, this episode
 
     std::int32_t offender = -1;  ///< whose block I/O is limited; -1 without a lease
-    std::int64_t lease_until = 0;
+    double lease_until_s = 0;    ///< on `ControllerState::clock_s`
     std::int32_t throttles = 0;  ///< how many levels were tried this episode
 
     std::array<Blocked, 8> blocked{};
@@ -107,12 +113,16 @@ struct TenantState {
     bool admission_closed = false;   ///< no lever is left for this tenant
     bool frozen = false;             ///< waits for the operator
     std::uint8_t exhausted_flags = 0, last_flags = 0;
+    std::uint8_t recent_flags =
+        0;  ///< all that were on since they last stayed the same, or since SUSPECT began
     std::int32_t same_flags = 0;  ///< windows since the flags last changed
+    bool unsteady = false;        ///< that they change too often has been written down
 
     TailModel model{};              ///< of the tail, for `predict` and for admission
     Outlook client{};               ///< activity of the client in the instance, without its quota
     bool pending_disjoint = false;  ///< `pending` can exist beside `current`
-    std::int32_t outage = 0;        ///< windows without requests of the change that is being made
+    double held_s = 0;              ///< time that requests may have waited for the change that is being made
+    double outage_s = 0;            ///< and time that they did, as far as can be seen
     std::int32_t settle = 0;        ///< windows to come in which what a pause held up is still on its way
     bool settling = false;          ///< this window is one of them
     double disjoint_pause_s = 0;    ///< what the last change with both instances at once cost all the same
@@ -127,7 +137,9 @@ struct ControllerState {
     std::int64_t now = 0;                ///< windows since the start
     std::int64_t last_window = -1;
     double last_time_s = 0;
-    double clock_s = 0;  ///< seconds since the start that were not taken back
+    double clock_s = 0;       ///< seconds since the start; none counts twice if time is set back and forth
+    double peak_s = 0;        ///< the latest time seen
+    double since_peak_s = 0;  ///< counted in `clock_s` since then
     bool started = false;
     bool admission_open = true;  ///< new tenants may come: no protected tenant is out of levers
 };

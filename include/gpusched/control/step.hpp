@@ -51,6 +51,7 @@ void step(ControllerState& state, const Observation& seen, const ControllerOptio
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/diagnose.ipp>
 #include <gpusched/control/impl/levers.ipp>
+#include <gpusched/control/impl/observe.ipp>
 #include <gpusched/control/impl/placement_score.ipp>
 #include <gpusched/control/impl/step.ipp>
 #endif

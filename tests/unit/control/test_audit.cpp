@@ -32,6 +32,7 @@ std::string record(const ControllerOptions& o, std::uint64_t seed, int windows) 
         seen.roots[0].bytes_per_s = busy ? 17e9 * (0.9 + 0.1 * rng.uniform()) : 1e9 / 3;
         seen.roots[1].replays = std::numeric_limits<double>::infinity();
         seen.tenants[1].pcie_bytes_per_s = 1e10 * rng.uniform();
+        seen.tenants[1].io_bytes_per_s = 2e9;
         seen.tenants[1].pcie_attribution = Attribution::inferred;
         host.fill(seen);
         step(state, seen, o, out);

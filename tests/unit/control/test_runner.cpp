@@ -22,6 +22,7 @@ struct BusySource {
         next.tenants[0].p99_ms = 20;
         next.roots[0].bytes_per_s = 16e9;
         next.tenants[1].pcie_bytes_per_s = 12e9;
+        next.tenants[1].io_bytes_per_s = 3e9;
         next.tenants[1].pcie_attribution = Attribution::measured;
         next.feedback = seen.feedback;
         seen = next;

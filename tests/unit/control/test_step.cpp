@@ -49,6 +49,7 @@ void busy_root(Observation& seen) {
     slow(seen);
     seen.roots[0].bytes_per_s = 16e9;
     seen.tenants[1].pcie_bytes_per_s = 12e9;
+    seen.tenants[1].io_bytes_per_s = 3e9;
     seen.tenants[1].pcie_attribution = Attribution::measured;
 }
 void busy_client(Observation& seen) {
@@ -153,12 +154,12 @@ TEST_CASE("a tenant moves off a busy root, and only what was validated is kept")
     CHECK(run.t1().current.gpu == 1);
     CHECK(run.t1().good == found);  // not yet
     SECTION("kept") {
-        run.go(15, busy_root);
+        run.go(17, busy_root);
         CHECK(run.t1().phase == Phase::cooldown);
         CHECK(run.t1().good.gpu == 1);
     }
     SECTION("rolled back to what was found") {
-        run.go(15, [](Observation& seen) {
+        run.go(17, [](Observation& seen) {
             busy_root(seen);
             seen.tenants[0].p99_ms = 40;
         });
@@ -173,7 +174,7 @@ TEST_CASE("a tenant moves off a busy root, and only what was validated is kept")
         CHECK(run.actions.size() == 2);
     }
     SECTION("windows under other pressure do not count, and in the end nothing is concluded") {
-        run.go(57, slow);
+        run.go(61, slow);
         CHECK(run.t1().phase == Phase::validate);
         run.go(1, slow);
         CHECK(run.t1().phase == Phase::cooldown);

@@ -64,6 +64,7 @@ void slow_everywhere(Observation& seen) {
     seen.tenants[2].sm_active = 0.9;
     seen.roots[0].bytes_per_s = 16e9;
     seen.tenants[1].pcie_bytes_per_s = 14e9;
+    seen.tenants[1].io_bytes_per_s = 3e9;
     seen.tenants[1].pcie_attribution = Attribution::measured;
 }
 

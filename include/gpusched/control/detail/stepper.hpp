@@ -32,6 +32,7 @@ class Stepper {
     // Time and signals
     bool tick();
     void read(std::size_t i, bool in_time);
+    void note_outage(std::size_t i);
     void read_pressure(std::size_t i, Pressure& pressure, const Configuration& where);
     void end_episode(TenantState& t);
     bool layout_as_known(const TenantState& t) const;
@@ -63,6 +64,7 @@ class Stepper {
 
     // Levers
     void diagnose(std::size_t i);
+    void suspect(std::size_t i, bool counted);
     void diagnose_by_model(std::size_t i);
     void give_up(std::size_t i, bool applies);
     Cause cause_of(const TenantState& t) const;
@@ -73,6 +75,7 @@ class Stepper {
     Choice enlarge(std::size_t i);
     bool any_gate_open(std::size_t i) const;
     bool guard_gate(const TenantState& t) const;
+    bool any_frozen() const;
     bool structural_gate(std::size_t i, const Configuration& after, bool disjoint, double& loss) const;
     bool in_flight_on(std::int32_t gpu, std::size_t except) const;
     bool touchable(std::size_t i) const;
@@ -103,7 +106,8 @@ class Stepper {
     StepResult& out_;
     bool acted_ = false;
     bool in_time_ = true;
-    double median_ = 0;  // interrupts of the median core
+    double passed_s_ = 0;  // since the last window
+    double median_ = 0;    // interrupts of the median core
 };
 
 }  // namespace gpusched::control::detail

@@ -11,51 +11,27 @@ namespace gpusched::control::detail {
 // How much is worth doing: a part of all requests.
 inline constexpr double worth_a_change = 0.003, worth_a_guard = 0.002;
 
-GPUSCHED_INLINE void Stepper::read_pressure(std::size_t i, Pressure& p, const Configuration& where) {
-    const auto gpu = static_cast<std::size_t>(where.gpu);
-    p.pcie.update(others_on_root(o_.host, seen_, s_, i, gpu, false));
-    const double io = seen_.numa_io_bytes_per_s[static_cast<std::size_t>(o_.host.gpus[gpu].numa)];
-    if (is_plausible(io, most_io_bytes_per_s)) p.io.update(io);
-    double most = 0;
-    for (std::size_t c = 0; c < o_.host.core_numa.size(); ++c) {
-        const bool used =
-            where.cpus == CpuSet{} ? o_.host.core_numa[c] == o_.host.gpus[gpu].numa : where.cpus.contains(c);
-        if (used && is_plausible(seen_.irq_per_s[c], most_irq_per_s))
-            most = std::max(most, seen_.irq_per_s[c]);
-    }
-    if (median_ > 0) p.irq.update(most / median_);
-    double busy = unknown_signal;
-    for (std::size_t j = 0; j < s_.tenants.size(); ++j) {
-        if (tenant(j).client_of != static_cast<std::int32_t>(i)) continue;
-        // A quota caps what can be seen, not what is wanted: measured against what it allows.
-        const auto& x = seen_.tenants[j];
-        double most_active = 0;
-        bool known = !x.present;
-        for (const double part : {x.sm_active, x.dram_active})
-            if (x.present && is_usable(part)) {
-                most_active = std::max(most_active, part);
-                known = true;
-            }
-        if (!known) continue;
-        const double activity = most_active * 100 / s_.tenants[i].current.quota_percent;
-        busy = is_usable(busy) ? std::max(busy, activity) : activity;
-    }
-    p.compute.update(busy);
-}
-
 GPUSCHED_INLINE void Stepper::look_ahead() {
     // Half an hour, in which as much can be done as in half an hour's budget: a shorter memory moves back too soon.
     const double fall = std::min(0.1, 2 * o_.window_s / o_.hour_s);
     for (std::size_t r = 0; r < s_.roots.size(); ++r) {
         double bytes = seen_.roots[r].bytes_per_s;
+        if (!is_plausible(bytes, most_capacities * o_.host.roots[r].capacity_bytes_per_s)) continue;
+        double own = 0;
+        std::size_t unknown = s_.tenants.size();
         for (std::size_t i = 0; i < s_.tenants.size(); ++i) {
             const auto gpu = static_cast<std::size_t>(s_.tenants[i].current.gpu);
-            if (tenant(i).is_protected && static_cast<std::size_t>(o_.host.gpus[gpu].root) == r &&
-                is_usable(seen_.tenants[i].pcie_bytes_per_s))
-                bytes -= seen_.tenants[i].pcie_bytes_per_s;
+            if (!tenant(i).is_protected || static_cast<std::size_t>(o_.host.gpus[gpu].root) != r) continue;
+            if (const double x = seen_.tenants[i].pcie_bytes_per_s; is_usable(x))
+                own += x;
+            else
+                unknown = i;
         }
-        if (is_plausible(seen_.roots[r].bytes_per_s, most_capacities * o_.host.roots[r].capacity_bytes_per_s))
-            s_.roots[r].update(std::clamp(bytes / o_.host.roots[r].capacity_bytes_per_s, 0.0, 1.0), fall);
+        // As in `others_on_root`: what is not known to be others' is not expected of them.
+        if (unknown < s_.tenants.size()) bytes = known_others(o_.host, seen_, s_, unknown, r);
+        if (!std::isnan(bytes - own))
+            s_.roots[r].update(std::clamp((bytes - own) / o_.host.roots[r].capacity_bytes_per_s, 0.0, 1.0),
+                               fall);
     }
     for (std::size_t n = 0; n < s_.numa_io.size(); ++n)
         if (is_plausible(seen_.numa_io_bytes_per_s[n], most_io_bytes_per_s))
@@ -212,7 +188,7 @@ GPUSCHED_INLINE bool Stepper::opens_soon(std::size_t i, const Choice& choice) co
     const auto& t = s_.tenants[i];
     double loss = 0;
     static_cast<void>(structural_gate(i, choice.after, choice.make_before_break, loss));
-    return loss <= o_.loss_budget && t.ever_structural &&
+    return loss <= o_.loss_budget && t.ever_structural && !any_frozen() &&
            t.last_structural + o_.dwell - s_.now < o_.validation + o_.cool_down;
 }
 

@@ -57,6 +57,11 @@ GPUSCHED_INLINE bool Stepper::blocked(const TenantState& t, const Configuration&
     });
 }
 
+/// Whether a change of some tenant ended so that nobody knows what stands: then no instance is touched.
+GPUSCHED_INLINE bool Stepper::any_frozen() const {
+    return std::any_of(s_.tenants.begin(), s_.tenants.end(), [](const TenantState& t) { return t.frozen; });
+}
+
 GPUSCHED_INLINE bool Stepper::guard_gate(const TenantState& t) const {
     return !t.ever_guard || s_.now - t.last_guard >= o_.guard_dwell;
 }
@@ -79,7 +84,7 @@ GPUSCHED_INLINE bool Stepper::structural_gate(std::size_t i, const Configuration
     return (!t.ever_structural || s_.now - t.last_structural >= o_.dwell) &&
            recent + 2 <= o_.structural_per_hour && loss <= o_.loss_budget &&
            loss / n <= o_.system_loss_budget && !t.in_flight && !in_flight_on(t.current.gpu, i) &&
-           !in_flight_on(after.gpu, i);
+           !in_flight_on(after.gpu, i) && !any_frozen();
 }
 
 GPUSCHED_INLINE bool Stepper::any_gate_open(std::size_t i) const {
@@ -110,6 +115,8 @@ GPUSCHED_INLINE Choice Stepper::throttle(std::size_t i, Cause cause, bool struct
     if (t.throttled && structural_left) return {};
     double most = 0;
     const auto& gpu = o_.host.gpus[static_cast<std::size_t>(t.current.gpu)];
+    const auto level =
+        o_.io_levels_mb_s.begin() + std::min<std::ptrdiff_t>(t.throttles, std::ssize(o_.io_levels_mb_s) - 1);
     for (std::size_t j = 0; j < s_.tenants.size(); ++j) {
         const auto& x = seen_.tenants[j];
         if (tenant(j).is_protected || !x.present) continue;
@@ -127,13 +134,16 @@ GPUSCHED_INLINE Choice Stepper::throttle(std::size_t i, Cause cause, bool struct
         for (const auto& other : s_.tenants) leased |= other.offender == static_cast<std::int32_t>(j);
         if (!near || leased || how == Attribution::unknown || !is_plausible(bytes, top) || bytes <= most)
             continue;
+        // The first level from this one on that is below what it does: one above would hold nobody up.
+        const double rate = is_plausible(x.io_bytes_per_s, most_io_bytes_per_s) ? x.io_bytes_per_s : bytes;
+        const auto effective = std::find_if(level, o_.io_levels_mb_s.end(),
+                                            [&](std::int32_t mb_s) { return 1e6 * mb_s < rate; });
+        if (effective == o_.io_levels_mb_s.end()) continue;
         most = bytes;
         out.target = static_cast<std::int32_t>(j);
+        out.value = *effective;
     }
     if (out.target < 0) return {};
-    const auto level =
-        std::min<std::size_t>(static_cast<std::size_t>(t.throttles), o_.io_levels_mb_s.size() - 1);
-    out.value = o_.io_levels_mb_s[level];
     const double system = o_.lease_s / o_.hour_s / static_cast<double>(s_.tenants.size());
     out.open = guard_gate(t) && t.offender < 0 && system <= o_.system_loss_budget &&
                (!t.throttled || s_.now - t.last_throttle >= o_.guard_dwell);
@@ -278,8 +288,7 @@ GPUSCHED_INLINE bool Stepper::act(std::size_t i, const Choice& choice) {
         if (o_.flags.dry_run)
             return to(i, Phase::cooldown, choice.row, "dry run: would limit block I/O"), true;
         t.offender = choice.target;
-        t.lease_until =
-            s_.now + static_cast<std::int64_t>(std::max(1.0, std::floor(o_.lease_s / o_.window_s)));
+        t.lease_until_s = s_.clock_s + o_.lease_s;
         return to(i, Phase::guarded, choice.row, "block I/O limited"), true;
     }
     const bool same = t.current.gpu == choice.after.gpu && t.current.instance == choice.after.instance;
@@ -322,7 +331,7 @@ GPUSCHED_INLINE bool Stepper::reconfigure(std::size_t i, const Choice& choice) {
         return to(i, Phase::cooldown, choice.row, "dry run: would reconfigure", choice.loss), true;
     t.pending = choice.after;
     t.pending_disjoint = a.make_before_break;
-    t.outage = 0;
+    t.held_s = t.outage_s = 0;
     t.in_flight = true;
     enter(t, choice.after);
     to(i, Phase::reconfig, choice.row, enum_name(choice.lever), choice.loss);

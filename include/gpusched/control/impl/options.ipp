@@ -105,6 +105,10 @@ GPUSCHED_INLINE void validate(const ControllerOptions& o) {
     check_range(problems, "relax_after", o.relax_after, 1, 10'000'000);
     check_range(problems, "reconfigure_timeout", o.reconfigure_timeout, 1, 1'000'000);
     above(problems, "lease_s", o.lease_s, 300);
+    if (o.lease_s < o.window_s)
+        problems.add(bad_value("lease_s", number_text(o.lease_s),
+                               "at least window_s, " + number_text(o.window_s) +
+                                   ": a lease cannot end within a window"));
     above(problems, "ema_weight", o.ema_weight, 1);
     check_range(problems, "low_factor", o.low_factor, 0.01, 1);
     check_range(problems, "worse_factor", o.worse_factor, 1, 100);

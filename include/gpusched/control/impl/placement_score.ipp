@@ -4,8 +4,25 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace gpusched::control {
+
+GPUSCHED_INLINE double known_others(const Host& host, const Observation& seen, const ControllerState& state,
+                                    std::size_t tenant, std::size_t root) noexcept {
+    double sum = unknown_signal;
+    for (std::size_t j = 0; j < host.tenants.size() && j < state.tenants.size(); ++j) {
+        const auto& x = seen.tenants[j];
+        const auto gpu = host.tenants[j].is_protected ? state.tenants[j].current.gpu : host.tenants[j].gpu;
+        if (j == tenant || !x.present || gpu < 0 ||
+            static_cast<std::size_t>(host.gpus[static_cast<std::size_t>(gpu)].root) != root ||
+            !is_plausible(x.pcie_bytes_per_s, most_capacities * host.roots[root].capacity_bytes_per_s) ||
+            (!host.tenants[j].is_protected && x.pcie_attribution == Attribution::unknown))
+            continue;
+        sum = is_usable(sum) ? sum + x.pcie_bytes_per_s : x.pcie_bytes_per_s;
+    }
+    return sum;
+}
 
 GPUSCHED_INLINE double others_on_root(const Host& host, const Observation& seen, const ControllerState& state,
                                       std::size_t tenant, std::size_t gpu, bool near) noexcept {
@@ -24,8 +41,13 @@ GPUSCHED_INLINE double others_on_root(const Host& host, const Observation& seen,
         double bytes = seen.roots[r].bytes_per_s;
         if (weight <= 0 || !is_plausible(bytes, most_capacities * host.roots[r].capacity_bytes_per_s))
             continue;
-        const double own = here ? seen.tenants[tenant].pcie_bytes_per_s : 0;
-        if (static_cast<std::int32_t>(r) == own_root && is_usable(own)) bytes = std::max(0.0, bytes - own);
+        if (static_cast<std::int32_t>(r) == own_root) {
+            const double own = seen.tenants[tenant].pcie_bytes_per_s;
+            // Where the own part is not known, no more is others' than is known of them.
+            const double others = is_usable(own) ? bytes - own : known_others(host, seen, state, tenant, r);
+            if (std::isnan(others)) continue;
+            bytes = std::clamp(others, 0.0, bytes);
+        }
         sum += weight * bytes;
         any |= r == root;
     }

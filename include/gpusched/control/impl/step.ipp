@@ -22,69 +22,7 @@ GPUSCHED_INLINE void Stepper::to(std::size_t i, Phase phase, std::int32_t row, c
     out_.events.push_back({static_cast<std::int32_t>(i), row, t.phase, phase, cause_of(t), reason, loss});
     t.phase = phase;
     t.counter = t.settle = 0;
-    t.settling = t.suppressed = false;
-}
-
-/// Moves the controller's own clock; false if nothing of this window may be believed.
-GPUSCHED_INLINE bool Stepper::tick() {
-    const double dt = seen_.time_s - s_.last_time_s;
-    const bool newer = !s_.started || (seen_.window > s_.last_window && dt > 0);
-    const bool usable = std::isfinite(seen_.time_s) && newer;
-    const bool late = s_.started && usable && dt > 10 * o_.window_s;
-    // Late windows count as the time they took, so that leases end; others as one.
-    const double windows = late ? std::min(std::floor(dt / o_.window_s), 1e9) : 1;
-    s_.now += static_cast<std::int64_t>(windows);
-    s_.clock_s += windows * o_.window_s;
-    if (std::isfinite(seen_.time_s)) s_.last_time_s = seen_.time_s;
-    s_.last_window = seen_.window;
-    s_.started = true;
-    return usable && !late;
-}
-
-GPUSCHED_INLINE void Stepper::end_episode(TenantState& t) {
-    t.episode = t.throttled = false;
-    t.throttles = 0;
-    t.good_windows = 0;
-    t.entered = {};
-}
-
-GPUSCHED_INLINE void Stepper::read(std::size_t i, bool in_time) {
-    auto& t = s_.tenants[i];
-    const auto& x = seen_.tenants[i];
-    if (!in_time) {
-        if (t.phase == Phase::suspect) to(i, Phase::observe, 0, "time went back or stood still");
-        t.good_windows = t.calm_windows = 0;
-        return;
-    }
-    read_pressure(i, t.pressure, t.current);
-    t.same_flags = t.pressure.bits() == t.last_flags ? std::min(t.same_flags + 1, o_.persistence) : 1;
-    t.last_flags = t.pressure.bits();
-    if (t.phase == Phase::validate) read_pressure(i, t.reference, t.before);
-    if (t.phase == Phase::reconfig) {  // a pause has no requests; that is no loss of telemetry
-        t.outage += x.count < o_.least_samples;
-        t.settling = false;
-        return;
-    }
-    const bool present = x.present && x.count >= o_.least_samples && is_plausible(x.p99_ms, most_latency_ms);
-    t.fresh.update(present);
-    t.settling = t.settle > 0;
-    t.settle -= t.settling;
-    if (!present || t.settling) return;
-    t.ema.update(x.p99_ms);
-    if (is_plausible(x.completed_per_s, most_per_s)) t.rate.update(x.completed_per_s);
-    learn(i);
-    const bool high = t.tail.update(t.ema.value);
-    const bool low = t.ema.value < t.tail.low;
-    t.good_windows = t.ema.value <= t.tail.high ? t.good_windows + 1 : 0;
-    t.calm_windows = t.ema.value < o_.relax_below * tenant(i).tau_ms ? t.calm_windows + 1 : 0;
-    if (high && !t.episode) {
-        end_episode(t);
-        t.episode = true;
-        enter(t, t.current);
-    } else if (t.episode && (low || t.good_windows >= o_.relax_after)) {
-        end_episode(t);
-    }
-    if (low) t.admission_closed = false;
+    t.settling = t.suppressed = t.unsteady = false;
 }
 
 GPUSCHED_INLINE bool Stepper::layout_as_known(const TenantState& t) const {
@@ -94,7 +32,9 @@ GPUSCHED_INLINE bool Stepper::layout_as_known(const TenantState& t) const {
 
 GPUSCHED_INLINE void Stepper::expire_lease(std::size_t i) {
     auto& t = s_.tenants[i];
-    if (t.offender < 0 || s_.now < t.lease_until || out_.wished.size() >= 2) return;
+    // No later than the lease's end where windows come on time: the one that is nearest before it.
+    if (t.offender < 0 || s_.clock_s + 0.99 * o_.window_s < t.lease_until_s || out_.wished.size() >= 2)
+        return;
     Action a;
     a.kind = ActionKind::release_io;
     a.lever = Lever::throttle;
@@ -113,22 +53,20 @@ GPUSCHED_INLINE void Stepper::take_feedback(std::size_t i) {
     if (f.status == BackendStatus::ok) {
         // What was remembered between the thresholds belongs to the old place.
         if (t.pending.gpu != t.current.gpu) t.pressure.pcie.on = t.pressure.io.on = t.pressure.irq.on = false;
-        if (t.pending_disjoint) t.disjoint_pause_s = t.outage * o_.window_s;
+        if (t.pending_disjoint) t.disjoint_pause_s = t.outage_s;
         t.current = t.pending;
         t.fresh = {.stale_after = o_.stale_after};
         t.calm_windows = t.good_windows = 0;
         if (t.phase != Phase::reconfig) return;
         if (t.lever == Lever::rollback) return to(i, Phase::cooldown, 17, "restored");
         to(i, Phase::validate, 14, "changed");
-        // What a pause held up is served beside what comes next, for half as long as it lasted at a load of a third; then
-        // three more windows until the p99 has forgotten it. No longer than a validation.
-        t.settle = t.outage > 0 ? std::min(o_.validation, 3 + t.outage / 2) : 0;
-        t.settling = t.settle > 0;
+        // The p99 is that of three windows, so three more until it has forgotten the change. What a pause held up is
+        // served beside what comes next, for half as long as it lasted at a load of a third. No longer than a validation.
+        const double held = std::floor(std::round(t.held_s / o_.window_s) / 2);
+        t.settle = static_cast<std::int32_t>(std::min<double>(o_.validation, 3 + held));
+        t.settling = true;
         t.reference = t.pressure;
-        t.reference.pcie.on = t.pre_flags & 1;
-        t.reference.io.on = t.pre_flags >> 1 & 1;
-        t.reference.compute.on = t.pre_flags >> 2 & 1;
-        t.reference.irq.on = t.pre_flags >> 3 & 1;
+        t.reference.set(t.pre_flags);
         t.trial.clear();
         t.offered = t.completed = 0;
         t.waited = 0;
@@ -148,6 +86,8 @@ GPUSCHED_INLINE void Stepper::hold_if_needed(std::size_t i) {
     if (gpu.lost) {
         reason = "GPU lost";
         t.frozen = true;
+    } else if (t.frozen) {
+        reason = "waits for the operator";  // disabled and enabled since
     } else if (t.phase == Phase::reconfig) {
         if (t.counter >= o_.reconfigure_timeout) {
             reason = "no answer to a reconfiguration";
@@ -188,8 +128,7 @@ GPUSCHED_INLINE void Stepper::resume(std::size_t i) {
 GPUSCHED_INLINE void Stepper::disable(std::size_t i) {
     auto& t = s_.tenants[i];
     if (t.phase != Phase::disabled) to(i, Phase::disabled, 1, "disabled");
-    if (t.offender < 0 || !o_.release_on_disable) return;
-    t.lease_until = s_.now;
+    if (o_.release_on_disable) t.lease_until_s = s_.clock_s;
     expire_lease(i);
 }
 
@@ -235,9 +174,12 @@ GPUSCHED_INLINE void Stepper::verdict(std::size_t i) {
                                                         rest_of(i, static_cast<std::size_t>(back.after.gpu)),
                                                         back.after.instance)))
         return to(i, Phase::cooldown, 17, "worse; the way back is taken: kept, alert");
-    if (!room() || in_flight_on(back.after.gpu, i) || in_flight_on(t.current.gpu, i)) {
+    if (!room() || in_flight_on(back.after.gpu, i) || in_flight_on(t.current.gpu, i) ||
+        (!same_instance && any_frozen())) {
         t.waited = 4 * o_.validation;  // the next window decides again
-        return remark(i, "rollback waits its turn", 17);
+        if (!t.suppressed) remark(i, "rollback waits its turn", 17);
+        t.suppressed = true;
+        return;
     }
     auto& block = t.blocked[static_cast<std::size_t>(t.next_blocked)];
     block = {back.after, t.current, s_.now + 4 * o_.dwell};
@@ -245,6 +187,31 @@ GPUSCHED_INLINE void Stepper::verdict(std::size_t i) {
     back.target = static_cast<std::int32_t>(i);
     remark(i, reason, 17);
     act(i, back);
+}
+
+/// A window above the threshold in SUSPECT.
+GPUSCHED_INLINE void Stepper::suspect(std::size_t i, bool counted) {
+    auto& t = s_.tenants[i];
+    const auto most = 4 * o_.persistence;
+    if (!counted) t.counter = std::min(t.counter + 1, most);
+    if (t.counter < o_.persistence) return;
+    // An average from before the flags changed would be compared with windows after. But not for ever: who comes and goes
+    // is put down to all that was seen.
+    const bool steady = t.same_flags >= o_.persistence;
+    if (steady) t.counter = o_.persistence;
+    if (!steady && t.counter < most) {
+        if (!t.unsteady) remark(i, "suppressed: the flags of pressure have just changed", 6);
+        t.unsteady = true;
+        return;
+    }
+    if (any_gate_open(i)) {
+        const auto now = t.pressure.bits();
+        if (!steady) t.pressure.set(t.recent_flags);
+        diagnose(i);
+        return t.pressure.set(now);
+    }
+    if (!t.suppressed) remark(i, "suppressed: all gates are closed", 6);
+    t.suppressed = true;
 }
 
 GPUSCHED_INLINE void Stepper::advance(std::size_t i) {
@@ -258,6 +225,7 @@ GPUSCHED_INLINE void Stepper::advance(std::size_t i) {
         if (high) {
             to(i, Phase::suspect, 2, "tail above the threshold");
             t.counter = 1;
+            t.recent_flags = t.last_flags;
             counted = true;
         } else {
             consider_relax(i);
@@ -266,14 +234,7 @@ GPUSCHED_INLINE void Stepper::advance(std::size_t i) {
         [[fallthrough]];
     case Phase::suspect:
         if (low) return to(i, Phase::observe, 4, "tail below");
-        if (!high) return;
-        if (!counted) t.counter = std::min(t.counter + 1, o_.persistence);
-        // An average from before the flags changed would be compared with windows after.
-        if (t.counter < o_.persistence || t.same_flags < o_.persistence) return;
-        if (any_gate_open(i)) return diagnose(i);
-        if (!t.suppressed) remark(i, "suppressed: all gates are closed", 6);
-        t.suppressed = true;
-        return;
+        return high ? suspect(i, counted) : void();
     case Phase::guarded:
         if (t.offender >= 0) return;
         if (low || !t.tail.on) return to(i, Phase::observe, 9, "lease ended, tail below");
