@@ -38,6 +38,8 @@ void bind_live(py::module_& m) {
              documented("window(self)", doc("control::LiveController::window")).c_str())
         .def("release", call(&L::release),
              documented("release(self)", doc("control::LiveController::release")).c_str())
+        .def_property_readonly("state_known", &L::state_known,
+                               doc("control::LiveController::state_known").c_str())
         .def_property_readonly(
             "config",
             [](const L& self) {

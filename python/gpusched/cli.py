@@ -333,6 +333,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(*error.problems)
     except BackendError as error:
         complain(error)
+        return int(getattr(error, "exit_code", BAD_INPUT))
     except BrokenPipeError:  # whoever reads has seen enough
         abandon(sys.stdout)
         return CLOSED_PIPE

@@ -292,7 +292,7 @@ def test_a_program_that_moves_the_tenant_and_fails(host: Host, load: Callable[..
     state = json.loads(host.read("smi.json"))
     assert not state["forbidden"]
     assert [(i["start"], i["client"]) for i in state["gpus"][0]] == [(0, True)]
-    assert "hold" not in out.stdout
+    assert "-> hold" not in out.stdout
 
 
 def test_dry_runs_change_nothing(host: Host, load: Callable[..., None]) -> None:
@@ -308,10 +308,97 @@ def test_dry_runs_change_nothing(host: Host, load: Callable[..., None]) -> None:
 def test_an_unknown_state_is_not_controlled(host: Host) -> None:
     host.gpus([[], []])
     out = host.run(host.config(), "--windows", "1")
-    assert out.returncode == 2
+    assert out.returncode == 3
     assert "'T1': missing" in out.stderr
     (host.folder / "journal.json").write_text("{", encoding="utf-8")
-    assert "journal" in host.run(host.config(), "--windows", "1").stderr
+    out = host.run(host.config(), "--windows", "1")
+    assert out.returncode == 3 and "journal" in out.stderr
+    (host.folder / "journal.json").unlink()
+    (host.folder / "proc/sys/kernel/random/boot_id").unlink()
+    out = host.run(host.config(), "--windows", "1")
+    assert out.returncode == 3 and "boot_id" in out.stderr
+
+
+def test_failures_that_may_be_over_the_next_time_have_another_code(host: Host) -> None:
+    out = host.run(host.config(), "--windows", "2", "--audit", "/dev/full")
+    assert out.returncode == 1 and "audit log: cannot be written" in out.stderr
+
+
+def test_the_log_of_several_starts_replays(host: Host, load: Callable[..., None]) -> None:
+    load(40.0, 100_000)
+    audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
+    config = host.config(flags={"place": False, "mig": False})
+    config["options"]["release_on_disable"] = False
+    arguments = ("--audit", str(audit), "--config-output", str(effective))
+    for windows in ("6", "5"):
+        assert host.run(config, "--windows", windows, *arguments).returncode == 0
+        audit.write_bytes(audit.read_bytes() + b'{"config":"00')  # the next one died in the middle of a line
+    config["options"]["persistence"] = 2
+    assert host.run(config, "--windows", "3", *arguments).returncode == 0
+    log = audit.read_text(encoding="utf-8")
+    replay = gs.control.replay_audit(log, effective.read_text(encoding="utf-8"))
+    assert replay.first_difference == -1 and replay.windows >= 14
+    assert '{"record":"release"}' in log
+    assert '{"record":"outcome","kind":"throttle_io","target":"T2","status":"ok"}' in log
+    signals = host.folder / "dry.jsonl"
+    config.pop("live")
+    for _ in range(2):
+        dry = host.run(config, "--dry-run", "--signals", str(audit), "--audit", str(signals))
+        assert dry.returncode == 2 and "line" in dry.stderr  # torn lines are told
+    whole = "".join(f"{line}\n" for line in log.splitlines() if not line.startswith('{"config":"00{')
+                    and line != '{"config":"00')  # fmt: skip
+    audit.write_text(whole, encoding="utf-8")
+    signals.unlink()
+    for _ in range(2):
+        assert host.run(config, "--dry-run", "--signals", str(audit), "--audit", str(signals)).returncode == 0
+    config["flags"]["dry_run"] = True
+    again = gs.control.replay_audit(signals.read_text(encoding="utf-8"), config)
+    assert (again.first_difference, again.windows) == (-1, 2 * replay.windows)
+    signals.write_text("", encoding="utf-8")
+    host.write("config.json", json.dumps(config))
+    assert cli.main(["replay-audit", str(signals), "--config", str(host.folder / "config.json")]) == 1
+
+
+def test_one_controller_per_host_and_dry_runs_beside_it(host: Host) -> None:
+    config = host.config()
+    config["live"]["lock_wait_s"] = 0
+    first = gs.control.LiveController(config)
+    other = json.loads(json.dumps(config))
+    other["live"]["journal"] = str(host.folder / "other.json")
+    with pytest.raises(gs.BackendError, match="another controller has these control groups"):
+        gs.control.LiveController(other)
+    gs.control.LiveController({**config, "flags": {"dry_run": True}})
+    del first
+
+
+def test_a_program_of_the_tenant_that_outlives_the_controller_is_waited_for(
+    host: Host, load: Callable[..., None]
+) -> None:
+    load(40.0)
+    host.script("move-t1", f'echo "start $@" >> "{host.folder}/moves"; sleep 3; echo "end $@" >> "{host.folder}/moves"')
+    config = host.config(flags={"rollback": False, "guard_io": False})
+    running = host.start(config)
+    wait_for((host.folder / "moves").exists)
+    running.kill()
+    running.communicate(timeout=30)
+    config["live"]["lock_wait_s"] = 0
+    early = host.run(config, "--windows", "0")
+    assert early.returncode == 1 and "is at work (process " in early.stderr
+    config["live"]["lock_wait_s"] = 30
+    again = host.run(config, "--windows", "0")
+    assert again.returncode == 0, again.stderr
+    moves = [line.split()[0] for line in host.read("moves").splitlines()]
+    assert moves == ["start", "end"] * (len(moves) // 2)
+    host.require_known()
+
+
+def test_a_caller_that_ignores_sigchld(host: Host) -> None:
+    command, environment = host.command(host.config(), "--windows", "1")
+    ignoring = f"import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv({command[0]!r}, {command!r})"
+    out = subprocess.run(
+        [sys.executable, "-c", ignoring], env=environment, text=True, capture_output=True, timeout=60, check=False
+    )
+    assert out.returncode == 0 and "GPU 0: 2 instances by nvidia-smi" in out.stdout
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,10 @@ namespace gpusched::control {
 void append_audit_line(std::string& line, const Observation& seen, const ControllerState& state,
                        const StepResult& result, std::uint64_t hash);
 
+/// Appends a record of a start: whoever appends to a log that others have written begins with it. Replaying begins
+/// anew there, with these options.
+void append_start_record(std::string& line, const ControllerOptions& options);
+
 /// The observation of a line. Values that were not finite come back as NaN, which decides alike.
 /// @throws InvalidInput when the line is no such JSON
 [[nodiscard]] Observation parse_audit_observation(std::string_view line);
@@ -33,7 +37,12 @@ struct AuditReplay {
 };
 
 /// Feeds the observations of a log to `step`, from the initial state, and compares line by line, byte by byte.
-/// @param log whole lines; a last line without a newline is a torn write and is left out
+///
+/// Lines with a `record` are no windows: `start` begins anew, with the options of its `config` where it has one; from
+/// `release` on leases end in any case; `outcome` says how an action ended, which decides nothing.
+/// @param log whole lines; a last line without a newline, and one before a start that cannot be read, is a torn write and
+///     is left out
+/// @param options up to the first start that has its own
 /// @throws InvalidInput when a line cannot be read, naming its number
 [[nodiscard]] AuditReplay replay_audit(std::string_view log, const ControllerOptions& options);
 

@@ -7,6 +7,7 @@
 #include <gpusched/control/nvidia_smi.hpp>
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -66,7 +67,7 @@ class HostActuator {
         // A program that cannot be started, or memory that is out, is a failure of this action only.
         try {
             status = perform(action);
-        } catch (const BackendError&) {
+        } catch (const std::exception&) {
             if (action.kind == ActionKind::reconfigure) answer(action.tenant, {true, status, false});
         }
         outcomes_.push_back({action.kind, action.target, status});
@@ -162,12 +163,16 @@ class HostActuator {
         auto& entry = journal_.of(name(action.tenant));
         const auto before = std::exchange(entry.now.quota_percent, action.value);
         auto status = save();
-        if (status == ok) {
-            MpsControl<Run> mps(run_, to.mps_pipe);
-            status = mps.set_default_percentage(action.value);
-            if (status == ok && !to.restart.empty()) status = hook(to.restart, action.before);
-        }
         if (status != ok) {
+            entry.now.quota_percent = before;
+            return status;
+        }
+        MpsControl<Run> mps(run_, to.mps_pipe);
+        status = mps.set_default_percentage(action.value);
+        if (status == ok && !to.restart.empty()) status = hook(to.restart, action.before);
+        if (status != ok) {
+            // Some of it may have been done: what the journal says is to be true of the daemon too.
+            static_cast<void>(mps.set_default_percentage(before));
             entry.now.quota_percent = before;
             static_cast<void>(save());
         }

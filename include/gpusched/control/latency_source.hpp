@@ -48,6 +48,8 @@ class LatencyLines {
     void end_line();
     /// Forgets the beginning of a line whose end is lost.
     void drop_line() noexcept;
+    /// The same, and counts it as one that could not be read.
+    void cut_line() noexcept;
     [[nodiscard]] LatencyWindow end_window(bool known);
 
   private:
@@ -77,8 +79,10 @@ class LatencyFile final : public LatencySource {
     bool first_ = true;
 };
 
-/// A Unix datagram socket that servers send lines to, several per datagram if they like. A socket file of that name
-/// that nobody serves is replaced; one that was removed meanwhile is made again.
+/// A Unix datagram socket that servers send lines to, several per datagram if they like, up to 64 KiB; of a longer one
+/// the rest is left out and counts as a line that cannot be read. Everybody who may enter its folder may send (mode
+/// 0666). A thread of its own takes what comes at once: the kernel holds few datagrams, and then a server would wait. A
+/// socket file of that name that nobody serves is replaced; one that was removed meanwhile is made again.
 class LatencySocket final : public LatencySource {
   public:
     /// @throws InvalidInput when the path is too long for a socket (107 characters)
@@ -87,12 +91,15 @@ class LatencySocket final : public LatencySource {
     LatencyWindow window() override;
 
   private:
+    struct Reader;
     bool open();
+    void close();
     bool ours() const;
     std::string path_;
     LatencyLines lines_;
     int fd_ = -1;
     std::uint64_t inode_ = 0;
+    std::unique_ptr<Reader> reader_;
 };
 
 /// A cumulative histogram of Prometheus: for each upper bound how many are at or below it.
@@ -117,8 +124,14 @@ using CumulativeHistogram = std::map<double, double>;
 parse_prometheus_histogram(std::string_view text, std::string_view metric,
                            const std::map<std::string, std::string>& labels, std::int64_t& ignored);
 
+/// The same, each series by itself, under its other labels.
+[[nodiscard]] std::map<std::string, CumulativeHistogram>
+parse_prometheus_series(std::string_view text, std::string_view metric,
+                        const std::map<std::string, std::string>& labels, std::int64_t& ignored);
+
 /// A histogram in Prometheus' text format, in a file that its server (or an exporter) replaces. Windows are differences
-/// of its counts; when they fall (a restart), that window is not known.
+/// of counts, series by series, added up. One that is new, or whose counts fall (a restart), counts from its next reading
+/// on; a window in which no series goes on is not known.
 class LatencyHistogram final : public LatencySource {
   public:
     /// @param ms_per_unit of the histogram's bounds: 1000 for seconds
@@ -130,7 +143,7 @@ class LatencyHistogram final : public LatencySource {
     std::string path_, metric_;
     std::map<std::string, std::string> labels_;
     double ms_per_unit_, tau_ms_;
-    std::optional<CumulativeHistogram> last_{};
+    std::map<std::string, CumulativeHistogram> last_{};
     std::vector<CumulativeHistogram> windows_{};
 };
 

@@ -39,7 +39,8 @@ struct LiveOptions {
     std::string journal{};        ///< file; where it is, is where a restart finds what to mend
     double command_limit_s = 30;  ///< how long a program may take, above 0 and at most 600
     double backoff_s = 0.5;       ///< before what is in use is tried again, doubled each time; 0 to 60
-    double lock_wait_s = 35;  ///< how long a start waits for what a killed controller left running; 0 to 3600
+    double lock_wait_s =
+        35;  ///< how long a start waits for others, and for what a killed controller left running; 0 to 3600
     std::int32_t layout_every = 5;  ///< windows between looks at the GPU instances, 1 to 1000
     std::string cgroups = "/sys/fs/cgroup", proc = "/proc";
     std::vector<std::vector<std::string>>
@@ -56,9 +57,11 @@ struct LiveOptions {
 /// acts, window by window. Not for use by several threads at once.
 class LiveController {
   public:
-    /// Locks the journal. Nothing is changed yet.
-    /// @param audit file to which lines are appended; empty: none is written
-    /// @throws InvalidInput when out of range; BackendError when another process has the journal, or a file cannot be opened
+    /// Locks the journal and the control groups, and waits for a tenant's program that a controller which is gone left at
+    /// work; a dry run does neither. Nothing is changed yet.
+    /// @param audit file to which lines are appended, a record of the start first; empty: none is written
+    /// @throws InvalidInput when out of range; BackendError when another process has the journal or the control groups, such
+    ///     a program does not end, or a file cannot be opened
     LiveController(ControllerOptions options, LiveOptions live, std::string audit);
     ~LiveController();
     LiveController(const LiveController&) = delete;
@@ -77,6 +80,10 @@ class LiveController {
     /// Ends all limits of block I/O; the end of a clean shutdown.
     /// @return lines, also for those that could not be ended: the next start tries again
     std::vector<std::string> release();
+
+    /// False after `start` has failed for what it found, not for what it could not reach: a state that somebody has to
+    /// look at, or a journal that cannot be read. To start again does not help then.
+    [[nodiscard]] bool state_known() const noexcept;
 
     /// As in effect: flags that the host does not support are off, and tenants start where they were found. What
     /// `replay_audit` needs for the log.

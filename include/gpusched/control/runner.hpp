@@ -65,7 +65,12 @@ class Runner {
                 if (t.offender >= 0) return true;
             return false;
         };
-        options_.release_on_disable = true;
+        if (leased() && !options_.release_on_disable) {
+            options_.release_on_disable = true;
+            // The log says that from here on leases end in any case, or it would not replay.
+            sink_.write(R"({"record":"release"})"
+                        "\n");
+        }
         while (leased()) {
             seen_.enabled = false;
             for (auto& f : seen_.feedback) f = {};

@@ -18,7 +18,7 @@ import numpy as np
 from .. import control, sim
 from .._tables import format_table
 from ..errors import BackendError, InvalidInput
-from .shared import FAILED, OK, given, require_writable, save_figure, say
+from .shared import FAILED, OK, UNKNOWN_STATE, given, require_writable, save_figure, say
 
 VARIANTS = ("static", "guards", "placement", "mig", "full", "ours")
 
@@ -59,16 +59,26 @@ def open_lines(path: str) -> Iterator[IO[str]]:
 
 
 @contextlib.contextmanager
-def open_log(path: str | None) -> Iterator[IO[str] | None]:
+def open_log(path: str | None, mode: str = "w") -> Iterator[IO[str] | None]:
     if path is None:
         yield None
         return
     try:
-        file = open(path, "w", encoding="utf-8")  # noqa: SIM115
+        file = open(path, mode, encoding="utf-8")  # noqa: SIM115
     except OSError as error:
         raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
     with file:
         yield file
+
+
+def begin_log(log: IO[str]) -> None:
+    """A log that others have written goes on with the record of a start, on a line of its own."""
+    if not log.seekable() or log.tell() == 0:
+        return
+    with open(log.name, "rb") as file:
+        file.seek(-1, 2)
+        torn = file.read(1) != b"\n"
+    log.write("\n" * torn + '{"record":"start"}\n')
 
 
 class Stop:
@@ -80,7 +90,9 @@ class Stop:
         self._send.setblocking(False)
 
     def __enter__(self) -> Stop:
-        self._old = {s: signal.signal(s, self._ask) for s in (signal.SIGTERM, signal.SIGINT)}
+        self._old: dict[int, Any] = {s: signal.signal(s, self._ask) for s in (signal.SIGTERM, signal.SIGINT)}
+        # Where the caller ignores it, the ends of programs would not be seen.
+        self._old[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -101,11 +113,30 @@ class Stop:
 
 
 def control_live(args: argparse.Namespace, config: dict[str, Any]) -> int:
-    """Controls this host until SIGTERM, SIGINT or the last window; then all limits end."""
+    """Controls this host until SIGTERM, SIGINT or the last window; then all limits end.
+
+    What the hardware or the disk does now may be over at the next start (FAILED); a state that is not known is not.
+    """
+    try:
+        return control_live_once(args, config)
+    except BackendError as error:
+        if not hasattr(error, "exit_code"):
+            error.exit_code = FAILED  # type: ignore[attr-defined]
+        raise
+
+
+def control_live_once(args: argparse.Namespace, config: dict[str, Any]) -> int:
     with Stop() as stop:
         controller = control.LiveController(config, audit=args.audit or "")
-        for line in controller.start():
+        try:
+            lines = controller.start()
+        except BackendError as error:
+            error.exit_code = FAILED if controller.state_known else UNKNOWN_STATE  # type: ignore[attr-defined]
+            raise
+        for line in lines:
             say(line)
+        if not args.audit:
+            say("no audit log: --audit names one")
         if args.config_output:
             with open_log(args.config_output) as file:
                 if file is not None:
@@ -145,9 +176,12 @@ def control_host(args: argparse.Namespace) -> int:
     controller = control.Controller(config)
     args.signals = args.signals or "-"
     windows = actions = 0
-    with open_log(args.audit) as log, open_lines(args.signals) as lines:
+    with open_log(args.audit, "a") as log, open_lines(args.signals) as lines:
+        if log is not None:
+            begin_log(log)
         for number, line in enumerate(lines, 1):
-            if not line.strip():
+            # Records of the log of a host, which is taken too, are no signals.
+            if not line.strip() or line.startswith('{"record":'):
                 continue
             try:
                 controller.step(line)
@@ -219,6 +253,9 @@ def replay_audit(args: argparse.Namespace) -> int:
         from .. import plotting
 
         save_figure(args.plot, lambda: plotting.plot_control(log, config))
+    if result.first_difference < 0 and result.windows == 0:
+        say(f"{args.log}: no windows")
+        return FAILED
     if result.first_difference < 0:
         say(f"{result.windows:,} windows and {result.actions:,} actions came out the same, byte by byte")
         return OK

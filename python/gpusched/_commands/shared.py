@@ -16,7 +16,7 @@ from ..errors import BackendError, InvalidInput
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-OK, FAILED, BAD_INPUT, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
+OK, FAILED, BAD_INPUT, UNKNOWN_STATE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 130, 141
 
 
 def given(args: argparse.Namespace, *fields: str) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def plot_control(log: str, config: Mapping[str, Any], tenant: str | None = None,
         raise InvalidInput(f"tenant: {repr_text(tenant)}; expected one of {', '.join(protected) or 'none'}")
     at = names.index(tenant)
     keys = [[p.key for p in control.mig_layout(gpu["device"]).profiles] for gpu in host["gpus"]]
-    lines = [json.loads(line) for line in log.splitlines()]
+    lines = [json.loads(line) for line in log.splitlines() if not line.startswith('{"record":')]
     if not lines:
         raise InvalidInput("log: no window in it")
     minutes = np.array([x["observation"]["time_s"] for x in lines], dtype=float) / 60

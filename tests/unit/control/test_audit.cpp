@@ -83,3 +83,28 @@ TEST_CASE("a changed line, other options and nonsense are found") {
                       Catch::Matchers::ContainsSubstring("line 0: audit line"));
     CHECK(replay_audit("", o).windows == 0);
 }
+
+TEST_CASE("a log that several starts have written replays, a torn line between them included") {
+    auto first = test::control_options(), second = first;
+    second.persistence = 4;
+    std::string log;
+    append_start_record(log, first);
+    log += record(first, 3, 200);
+    log += record(first, 4, 1).substr(0, 70) + "\n";  // the process died here; the next one begins a line
+    append_start_record(log, second);
+    log += R"({"record":"outcome","kind":"throttle_io","target":"T2","status":"no_permission"})"
+           "\n";
+    log += record(second, 5, 200);
+    const auto replay = replay_audit(log, test::control_options());
+    CHECK(replay.first_difference == -1);
+    CHECK(replay.windows == 400);
+    // What the reader gave counts up to the first start with options.
+    CHECK(replay_audit(log, second).first_difference == -1);
+    CHECK(replay_audit("{\"record\":\"start\"}\n" + record(first, 3, 20), second).first_difference == 1);
+    // Without the start the broken line is told, and windows that begin again are found.
+    const auto at = log.find("{\"record\"", 1), end = log.find('\n', at) + 1;
+    CHECK_THROWS_WITH(replay_audit(log.substr(0, at) + log.substr(end), first),
+                      Catch::Matchers::ContainsSubstring("line 201: audit line"));
+    CHECK_THROWS_WITH(replay_audit("{\"record\":\"x\"}\n", first),
+                      Catch::Matchers::ContainsSubstring("line 0: record: 'x'"));
+}

@@ -173,6 +173,61 @@ TEST_CASE(
     CHECK(!nowhere.window().known);
 }
 
+TEST_CASE("a Unix socket: a server never waits for the end of a window, and others than root may send") {
+    Folder f;
+    const auto path = f / "t1.sock";
+    LatencySocket source(path, 15);
+    CHECK((std::filesystem::status(path).permissions() & std::filesystem::perms::all) ==
+          static_cast<std::filesystem::perms>(0666));
+    const int fd = ::socket(AF_UNIX, SOCK_DGRAM, 0);
+    sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    std::memcpy(at.sun_path, path.data(), path.size());
+    REQUIRE(::connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
+    const timeval patience{10, 0};
+    REQUIRE(::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0);
+    for (int k = 0; k < 500; ++k) REQUIRE(::send(fd, "10\n", 3, 0) == 3);
+    CHECK(source.window().count == 500);
+    // A datagram that is too long is cut: what was a number there is none.
+    const int room = 400'000;
+    REQUIRE(::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room) == 0);
+    const auto text = std::string(65534, '\n') + "1500.0\n";
+    REQUIRE(::send(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+    const auto w = source.window();
+    CHECK(w.count == 0);
+    CHECK(w.ignored == 1);
+    ::close(fd);
+}
+
+TEST_CASE(
+    "a histogram of several series: one that is new brings no past, one that restarts takes none away") {
+    Folder f;
+    const auto path = f / "metrics.prom";
+    const auto series = [](const char* pod, int a, int b) {
+        const auto line = [&](const char* bound, int n) {
+            return std::string("r_bucket{pod=\"") + pod + "\",le=\"" + bound + "\"} " + std::to_string(n) +
+                   "\n";
+        };
+        return line("0.01", a) + line("1", b) + line("+Inf", b);
+    };
+    LatencyHistogram source(path, "r", {}, 1000, 15);
+    put(path, series("a", 100, 100));
+    CHECK(!source.window().known);
+    put(path, series("a", 200, 200));
+    CHECK(source.window().count == 100);
+    put(path, series("a", 300, 300) + series("b", 0, 1'000'000));
+    auto w = source.window();
+    CHECK(w.count == 100);
+    CHECK(w.misses == 0);
+    put(path, series("a", 5, 5) + series("b", 200, 1'000'500));
+    w = source.window();
+    CHECK(w.known);
+    CHECK(w.count == 500);
+    CHECK(w.misses > 250);
+    put(path, series("b", 200, 1'000'500));
+    CHECK(source.window().count == 0);
+}
+
 TEST_CASE("quantiles of a Prometheus histogram by its rule") {
     const CumulativeHistogram h{{0.01, 50}, {0.02, 90}, {0.05, 99}, {inf, 100}};
     CHECK(histogram_quantile(0.5, h) == Approx(0.01));

@@ -141,7 +141,7 @@ TEST_CASE("a host over NVML: a lost GPU is seen, a missing library or instance i
 
 TEST_CASE("control groups of two tenants are two, neither within the other") {
     const auto options = parse_config(R"({"format": "gpusched.control", "version": 1, "host": {
-        "roots": [{}], "gpus": [{}], "tenants": [{"name": "T1", "protected": true}, {"name": "T2"}]}})");
+        "roots": [{}], "gpus": [{}], "tenants": [{"name": "T1", "protected": true, "start": {"profile": "2g", "slice": 0}}, {"name": "T2"}]}})");
     const auto parse = [&](const std::string& first, const std::string& second) {
         return parse_live(
             R"({"live": {"journal": "j", "tenants": {"T1": {"latency": {"file": "f"}, "cgroup": ")" + first +

@@ -117,6 +117,24 @@ TEST_CASE("the runner writes a line before it acts, the log replays, and leases 
     CHECK(replay.actions == 2);
 }
 
+TEST_CASE("leases that outlive a disabled controller end with the program, and the log says why") {
+    auto o = test::control_options();
+    o.flags = variant_flags("guards");
+    o.release_on_disable = false;
+    BusySource source{o};
+    Recorder actuator;
+    StepClock clock;
+    Log log;
+    Runner runner(o, source, actuator, clock, log);
+    for (int k = 0; k < 5; ++k) runner.window();
+    runner.release();
+    REQUIRE(actuator.actions.size() == 2);
+    CHECK(actuator.actions[1].kind == ActionKind::release_io);
+    const auto replay = replay_audit(log.text, o);
+    CHECK(replay.first_difference == -1);
+    CHECK(replay.actions == 2);
+}
+
 TEST_CASE("a change that fails at any call leaves others alone and says what stands") {
     const auto o = test::control_options();
     const auto& device = mig_device("A100-40GB");

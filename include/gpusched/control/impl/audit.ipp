@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/control/audit.hpp>
+#include <gpusched/control/config.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <nlohmann/json.hpp>
@@ -187,6 +188,26 @@ inline Observation read_observation(const nlohmann::json& j) {
     return seen;
 }
 
+/// What a line that is no window changes for those after it.
+inline void follow(std::string_view line, ControllerOptions& options, ControllerState& state,
+                   std::uint64_t& hash) {
+    try {
+        const auto j = nlohmann::json::parse(line);
+        const auto kind = j.at("record").get<std::string>();
+        if (kind == "start") {
+            if (j.contains("config")) options = parse_config(j.at("config").dump());
+            state = initial_state(options);
+            hash = options_hash(options);
+        } else if (kind == "release") {
+            options.release_on_disable = true;
+        } else if (kind != "outcome") {
+            throw InvalidInput(bad_value("record", gpusched::quoted(kind), "start, release or outcome"));
+        }
+    } catch (const nlohmann::json::exception& e) {
+        throw InvalidInput(std::string("audit record: ") + e.what());
+    }
+}
+
 }  // namespace audit_detail
 
 GPUSCHED_INLINE void append_audit_line(std::string& line, const Observation& seen,
@@ -266,28 +287,43 @@ GPUSCHED_INLINE Observation parse_audit_observation(std::string_view line) {
     }
 }
 
-GPUSCHED_INLINE AuditReplay replay_audit(std::string_view log, const ControllerOptions& options) {
+GPUSCHED_INLINE void append_start_record(std::string& line, const ControllerOptions& options) {
+    line += R"({"record":"start","config":)";
+    line += nlohmann::ordered_json::parse(write_config(options)).dump();
+    line += "}\n";
+}
+
+GPUSCHED_INLINE AuditReplay replay_audit(std::string_view log, const ControllerOptions& given) {
+    constexpr std::string_view record = R"({"record":)", start = R"({"record":"start")";
     AuditReplay out;
+    auto options = given;
     auto state = initial_state(options);
-    const auto hash = options_hash(options);
+    auto hash = options_hash(options);
     StepResult result;
     std::string line;
-    for (std::size_t at = 0;;) {
+    std::int64_t number = 0;
+    for (std::size_t at = 0;; ++number) {
         const auto end = log.find('\n', at);
         if (end == std::string_view::npos) return out;
         const auto recorded = log.substr(at, end + 1 - at);
         at = end + 1;
         Observation seen;
         try {
+            if (recorded.starts_with(record)) {
+                audit_detail::follow(recorded, options, state, hash);
+                continue;
+            }
             seen = parse_audit_observation(recorded);
             step(state, seen, options, result);
         } catch (const InvalidInput& e) {
-            throw InvalidInput("line " + number_text(out.windows) + ": " + e.what());
+            // Whoever wrote it died; the next one began a new line.
+            if (log.substr(at).starts_with(start)) continue;
+            throw InvalidInput("line " + number_text(number) + ": " + e.what());
         }
         line.clear();
         append_audit_line(line, seen, state, result, hash);
         if (line != recorded) {
-            out.first_difference = out.windows;
+            out.first_difference = number;
             out.expected = std::string(recorded);
             out.found = line;
             return out;

@@ -110,12 +110,12 @@ GPUSCHED_INLINE double histogram_count_below(double value, const CumulativeHisto
     return below;
 }
 
-GPUSCHED_INLINE std::optional<CumulativeHistogram>
-parse_prometheus_histogram(std::string_view text, std::string_view metric,
-                           const std::map<std::string, std::string>& labels, std::int64_t& ignored) {
+GPUSCHED_INLINE std::map<std::string, CumulativeHistogram>
+parse_prometheus_series(std::string_view text, std::string_view metric,
+                        const std::map<std::string, std::string>& labels, std::int64_t& ignored) {
     using namespace prometheus_detail;
     const auto name = std::string(metric) + "_bucket";
-    std::optional<CumulativeHistogram> out;
+    std::map<std::string, CumulativeHistogram> out;
     while (!text.empty()) {
         auto line = detail::take_line(text);
         skip_space(line);
@@ -135,8 +135,21 @@ parse_prometheus_histogram(std::string_view text, std::string_view metric,
                 return at != found.end() && at->second == wanted.second;
             }))
             continue;
+        std::string series;
+        for (const auto& [label, value] : found)
+            if (label != "le") series += label + '\0' + value + '\0';
+        out[series][bound] += count;
+    }
+    return out;
+}
+
+GPUSCHED_INLINE std::optional<CumulativeHistogram>
+parse_prometheus_histogram(std::string_view text, std::string_view metric,
+                           const std::map<std::string, std::string>& labels, std::int64_t& ignored) {
+    std::optional<CumulativeHistogram> out;
+    for (const auto& [name, series] : parse_prometheus_series(text, metric, labels, ignored)) {
         if (!out) out.emplace();
-        (*out)[bound] += count;
+        for (const auto& [bound, count] : series) (*out)[bound] += count;
     }
     return out;
 }
@@ -151,16 +164,23 @@ GPUSCHED_INLINE LatencyWindow LatencyHistogram::window() {
     LatencyWindow out;
     std::string text;
     SystemFiles files;
-    std::optional<CumulativeHistogram> now;
-    if (files.read(path_, text) == 0) now = parse_prometheus_histogram(text, metric_, labels_, out.ignored);
+    std::map<std::string, CumulativeHistogram> now;
+    if (files.read(path_, text) == 0) now = parse_prometheus_series(text, metric_, labels_, out.ignored);
     const auto last = std::exchange(last_, now);
     CumulativeHistogram grown;
-    bool known = now.has_value() && last.has_value() && now->size() == last->size();
-    if (known)
-        for (auto a = now->cbegin(), b = last->cbegin(); a != now->cend(); ++a, ++b) {
-            known = known && a->first == b->first && a->second >= b->second;
-            grown[a->first] = a->second - b->second;
-        }
+    bool known = false;
+    for (const auto& [name, series] : now) {
+        const auto before = last.find(name);
+        // A new one brings all of its past; one that fell has begun anew.
+        const bool goes_on = before != last.end() && before->second.size() == series.size() &&
+                             std::equal(series.begin(), series.end(), before->second.begin(),
+                                        [](const auto& a, const auto& b) {
+                                            return a.first == b.first && a.second >= b.second;
+                                        });
+        if (!goes_on) continue;
+        known = true;
+        for (const auto& [bound, count] : series) grown[bound] += count - before->second.at(bound);
+    }
     if (!known) {
         windows_.clear();
         return out;

@@ -5,11 +5,18 @@
 #include <gpusched/control/latency_source.hpp>
 #include <gpusched/core/checks.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -44,6 +51,11 @@ GPUSCHED_INLINE void LatencyLines::end_line() {
 GPUSCHED_INLINE void LatencyLines::drop_line() noexcept {
     too_long_ = false;
     rest_.clear();
+}
+
+GPUSCHED_INLINE void LatencyLines::cut_line() noexcept {
+    ++now_.ignored;
+    drop_line();
 }
 
 GPUSCHED_INLINE void LatencyLines::line(std::string_view text) {
@@ -144,6 +156,61 @@ GPUSCHED_INLINE LatencyWindow LatencyFile::window() {
 
 // ---- socket ----
 
+/// Takes datagrams from a socket as they come, until it is destroyed.
+struct LatencySocket::Reader {
+    LatencyLines& lines;
+    int socket, wake[2]{-1, -1};
+    std::mutex access{};  ///< of the lines
+    std::thread thread{};
+
+    Reader(LatencyLines& l, int fd) : lines(l), socket(fd) {
+        if (::pipe2(wake, O_CLOEXEC) != 0) return;
+        // Signals are for the threads that were there before.
+        sigset_t all, before;
+        sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before);
+        try {
+            thread = std::thread([this] { run(); });
+        } catch (const std::system_error&) {
+            // Without it the socket is read at the end of each window.
+        }
+        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
+    ~Reader() {
+        if (wake[1] >= 0) ::close(wake[1]);
+        if (thread.joinable()) thread.join();
+        if (wake[0] >= 0) ::close(wake[0]);
+    }
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+
+    void run() {
+        pollfd ready[2] = {{socket, POLLIN, 0}, {wake[0], 0, 0}};
+        while (::poll(ready, 2, -1) >= 0 || errno == EINTR) {
+            if (ready[1].revents != 0 || (ready[0].revents & ~POLLIN) != 0) return;
+            // Not to be one datagram behind another for each of a burst.
+            const std::lock_guard lock(access);
+            drain(1000);
+        }
+    }
+    /// Takes what is there. @return whether nothing was left
+    bool drain(int most) {
+        char buffer[65536];
+        for (int k = 0; k < most; ++k) {
+            const auto n = ::recv(socket, buffer, sizeof buffer, MSG_DONTWAIT | MSG_TRUNC);
+            if (n < 0) return true;
+            const auto length = static_cast<std::size_t>(n);
+            lines.feed({buffer, std::min(length, sizeof buffer)});
+            // What was cut off may be the rest of a number.
+            if (length > sizeof buffer)
+                lines.cut_line();
+            else
+                lines.end_line();
+        }
+        return false;
+    }
+};
+
 GPUSCHED_INLINE LatencySocket::LatencySocket(std::string path, double tau_ms)
     : path_(std::move(path)), lines_(tau_ms) {
     if (path_.empty() || path_.size() >= sizeof(sockaddr_un::sun_path))
@@ -154,7 +221,13 @@ GPUSCHED_INLINE LatencySocket::LatencySocket(std::string path, double tau_ms)
 GPUSCHED_INLINE LatencySocket::~LatencySocket() {
     if (fd_ < 0) return;
     if (ours()) ::unlink(path_.c_str());
-    ::close(fd_);
+    close();
+}
+
+GPUSCHED_INLINE void LatencySocket::close() {
+    reader_.reset();
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
 }
 
 GPUSCHED_INLINE bool LatencySocket::ours() const {
@@ -178,29 +251,29 @@ GPUSCHED_INLINE bool LatencySocket::open() {
     fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd_ >= 0 && ::bind(fd_, name, sizeof address) == 0 && ::stat(path_.c_str(), &s) == 0) {
         inode_ = s.st_ino;
+        // Whoever may enter the folder may send: servers seldom run as root.
+        static_cast<void>(::chmod(path_.c_str(), 0666));
+        reader_ = std::make_unique<Reader>(lines_, fd_);
         return true;
     }
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
+    close();
     return false;
 }
 
 GPUSCHED_INLINE LatencyWindow LatencySocket::window() {
     if (fd_ < 0 && !open()) return lines_.end_window(false);
-    char buffer[65536];
-    // A flood must not hold the controller: what is left waits for the next window.
-    for (int k = 0; k < 100'000; ++k) {
-        const auto n = ::recv(fd_, buffer, sizeof buffer, MSG_DONTWAIT);
-        if (n < 0) break;
-        lines_.feed({buffer, static_cast<std::size_t>(n)});
-        lines_.end_line();
-    }
     bool good = true;
-    if (!ours()) {
-        ::close(fd_);
-        fd_ = -1;
-        good = open();
+    LatencyWindow out;
+    {
+        const std::lock_guard lock(reader_->access);
+        // A flood must not hold the controller: what is left waits for the next window.
+        static_cast<void>(reader_->drain(100'000));
+        good = ours();
+        if (good) out = lines_.end_window(true);
     }
+    if (good) return out;
+    close();
+    good = open();
     return lines_.end_window(good);
 }
 

@@ -9,6 +9,8 @@
 #include <gpusched/control/system_command.hpp>
 #include <gpusched/core/checks.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -48,6 +50,15 @@ struct Descriptor {
 struct AuditFile {
     Descriptor file{};
     bool must = true;
+    void open(const std::string& path) {
+        file.open(path, O_WRONLY | O_CREAT | O_APPEND);
+        // Whoever wrote it before may have died in the middle of a line.
+        Descriptor old;
+        old.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        const auto size = ::lseek(old.fd, 0, SEEK_END);
+        char last = '\n';
+        if (size > 0 && ::pread(old.fd, &last, 1, size - 1) == 1 && last != '\n') write("\n");
+    }
     void write(std::string_view line) {
         while (file.fd >= 0 && !line.empty()) {
             const auto n = ::write(file.fd, line.data(), line.size());
@@ -88,7 +99,7 @@ struct LiveController::Impl {
     std::optional<Nvml> nvml{};
     std::vector<int> handles{};
     std::unique_ptr<Mig> mig{};
-    live_detail::Descriptor lock{};
+    live_detail::Descriptor lock{}, groups{};
     live_detail::AuditFile audit{};
     std::unique_ptr<Signals> signals{};
     std::unique_ptr<Act> actuator{};
@@ -96,9 +107,11 @@ struct LiveController::Impl {
     Clock clock{};
     std::unique_ptr<Run> runner{};
     std::vector<std::string> lines{};
+    bool known = true;
 
     Impl(ControllerOptions o, LiveOptions l)
-        : options(std::move(o)), live(std::move(l)), commands(live.command_limit_s) {
+        : options(std::move(o)), live(std::move(l)),
+          commands(live.command_limit_s, -1, options.flags.dry_run ? std::string() : program()) {
         validate(options);
         if (live.tenants.size() != options.host.tenants.size())
             throw InvalidInput("live.tenants: expected one per tenant of the host");
@@ -108,6 +121,32 @@ struct LiveController::Impl {
         }
     }
 
+    [[nodiscard]] std::string program() const { return live.journal + ".program"; }
+    /// Tries until it is done or the time is over.
+    template <class F>
+    void wait_for(const F& done, const std::string& why) const {
+        for (int tries = 0; !done(); ++tries) {
+            if (tries * 0.1 >= live.lock_wait_s) throw BackendError(why);
+            pause_for(0.1);
+        }
+    }
+    void take_host() {
+        const auto name = live.journal + ".lock";
+        lock.open(name, O_RDWR | O_CREAT | O_NOFOLLOW);
+        // A command that a killed controller left behind may still be at work; it ends soon.
+        wait_for([&] { return ::flock(lock.fd, LOCK_EX | LOCK_NB) == 0; },
+                 name + ": another controller has this journal, or a command of one is at work");
+        // One with another journal would limit and restore the same groups.
+        groups.fd = ::open(live.cgroups.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (groups.fd >= 0)
+            wait_for([&] { return ::flock(groups.fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; },
+                     live.cgroups + ": another controller has these control groups");
+        wait_for([&] { return program_at_work(program()) == 0; },
+                 program() +
+                     ": a tenant's program, started by a controller that is gone, is at work (process " +
+                     number_text(program_at_work(program())) + ")");
+        driver.emplace(live.command_limit_s, lock.fd);
+    }
     void say(const std::string& line) { lines.push_back(line); }
     void off(bool& flag, const char* name, const std::string& why) {
         if (flag) say(std::string(name) + " is off: " + why);
@@ -236,6 +275,7 @@ struct LiveController::Impl {
                                 .key) +
                 " at " + number_text(int{t.now.instance.start}));
         if (!r.known()) {
+            known = false;
             std::string text = "the host's state is not known:";
             for (const auto& problem : r.problems) text += "\n  - " + problem;
             throw BackendError(text);
@@ -255,7 +295,13 @@ struct LiveController::Impl {
         if (runner) throw InvalidInput("start: called twice");
         load_nvml();
         JournalFile<SystemFiles> file(files, live.journal);
-        const auto found = file.load(options.host);
+        std::optional<Journal> found;
+        try {
+            found = file.load(options.host);
+        } catch (const BackendError&) {
+            known = false;
+            throw;
+        }
         const auto boot = boot_id(files, live.proc);
         auto owned = owned_instances(options.host, found, boot);
         if (live.mig == "nvml")
@@ -280,6 +326,9 @@ struct LiveController::Impl {
                                             std::move(sources), live.proc, live.numa_disks, live.layout_every,
                                             options.window_s);
         runner = std::make_unique<Run>(options, source, *actuator, clock, audit);
+        std::string record;
+        append_start_record(record, options);
+        audit.write(record);
     }
     void tell(const StepResult& result) {
         for (const auto& e : result.events) say(describe(options, e));
@@ -292,8 +341,13 @@ struct LiveController::Impl {
         for (const auto& note : actuator->take_notes()) say(note);
         for (const auto& o : actuator->take_outcomes()) {
             if (o.kind == ActionKind::reconfigure) signals->look_again();
-            say(std::string(enum_name(o.kind)) + " of " + name(static_cast<std::size_t>(o.target)) + ": " +
-                enum_name(o.status));
+            const auto& whom = name(static_cast<std::size_t>(o.target));
+            say(std::string(enum_name(o.kind)) + " of " + whom + ": " + enum_name(o.status));
+            const nlohmann::ordered_json record{{"record", "outcome"},
+                                                {"kind", enum_name(o.kind)},
+                                                {"target", whom},
+                                                {"status", enum_name(o.status)}};
+            audit.write(record.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
         }
     }
     void need_start() const {
@@ -303,17 +357,11 @@ struct LiveController::Impl {
 
 GPUSCHED_INLINE LiveController::LiveController(ControllerOptions options, LiveOptions live, std::string audit)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(live))) {
-    const auto lock = impl_->live.journal + ".lock";
-    impl_->lock.open(lock, O_RDWR | O_CREAT | O_NOFOLLOW);
-    // A command that a killed controller left behind may still be at work; it ends soon.
-    for (int tries = 0; ::flock(impl_->lock.fd, LOCK_EX | LOCK_NB) != 0; ++tries) {
-        if (tries * 0.1 >= impl_->live.lock_wait_s)
-            throw BackendError(lock +
-                               ": another controller has this journal, or a command of one is at work");
-        pause_for(0.1);
-    }
-    impl_->driver.emplace(impl_->live.command_limit_s, impl_->lock.fd);
-    if (!audit.empty()) impl_->audit.file.open(audit, O_WRONLY | O_CREAT | O_APPEND);
+    if (impl_->options.flags.dry_run)
+        impl_->driver.emplace(impl_->live.command_limit_s);  // it looks only
+    else
+        impl_->take_host();
+    if (!audit.empty()) impl_->audit.open(audit);
 }
 
 GPUSCHED_INLINE LiveController::~LiveController() = default;
@@ -340,6 +388,8 @@ GPUSCHED_INLINE std::vector<std::string> LiveController::release() {
     if (impl_->actuator->releases_left()) impl_->say("a limit is left; the next start tries again");
     return std::exchange(impl_->lines, {});
 }
+
+GPUSCHED_INLINE bool LiveController::state_known() const noexcept { return impl_->known; }
 
 GPUSCHED_INLINE const ControllerOptions& LiveController::options() const noexcept { return impl_->options; }
 

@@ -31,6 +31,10 @@ GPUSCHED_INLINE std::vector<std::uint64_t> parse_interrupts(std::string_view tex
         unsigned number = 0;
         if (!label.ends_with(':') || !detail::read_number(label.substr(0, label.size() - 1), number))
             continue;
+        // On ARM the timers have numbers too: they say how busy a core is.
+        const auto name_at = line.find_last_not_of(" \t\r");
+        const auto name = name_at == std::string_view::npos ? line : line.substr(0, name_at + 1);
+        if (name.ends_with(" timer") || name.ends_with("_timer")) continue;
         for (const auto core : cores) {
             std::uint64_t count = 0;
             if (!detail::read_number(detail::take_word(rest), count))

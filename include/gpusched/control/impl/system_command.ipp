@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gpusched/control/detail/text_scan.hpp>
+#include <gpusched/control/files.hpp>
 #include <gpusched/control/system_command.hpp>
 #include <gpusched/core/checks.hpp>
 
@@ -7,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -18,7 +21,42 @@
 
 namespace gpusched::control {
 
-GPUSCHED_INLINE SystemCommand::SystemCommand(double limit_s, int held) : limit_s_(limit_s), held_(held) {
+namespace command_detail {
+
+/// When a process was started, in ticks since the machine was; 0 for one that is not there, or has ended.
+inline std::uint64_t start_time(std::int64_t process) {
+    SystemFiles files;
+    std::string text;
+    if (files.read("/proc/" + std::to_string(process) + "/stat", text) != 0) return 0;
+    // The name may hold anything; behind its bracket come the state (field 3) and, as field 22, the time.
+    auto rest = std::string_view(text).substr(std::min(text.rfind(')') + 1, text.size()));
+    const auto state = detail::take_word(rest);
+    if (state.empty() || state == "Z" || state == "X") return 0;
+    std::string_view word;
+    for (int field = 4; field <= 22; ++field) word = detail::take_word(rest);
+    std::uint64_t time = 0;
+    return detail::read_number(word, time) ? time : 0;
+}
+
+}  // namespace command_detail
+
+GPUSCHED_INLINE std::int64_t program_at_work(const std::string& note) {
+    SystemFiles files;
+    std::string text;
+    if (files.read(note, text) != 0) return 0;
+    std::string_view all = text;
+    auto rest = detail::take_line(all);
+    std::int64_t process = 0;
+    std::uint64_t time = 0;
+    return detail::read_number(detail::take_word(rest), process) && process > 0 &&
+                   detail::read_number(detail::take_word(rest), time) && time != 0 &&
+                   command_detail::start_time(process) == time
+               ? process
+               : 0;
+}
+
+GPUSCHED_INLINE SystemCommand::SystemCommand(double limit_s, int held, std::string note)
+    : limit_s_(limit_s), held_(held), note_(std::move(note)) {
     if (!(limit_s > 0 && limit_s <= 600))
         throw InvalidInput(bad_value("limit_s", number_text(limit_s), "above 0, at most 600"));
 }
@@ -34,6 +72,11 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
     const auto failed = [&](int error) {
         return BackendError(arguments[0] + ": cannot be started: " + std::strerror(error));
     };
+    struct sigaction children {};
+    if (::sigaction(SIGCHLD, nullptr, &children) == 0 &&
+        ((children.sa_flags & SA_NOCLDWAIT) != 0 || children.sa_handler == SIG_IGN))
+        throw BackendError(arguments[0] +
+                           ": not started: SIGCHLD is ignored, so that its end would not be seen");
     if (input.size() > 4096)
         throw InvalidInput(bad_value("input", number_text(input.size()), "at most 4096 bytes"));
     int ends[2], in[2] = {-1, -1};
@@ -59,8 +102,16 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     // A group of its own, so that what the program starts ends with it.
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
     posix_spawnattr_setpgroup(&attributes, 0);
+    // What this process ignores or holds back is its own affair.
+    sigset_t usual, none;
+    sigemptyset(&usual), sigemptyset(&none);
+    for (const int signal : {SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM})
+        sigaddset(&usual, signal);
+    posix_spawnattr_setsigdefault(&attributes, &usual);
+    posix_spawnattr_setsigmask(&attributes, &none);
     std::vector<std::string> copies(arguments.begin(), arguments.end());
     std::vector<char*> pointers;
     for (auto& copy : copies) pointers.push_back(copy.data());
@@ -76,6 +127,10 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
         throw failed(error);
     }
     CommandResult result;
+    SystemFiles notes;
+    if (!note_.empty())
+        static_cast<void>(notes.create(note_, std::to_string(child) + " " +
+                                                  std::to_string(command_detail::start_time(child)) + "\n"));
     const auto end =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit_s_));
     const auto left_ms = [&] {
@@ -83,7 +138,13 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
         return static_cast<int>(std::max<long long>(0, left));
     };
     int status = 0;
-    bool ended = false, open = true;
+    bool ended = false, open = true, seen = true;
+    const auto look = [&] {
+        const auto found = ::waitpid(child, &status, WNOHANG);
+        // Somebody else took its end away: it is over, but how is not known.
+        if (found < 0 && errno != EINTR) seen = false;
+        return found == child || !seen;
+    };
     // A program can close its output and go on, or end while something it started holds the output.
     const auto take = [&](int wait_ms) {
         pollfd wait{ends[0], POLLIN, 0};
@@ -99,17 +160,22 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
         if (left_ms() == 0) {
             result.timed_out = true;
             ::kill(-child, SIGKILL);
-            while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-            }
+            // One that hangs in the kernel does not end.
+            const auto patience = Clock::now() + std::chrono::seconds(5);
+            while (!(ended = look()) && Clock::now() < patience) ::poll(nullptr, 0, 5);
             break;
         }
-        if (!take(std::min(left_ms(), 20))) ended = ::waitpid(child, &status, WNOHANG) == child;
+        if (!take(std::min(left_ms(), 20))) ended = look();
     }
+    result.timed_out |= !seen;
+    if (!note_.empty() && ended) static_cast<void>(notes.create(note_, ""));
     // What was written between the last look and the end; no more than a pipe holds, whoever else still writes.
-    for (int k = 0; k < 64 && ended && take(0); ++k) {
+    for (int k = 0; k < 64 && ended && !result.timed_out && take(0); ++k) {
     }
     ::close(ends[0]);
-    result.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    result.code = !ended || !seen       ? 128 + SIGKILL
+                  : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+                                        : WEXITSTATUS(status);
     return result;
 }
 

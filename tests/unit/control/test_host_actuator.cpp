@@ -1,0 +1,111 @@
+// Actions on a host whose programs fail: what the journal says stays true.
+#include <gpusched/control/host_actuator.hpp>
+
+#include <support/catch.hpp>
+#include <support/control_host.hpp>
+
+#include <cerrno>
+#include <map>
+#include <new>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::control;
+
+namespace {
+
+struct NoInstances {
+    BackendStatus read(int, MigLayout&) { return BackendStatus::ok; }
+    BackendStatus create(int, MigInstance) { return BackendStatus::ok; }
+    BackendStatus destroy(int, MigInstance) { return BackendStatus::ok; }
+};
+
+struct Memory {
+    std::map<std::string, std::string> texts{};
+    bool out = false;  ///< no memory is left
+    int read(const std::string& path, std::string& text) {
+        if (out) throw std::bad_alloc();
+        const auto at = texts.find(path);
+        if (at == texts.end()) return ENOENT;
+        text = at->second;
+        return 0;
+    }
+    int write(const std::string& path, std::string_view text) {
+        texts[path] = text;
+        return 0;
+    }
+    int create(const std::string& path, std::string_view text) { return write(path, text); }
+    int rename(const std::string& from, const std::string& to) {
+        texts[to] = texts[from];
+        return 0;
+    }
+};
+
+/// The MPS daemon, and a program that restarts its client.
+struct Programs {
+    std::string percentage = "100";
+    int restart_code = 0, restarts = 0;
+    CommandResult run(std::span<const std::string>) {
+        ++restarts;
+        return {restart_code, false, "no such unit\n"};
+    }
+    CommandResult run(std::span<const std::string>, std::string_view input) {
+        constexpr std::string_view set = "set_default_active_thread_percentage ";
+        if (input.starts_with(set)) percentage = input.substr(set.size(), input.size() - set.size() - 1);
+        return {0, false, input.starts_with("get_server_list") ? "" : percentage + ".0\n"};
+    }
+};
+
+struct World {
+    ControllerOptions options = test::control_options();
+    NoInstances mig{};
+    Memory files{};
+    Programs programs{};
+    HostActuator<NoInstances, Memory, Programs> actuator;
+
+    World()
+        : actuator(mig, files, programs, options.host, access(), JournalFile<Memory>(files, "/j"),
+                   journal(options), 0) {}
+    static std::vector<TenantAccess> access() {
+        std::vector<TenantAccess> out(4);
+        out[1].cgroup = "/g/t2", out[1].disks = {"259:0"};
+        out[2].mps_pipe = "/run/mps", out[2].restart = {"restart-t3"};
+        return out;
+    }
+    static Journal journal(const ControllerOptions& options) {
+        Journal out;
+        out.of("T1").now = options.host.tenants[0].start;
+        return out;
+    }
+    BackendStatus act(ActionKind kind, std::int32_t target, std::int32_t value) {
+        const auto& at = options.host.tenants[0].start;
+        actuator.act(
+            {.kind = kind, .tenant = 0, .target = target, .value = value, .before = at, .after = at});
+        return actuator.take_outcomes().at(0).status;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a quota whose client does not restart is taken back, in the journal and in the daemon") {
+    World w;
+    CHECK(w.act(ActionKind::set_quota, 2, 75) == BackendStatus::ok);
+    CHECK(w.programs.percentage == "75");
+    w.programs.restart_code = 5;
+    CHECK(w.act(ActionKind::set_quota, 2, 50) == BackendStatus::not_supported);
+    CHECK(w.programs.percentage == "75");
+    CHECK(w.actuator.journal().tenants[0].now.quota_percent == 75);
+    CHECK(parse_journal(w.files.texts["/j"], w.options.host).tenants[0].now.quota_percent == 75);
+    CHECK(w.actuator.take_notes() ==
+          std::vector<std::string>{"program 'restart-t3' ended with code 5: no such unit"});
+}
+
+TEST_CASE("memory that is out is a failure of that action only") {
+    World w;
+    w.files.texts["/g/t2/io.max"] = "";
+    w.files.out = true;
+    CHECK(w.act(ActionKind::throttle_io, 1, 500) == BackendStatus::unknown);
+    w.files.out = false;
+    CHECK(w.act(ActionKind::throttle_io, 1, 500) == BackendStatus::ok);
+}
