@@ -64,7 +64,7 @@ struct JointModel : Model {
 /// one per job and switch with columns, `gang` one per job, `capacity` one per switch and distinct shape: pods of g GPUs take
 /// floor(g / shape) slots of that shape. Exact where all jobs have one shape; with several shapes a relaxation (a node's
 /// GPUs may not divide up as the rows allow).
-/// @throws InvalidInput for pods or GPUs below 1, negative idle GPUs
+/// @throws InvalidInput for pods or GPUs below 1, names that appear twice, negative idle GPUs
 [[nodiscard]] JointModel joint_allocation(const JointProblem& problem);
 
 }  // namespace gpusched::milp

@@ -18,7 +18,7 @@ namespace gpusched::milp {
 struct PackingOptions {
     /// Running tasks that may be moved may end up on other nodes. Off: they stay.
     bool allow_moves = false;
-    SolveOptions solve{};
+    SolveOptions solve{};  ///< the time limit is for all steps together; `start` is not used
 };
 
 /// What was proved about one priority.

@@ -163,6 +163,8 @@ struct ReplanOptions {
 
 /// A new plan and what it changes.
 struct ReplanResult {
+    /// `bound` is that of the best plan with as many starts as allowed, and `optimal` says that the makespan is within the
+    /// tolerance of it; where fewer starts make it longer than that, `message` is "fewest starts within slack".
     ServingPlanResult plan{};
     int starts = 0;  ///< replicas that did not run before
     int stops = 0;   ///< replicas that ran before and no longer do

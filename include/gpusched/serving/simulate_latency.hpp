@@ -11,10 +11,11 @@ namespace gpusched::serving {
 
 /// How requests arrive.
 struct LatencyOptions {
-    double rate = 0;       ///< requests/s, a Poisson process; 0 = all at once, as the makespan counts
+    double rate =
+        0;  ///< requests/s, a Poisson process, 1e-9 .. 1e12; 0 = all at once, as the makespan counts
     int requests = 10000;  ///< how many to simulate, 1 .. 10,000,000; of which kind follows the demands
     std::uint64_t seed = 0;
-    EstimateOptions estimate{};    ///< of the times of a request alone
+    EstimateOptions estimate{};  ///< of the times of a request alone; its `memory_fraction` is the one below
     double memory_fraction = 0.9;  ///< as in `DeploymentOptions`
 };
 

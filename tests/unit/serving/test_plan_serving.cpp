@@ -292,7 +292,7 @@ TEST_CASE("replanning starts as few replicas as a brute force", "[serving]") {
     if (milp::available_solvers().empty()) return;
     Rng rng(9);
     const auto solver = milp::find_solver();
-    int smaller = 0, compared = 0;
+    int smaller = 0, compared = 0, longer = 0;
     for (int i = 0; i < 40; ++i) {
         auto r = random_request(rng, 1);
         ReplanOptions options{.planner = exact(), .slack = 0.2};
@@ -333,6 +333,12 @@ TEST_CASE("replanning starts as few replicas as a brute force", "[serving]") {
                                    : std::isnan(after.makespan_kept)));
         CHECK(after.starts == fewest);
         CHECK(after.plan.makespan <= 1.2 * free * (1 + 1e-6));
+        // What is proved is about the best plan, not about the one that starts fewest.
+        CHECK(after.plan.bound <= free * (1 + 1e-6));
+        CHECK(after.plan.bound >= free * (1 - 2e-3));
+        CHECK(after.plan.optimal == (after.plan.makespan <= free * (1 + 1e-3)));
+        CHECK(after.plan.message == (after.plan.optimal ? "" : "fewest starts within slack"));
+        longer += !after.plan.optimal;
         int now = 0, then = 0;
         for (const auto& p : after.plan.replicas) now += p.count;
         for (const auto& p : before.replicas) then += p.count;
@@ -342,6 +348,35 @@ TEST_CASE("replanning starts as few replicas as a brute force", "[serving]") {
     }
     CHECK(compared > 15);
     CHECK(smaller > 3);
+    CHECK(longer > 3);
+}
+
+TEST_CASE("more GPUs than an int counts are no trouble for replanning", "[serving]") {
+    if (milp::available_solvers().empty()) return;
+    Rng rng(9);
+    auto r = random_request(rng, 1);
+    const auto before = plan_serving(r);
+    for (auto& count : r.available) count = std::numeric_limits<int>::max();
+    r.budget = 3;
+    const auto after = replan(r, before.replicas, {.planner = exact()}, milp::find_solver());
+    CHECK(after.plan.status == milp::Status::optimal);
+    CHECK(after.starts >= 0);
+}
+
+TEST_CASE("one fraction of the memory, and a request without GPUs", "[serving]") {
+    ServingRequest r{{}, {}, 10, {{llama3_8b(), {{"w", {500, 200}, 1000}}}}, {}};
+    const milp::AnySolver none("none", [](const auto&, const auto&, const auto&) {
+        return milp::Solution{.status = milp::Status::infeasible};
+    });
+    for (const auto composition : {Composition::optimized, Composition::homogeneous, Composition::uniform})
+        CHECK(plan_serving(r, {.composition = composition}, none).message ==
+              plan_serving(r, {}, none).message);
+    CHECK(!plan_serving(r, {.composition = Composition::homogeneous}, none).message.empty());
+    PlannerOptions options{.estimate = {.memory_fraction = 0.3}};
+    REQUIRE_THROWS_MESSAGE(plan_serving(r, options, none), InvalidInput,
+                           "estimate.memory_fraction: 0.3; expected the memory_fraction 0.9");
+    options.deployments.memory_fraction = 0.3;
+    CHECK_NOTHROW(plan_serving(r, options, none));
 }
 
 TEST_CASE("the planner on the paper's types", "[serving]") {

@@ -49,6 +49,21 @@ struct Setting {
 
 }  // namespace
 
+TEST_CASE("however rarely requests come, each takes what it takes alone", "[serving]") {
+    Setting s(0.1, 0.02, 4, 11, 1);
+    s.options.requests = 100;
+    s.options.rate = 1e-9;
+    CHECK(simulate_latency(s.request, s.plan, s.options).percentile(0) == Catch::Approx(0.3).epsilon(1e-12));
+    for (const double rate : {1e-300, 5e-324, 1e-10, -1.0, std::nan("")}) {
+        s.options.rate = rate;
+        REQUIRE_THROWS_MESSAGE(simulate_latency(s.request, s.plan, s.options), InvalidInput, "rate: ");
+    }
+    s.options.rate = 1;
+    s.options.estimate.memory_fraction = 0.25;
+    REQUIRE_THROWS_MESSAGE(simulate_latency(s.request, s.plan, s.options), InvalidInput,
+                           "estimate.memory_fraction: 0.25");
+}
+
 TEST_CASE("latencies at the limits", "[serving]") {
     // 0.1 s of prefill and 10 steps of 0.02 s: 0.3 s alone; 4 together take 0.1 + 0.2 / 4 = 0.15 s each of the replica.
     Setting s(0.1, 0.02, 4, 11, 1);

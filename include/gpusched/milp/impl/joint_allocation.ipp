@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 #include <set>
+#include <string>
 #include <utility>
 
 namespace gpusched::milp {
@@ -40,9 +42,11 @@ GPUSCHED_INLINE JointModel joint_allocation(const JointProblem& problem) {
     Problems problems;
     double all_gpus = 0;
     std::set<int> shapes;
+    std::set<std::string> names;
     for (std::size_t j = 0; j < problem.jobs.size(); ++j) {
         const auto& job = problem.jobs[j];
         const auto owner = "job " + gpusched::quoted(job.name.empty() ? std::to_string(j) : job.name);
+        if (!job.name.empty() && !names.insert(job.name).second) problems.add(owner + ": appears twice");
         check_range(problems, "pods", job.pods, 1, 1'000'000, owner);
         check_range(problems, "gpus", job.gpus, 1, 1'000'000, owner);
         all_gpus += static_cast<double>(job.pods) * job.gpus;
@@ -55,13 +59,14 @@ GPUSCHED_INLINE JointModel joint_allocation(const JointProblem& problem) {
 
     const auto J = static_cast<int>(problem.jobs.size()), S = static_cast<int>(problem.switches.size());
     const auto slots = [&](int s, int shape) {
-        int sum = 0;
+        std::int64_t sum = 0;
         for (const int idle : problem.switches[static_cast<std::size_t>(s)].idle) sum += idle / shape;
-        return sum;
+        return static_cast<int>(std::min<std::int64_t>(sum, 1'000'000'000));
     };
     const auto job_at = [&](int j) -> const SwitchJob& { return problem.jobs[static_cast<std::size_t>(j)]; };
-    int most = 0;
-    for (const auto& job : problem.jobs) most = std::max(most, job.pods);
+    int most = 0;  // pods that any job can have on any switch
+    for (const auto& job : problem.jobs)
+        for (int s = 0; s < S; ++s) most = std::max(most, std::min(job.pods, slots(s, job.gpus)));
     ModelBuilder model("joint allocation");
     IndexMap z("z", {J, S, most + 1}), placed("placed", {J});
     const double worth = std::log(std::max(S, 1)) + 1;

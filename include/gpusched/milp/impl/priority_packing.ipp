@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/milp/detail/values.hpp>
 #include <gpusched/milp/priority_packing.hpp>
@@ -243,9 +244,12 @@ GPUSCHED_INLINE PackingResult priority_packing(const Cluster& cluster, const Pac
     result.optimal = true;
     std::vector<std::int64_t> placed;
     std::vector<double> last;
+    Budget budget(context, options.solve.time_limit);
     for (const auto priority : detail::pending_priorities(cluster)) {
         const auto model = packing_model(cluster, priority, placed, options);
         auto solve_options = options.solve;
+        if (solve_options.time_limit)
+            solve_options.time_limit = std::max(0.0, *solve_options.time_limit - budget.elapsed_s());
         // The last solution satisfies the next model as well; only the objective and one row differ.
         solve_options.start = last;
         const auto solution = solve(model, solve_options, solver, context);

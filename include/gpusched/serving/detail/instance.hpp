@@ -1,6 +1,7 @@
 // The serving problem of a request, and a solved one in words of the request.
 #pragma once
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
@@ -13,6 +14,14 @@
 #include <vector>
 
 namespace gpusched::serving::detail {
+
+/// There is one fraction of the memory, and it is not in the options of the estimate; another one there would be lost.
+inline void check_memory_fraction(Problems& problems, const EstimateOptions& estimate, double fraction) {
+    if (estimate.memory_fraction != EstimateOptions{}.memory_fraction && estimate.memory_fraction != fraction)
+        problems.add(
+            bad_value("estimate.memory_fraction", number_text(estimate.memory_fraction),
+                      "the memory_fraction " + number_text(fraction) + " of the deployments, which counts"));
+}
 
 /// The deployments of all models as a serving problem. Nothing is dropped yet.
 inline ServingInstance all_deployments(const ServingRequest& request, const PlannerOptions& options) {

@@ -66,6 +66,7 @@ GPUSCHED_INLINE void validate(const PlannerOptions& options) {
     validate(options.estimate);
     Problems problems;
     check_at_least(problems, "max_deployments", options.max_deployments, 0);
+    detail::check_memory_fraction(problems, options.estimate, options.deployments.memory_fraction);
     if (options.deadline) {
         check_range(problems, "deadline", *options.deadline, std::numeric_limits<double>::min(),
                     std::numeric_limits<double>::max());
@@ -86,6 +87,7 @@ class Planner {
 
     ServingPlanResult run(const ServingRequest& request) {
         if (options_.composition == Composition::homogeneous) {
+            if (request.gpus.empty()) each_degree(request);  // which says that there is no plan
             for (std::size_t g = 0; g < request.gpus.size(); ++g) {
                 auto one = request;
                 for (std::size_t n = 0; n < request.gpus.size(); ++n) one.available[n] = 0;

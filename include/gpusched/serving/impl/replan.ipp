@@ -6,6 +6,7 @@
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace gpusched::serving {
@@ -100,15 +101,20 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
     auto& problem = change.instance.problem;
     const auto start = request.gpus.size();
     Budget budget(context, options.planner.solve.solve.time_limit);
+    bool sure = true;  // every question was answered
     const auto within = [&](int starts) {
         problem.gpus[start].available = starts;
         auto solve = options.planner.solve;
         if (solve.solve.time_limit)
             solve.solve.time_limit = std::max(0.0, *solve.solve.time_limit - budget.elapsed_s());
-        return milp::solve_serving_plan(problem, solve, solver, context);
+        auto found = milp::solve_serving_plan(problem, solve, solver, context);
+        sure = sure && (found.optimal || found.status == milp::Status::infeasible);
+        return found;
     };
-    int most = 0;
-    for (std::size_t g = 0; g < start; ++g) most += request.available[g];
+    std::int64_t gpus = 0;
+    for (std::size_t g = 0; g < start; ++g) gpus += request.available[g];
+    // A replica takes one GPU at least; as many tokens as fit next to the ones that run.
+    int most = static_cast<int>(std::min<std::int64_t>(gpus, 1'000'000'000));
     if (options.max_starts) most = std::min(most, *options.max_starts);
 
     ReplanResult result;
@@ -150,7 +156,14 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
         }
         result.starts = count(plan, true);
         result.stops = change.running - count(plan, false);
-        plan.optimal = plan.optimal && best.optimal;
+        // What was proved is about as many starts as are allowed, not about the few that the plan makes.
+        const double makespan = milp::makespan(problem, plan.allocation);
+        plan.bound = best.bound;
+        plan.optimal =
+            best.optimal && makespan - best.bound <= options.planner.solve.tolerance * (1 + 1e-9) * makespan;
+        if (!plan.optimal && plan.message.empty())
+            plan.message = sure ? "fewest starts within slack"
+                                : "few starts within slack; fewer may do, the solver gave no answer";
     }
     result.plan = detail::described(request, change.instance, plan);
     result.plan.deployments = static_cast<int>(change.instance.deployments.size());

@@ -2,6 +2,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/rng.hpp>
+#include <gpusched/serving/detail/instance.hpp>
 #include <gpusched/serving/simulate_latency.hpp>
 
 #include <algorithm>
@@ -35,12 +36,18 @@ struct Job {
 /// One replica, whose running requests all progress at the same speed.
 class SharedReplica {
   public:
+    /// Seconds from arrival to end of each.
     /// @param jobs by arrival
     std::vector<double> run(const std::vector<Job>& jobs) {
-        std::vector<double> done(jobs.size());
+        std::vector<double> latency(jobs.size());
         std::size_t next = 0;
+        double start = 0;  // times count from here, so that late ones lose no digits
         while (next < jobs.size() || !running_.empty() || !waiting_.empty()) {
-            const double arrival = next < jobs.size() ? jobs[next].arrival : infinity;
+            if (running_.empty() && waiting_.empty()) {
+                start = jobs[next].arrival;
+                now_ = progress_ = 0;
+            }
+            const double arrival = next < jobs.size() ? jobs[next].arrival - start : infinity;
             const double finish =
                 running_.empty() ? infinity : now_ + (running_.top().first - progress_) / speed();
             if (finish <= arrival) {
@@ -48,7 +55,7 @@ class SharedReplica {
                 running_.pop();
                 now_ = finish;
                 progress_ = end;
-                done[job] = finish;
+                latency[job] = finish - (jobs[job].arrival - start);
                 load_ -= jobs[job].load;
                 room_ -= 1 / jobs[job].most;
                 if (running_.empty()) load_ = room_ = 0;  // no rounding is carried along
@@ -66,7 +73,7 @@ class SharedReplica {
                 waiting_.pop_front();
             }
         }
-        return done;
+        return latency;
     }
 
   private:
@@ -87,7 +94,8 @@ GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
     validate(request);
     validate(options.estimate);
     Problems problems;
-    check_range(problems, "rate", options.rate, 0.0, 1e12);
+    if (options.rate != 0) check_range(problems, "rate", options.rate, 1e-9, 1e12);
+    detail::check_memory_fraction(problems, options.estimate, options.memory_fraction);
     check_range(problems, "requests", options.requests, 1, 10'000'000);
     check_range(problems, "memory_fraction", options.memory_fraction, 0.05, 1.0);
     problems.throw_if_any();
@@ -162,10 +170,10 @@ GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
     }
     for (const auto& replicas : queues)
         for (const auto& jobs : replicas) {
-            const auto done = detail::SharedReplica().run(jobs);
+            const auto latency = detail::SharedReplica().run(jobs);
             for (std::size_t j = 0; j < jobs.size(); ++j) {
-                result.latency.push_back(done[j] - jobs[j].arrival);
-                result.makespan = std::max(result.makespan, done[j]);
+                result.latency.push_back(latency[j]);
+                result.makespan = std::max(result.makespan, jobs[j].arrival + latency[j]);
             }
         }
     std::sort(result.latency.begin(), result.latency.end());
