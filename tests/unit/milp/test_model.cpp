@@ -203,7 +203,7 @@ TEST_CASE("solve options out of range are refused") {
     refused({.start = {1, 1, infinity}}, "start: inf; expected finite numbers");
     REQUIRE_THROWS_MESSAGE(find_solver("gurobi"), InvalidInput,
                            "solver: 'gurobi'; expected 'auto', 'highs' or 'cbc'");
-    if (!detail::highs_built_in()) {
+    if (!milp::detail::highs_built_in()) {
         REQUIRE_THROWS_MESSAGE(solve(m, {}, "highs"), BackendError, "HiGHS");
     }
 }
