@@ -175,7 +175,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
 
 
 def test_limits_begin_and_end_with_sigterm(host: Host, load: Callable[..., None]) -> None:
-    load(40.0, 100_000)
+    load(40.0, 100_000_000)
     audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
     config = host.config(flags={"place": False, "mig": False})
     running = host.start(config, "--audit", str(audit), "--config-output", str(effective))
@@ -192,7 +192,7 @@ def test_limits_begin_and_end_with_sigterm(host: Host, load: Callable[..., None]
 
 
 def test_a_killed_controllers_limit_ends_with_the_next_start(host: Host, load: Callable[..., None]) -> None:
-    load(40.0, 100_000)
+    load(40.0, 100_000_000)
     config = host.config(flags={"place": False, "mig": False})
     running = host.start(config)
     wait_for(lambda: "rbps=500000000" in host.read("cg/t2/io.max"))
@@ -296,7 +296,7 @@ def test_a_program_that_moves_the_tenant_and_fails(host: Host, load: Callable[..
 
 
 def test_dry_runs_change_nothing(host: Host, load: Callable[..., None]) -> None:
-    load(40.0, 100_000)
+    load(40.0, 100_000_000)
     before = host.read("smi.json")
     out = host.run(host.config(), "--windows", "8", "--dry-run")
     assert out.returncode == 0, out.stderr

@@ -54,7 +54,7 @@ TEST_CASE("written options read back to the same hash, whatever they are") {
                           &o.relax_score, &o.loss_budget, &o.system_loss_budget})
             *x = 0.02 + 0.9 * rng.uniform();
         o.window_s = 0.1 + rng.uniform();
-        o.lease_s = 1 + rng.uniform();
+        o.lease_s = o.window_s + rng.uniform();
         o.worse_factor = 1 + rng.uniform();
         o.pause_s = 10 * rng.uniform();
         o.hour_s = 1 + 1000 * rng.uniform();
