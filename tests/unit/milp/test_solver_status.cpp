@@ -51,6 +51,7 @@ TEST_CASE("infeasible and unbounded are told apart by every solver") {
          Status::unbounded},
         {{{-1}, {0}, {inf}, {true}, {}, {}, {}}, Status::unbounded},
         {{{-1}, {0}, {inf}, {false}, {}, {}, {}}, Status::unbounded},
+        {{{5, 1}, {-inf, 0}, {4, 1}, {false, true}, {{1, 1}}, {-inf}, {9}}, Status::unbounded},
         // The relaxation is unbounded, whole numbers there are none: 2 x1 = 1.
         {{{-1, 0}, {0, 0}, {inf, 1}, {true, true}, {{1, -1}, {0, 2}}, {0, 1}, {inf, 1}}, Status::infeasible},
         {{{-1, -1}, {0, 0}, {inf, inf}, {false, false}, {{1, -1}, {-1, 1}}, {1, 1}, {inf, inf}},
@@ -137,4 +138,22 @@ TEST_CASE("the largest seed is one like all others") {
     const auto m = test::knapsack();
     for (const auto& name : available_solvers())
         CHECK(solve(m, {.seed = std::numeric_limits<int>::max()}, name).status == Status::optimal);
+}
+
+TEST_CASE("a start is kept by a solver that has no time, and does no harm where it is none") {
+    const auto k = test::knapsack();
+    for (const auto& name : available_solvers()) {
+        CAPTURE(name);
+        // No time: what is known already comes back, or something better.
+        const auto s = solve(k, {.time_limit = 0.0, .start = {0, 1, 0.5}}, name);
+        CAPTURE(to_string(s.status), s.message);
+        REQUIRE(s.has_solution());
+        CHECK(s.objective >= 15.5);
+        for (const auto& start :
+             std::vector<std::vector<double>>{{0, 1, 0.5}, {1, 1, 0.25}, {1, 1, 2}, {0.5, 7, -9}})
+            CHECK(solve(k, {.start = start}, name).objective == Catch::Approx(19.25));
+        for (const bool presolve : {true, false})
+            CHECK(solve(k, {.presolve = presolve, .start = {1, 1, 0.25}}, name).objective ==
+                  Catch::Approx(19.25));
+    }
 }

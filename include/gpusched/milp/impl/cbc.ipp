@@ -164,6 +164,9 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
                             ? Status::cancelled
                         : budget.exhausted() || cbc.isSecondsLimitReached() ? Status::time_limit
                                                                             : Status::failed;
+        // Stopped before the start was looked at: it is the best solution so far.
+        if (best == nullptr && !options.start.empty() && evaluate(model, options.start).feasible())
+            result.x = options.start;
         result.message = "CBC stopped early";
         result.bound = bound_of(cbc.getBestPossibleObjValue());
     }

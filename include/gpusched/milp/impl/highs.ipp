@@ -9,10 +9,45 @@
 #endif
 
 #include <cmath>
+#include <condition_variable>
+#include <mutex>
 #include <string>
 #include <utility>
 
 namespace gpusched::milp::detail {
+
+#ifdef GPUSCHED_HAS_HIGHS
+/// HiGHS has one set of threads per process, and fails when asked with another count: it is reset between counts. Calls with one
+/// count run side by side; one with another count waits for them.
+class HighsThreads {
+  public:
+    explicit HighsThreads(int threads) {
+        std::unique_lock lock(shared().mutex);
+        shared().changed.wait(lock, [&] { return shared().running == 0 || shared().threads == threads; });
+        if (shared().threads != 0 && shared().threads != threads) Highs::resetGlobalScheduler(true);
+        shared().threads = threads;
+        ++shared().running;
+    }
+    ~HighsThreads() {
+        const std::lock_guard lock(shared().mutex);
+        --shared().running;
+        shared().changed.notify_all();
+    }
+    HighsThreads(const HighsThreads&) = delete;
+    HighsThreads& operator=(const HighsThreads&) = delete;
+
+  private:
+    struct Shared {
+        std::mutex mutex;
+        std::condition_variable changed;
+        int threads = 0, running = 0;
+    };
+    static Shared& shared() {
+        static Shared one;
+        return one;
+    }
+};
+#endif
 
 GPUSCHED_INLINE bool highs_built_in() noexcept {
 #ifdef GPUSCHED_HAS_HIGHS
@@ -52,6 +87,7 @@ GPUSCHED_INLINE Solution solve_with_highs([[maybe_unused]] const Model& model,
         for (std::size_t j = 0; j < model.integer.size(); ++j)
             if (model.integer[j] != 0) lp.integrality_[j] = HighsVarType::kInteger;
     }
+    const HighsThreads threads(options.threads);
     Highs highs;
     highs.setOptionValue("output_flag", false);
     highs.setOptionValue("mip_rel_gap", options.mip_gap);
@@ -88,7 +124,11 @@ GPUSCHED_INLINE Solution solve_with_highs([[maybe_unused]] const Model& model,
     const auto& info = highs.getInfo();
     if (info.primal_solution_status == kSolutionStatusFeasible) result.x = highs.getSolution().col_value;
     const bool mip = model.integer_columns() > 0;
-    if (mip && std::isfinite(info.mip_dual_bound)) result.bound = info.mip_dual_bound;
+    // Where the search did not begin it is 0, which is no bound.
+    if (mip && std::isfinite(info.mip_dual_bound) &&
+        (status == HighsModelStatus::kOptimal || status == HighsModelStatus::kTimeLimit ||
+         status == HighsModelStatus::kInterrupt))
+        result.bound = info.mip_dual_bound;
     switch (status) {
     case HighsModelStatus::kOptimal:
     case HighsModelStatus::kModelEmpty:

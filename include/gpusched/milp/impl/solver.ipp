@@ -65,10 +65,10 @@ GPUSCHED_INLINE std::string contradiction(const Model& model) {
     return {};
 }
 
-/// How much the objective gets better along a column, 0 where its bound stops that.
-inline double endless(const Model& model, std::size_t j) {
+/// The objective gets better along a column without end, as far as its bounds go.
+inline bool endless(const Model& model, std::size_t j) {
     const double c = model.sense == Sense::minimise ? -model.objective[j] : model.objective[j];
-    return (c > 0 ? model.column_upper[j] == infinity : model.column_lower[j] == -infinity) ? c : 0;
+    return (c > 0 && model.column_upper[j] == infinity) || (c < 0 && model.column_lower[j] == -infinity);
 }
 
 /// Directions in which the solutions of the relaxation go on without end and the objective gets better by 1. A feasible model with
@@ -119,7 +119,7 @@ inline Solution told_apart(const Model& model, Solution solution, const SolveOpt
         solution.status == Status::unbounded || stopped || solution.status == Status::infeasible;
     if (solution.has_solution() || !asked) return solution;
     bool may = false;  // be unbounded
-    for (std::size_t j = 0; j < model.objective.size() && !may; ++j) may = endless(model, j) > 0;
+    for (std::size_t j = 0; j < model.objective.size() && !may; ++j) may = endless(model, j);
     if (!may && solution.status != Status::unbounded) return solution;
     const auto ask = [&](const Model& question) {
         auto o = options;
