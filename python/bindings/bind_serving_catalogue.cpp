@@ -86,7 +86,7 @@ void bind_catalogue(py::module_& m) {
         "language_model",
         [](const py::object& name, const py::kwargs& changes) {
             const auto text = OptionType<std::string>::read("name", name);
-            return model_fields("language_model", find_model(text), changes);
+            return model_fields("language_model", find_model("name", text, changes), changes);
         },
         py::arg("name"),
         documented(

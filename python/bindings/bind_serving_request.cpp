@@ -1,6 +1,8 @@
 // Requests of the serving planner as dicts.
 #include "serving.hpp"
 
+#include <gpusched/core/checks.hpp>
+
 #include <algorithm>
 #include <set>
 
@@ -142,9 +144,15 @@ serving::GpuType find_gpu(const std::string& name) {
     return s::gpu_type(name);
 }
 
-serving::LanguageModel find_model(const std::string& name) {
-    for (const auto& model : {s::llama3_8b(), s::llama3_70b(), s::llama2_70b()})
+serving::LanguageModel find_model(const std::string& field, const std::string& name, py::handle described) {
+    std::string known;
+    for (const auto& model : {s::llama3_8b(), s::llama3_70b(), s::llama2_70b()}) {
         if (model.name == name) return model;
+        known += gpusched::quoted(model.name) + ", ";
+    }
+    if (!dict_of(field, described).contains("layers"))
+        throw InvalidInput(bad_value(field, gpusched::quoted(name),
+                                     known + "or a model described in full (layers, hidden, heads, ...)"));
     return {.name = name};
 }
 
@@ -186,6 +194,36 @@ Options<serving::EstimateOptions> estimate_options() {
         .field("profiles", &O::profiles);
 }
 
+namespace {
+
+/// "gpus": one entry.
+void read_rentable(const std::string& name, py::handle value, s::ServingRequest& result) {
+    Fields f("request.gpus[" + gpusched::quoted(name) + "]", value);
+    auto type = name;
+    f.read("type", type);
+    int available = 0;
+    f.require("available", available);
+    // A type that nobody knows may be described in full.
+    s::GpuType gpu;
+    try {
+        gpu = find_gpu(type);
+    } catch (const InvalidInput&) {
+        if (!f.take("tflops")) throw;
+    }
+    gpu.name = name;
+    read_gpu(f, gpu);
+    f.finish();
+    if (!gpu.price) {
+        for (const auto& known : s::paper_gpus())
+            if (known.name == type || "RTX" + known.name == type || known.name + "-80GB" == type)
+                gpu.price = known.price;
+    }
+    result.gpus.push_back(std::move(gpu));
+    result.available.push_back(available);
+}
+
+}  // namespace
+
 serving::ServingRequest read_serving_request(const py::object& request) {
     Fields top("request", request);
     s::ServingRequest result;
@@ -197,80 +235,73 @@ serving::ServingRequest read_serving_request(const py::object& request) {
         throw InvalidInput(bad_value("request.format",
                                      gpusched::quoted(format) + " version " + std::to_string(version),
                                      "'gpusched.serving-request' version 1"));
-    top.require("budget", result.budget);
-    if (const auto gpus = top.take("gpus")) {
-        for (const auto& [key, value] : dict_of("request.gpus", gpus)) {
-            const auto name = OptionType<std::string>::read("request.gpus", key);
-            Fields f("request.gpus[" + gpusched::quoted(name) + "]", value);
-            auto type = name;
-            f.read("type", type);
-            int available = 0;
-            f.require("available", available);
-            // A type that nobody knows may be described in full.
-            s::GpuType gpu;
-            try {
-                gpu = find_gpu(type);
-            } catch (const InvalidInput&) {
-                if (!f.take("tflops")) throw;
-            }
-            gpu.name = name;
-            read_gpu(f, gpu);
-            f.finish();
-            if (!gpu.price) {
-                for (const auto& known : s::paper_gpus())
-                    if (known.name == type || "RTX" + known.name == type || known.name + "-80GB" == type)
-                        gpu.price = known.price;
-            }
-            result.gpus.push_back(std::move(gpu));
-            result.available.push_back(available);
+    // Every entry is read for itself, so that all mistakes are told at once.
+    Problems problems;
+    const auto take = [&](auto&& read) {
+        try {
+            read();
+        } catch (const InvalidInput& error) {
+            for (const auto& problem : error.problems()) problems.add(problem);
         }
-    } else {
-        throw InvalidInput("request: gpus is missing");
-    }
-    if (const auto models = top.take("models")) {
-        for (const auto& [key, value] : dict_of("request.models", models)) {
-            const auto name = OptionType<std::string>::read("request.models", key);
-            Fields f("request.models[" + gpusched::quoted(name) + "]", value);
-            auto type = name;
-            f.read("type", type);
-            s::ServedModel served{find_model(type), {}};
+    };
+    const auto each = [&](const char* name, auto&& read) {
+        take([&] {
+            const auto entries = top.take(name);
+            if (!entries) throw InvalidInput(std::string("request: ") + name + " is missing");
+            for (const auto& [key, value] : dict_of(std::string("request.") + name, entries))
+                take([&, key = key, value = value] {
+                    read(OptionType<std::string>::read(std::string("request.") + name, key), value);
+                });
+        });
+    };
+    take([&] { top.require("budget", result.budget); });
+    each("gpus", [&](const std::string& name, py::handle value) { read_rentable(name, value, result); });
+    each("models", [&](const std::string& name, py::handle value) {
+        const auto owner = "request.models[" + gpusched::quoted(name) + "]";
+        Fields f(owner, value);
+        auto type = name;
+        f.read("type", type);
+        s::ServedModel served{{}, {}};
+        take([&] {
+            served.model = find_model(owner + ".type", type, value);
             served.model.name = name;
-            read_model(f, served.model);
-            if (const auto workloads = f.take("workloads")) {
-                for (const auto& [of, shape] : dict_of(f.owner() + ".workloads", workloads)) {
-                    s::ServingDemand demand{
-                        OptionType<std::string>::read(f.owner() + ".workloads", of), {}, 0};
-                    Fields w(f.owner() + ".workloads[" + gpusched::quoted(demand.name) + "]", shape);
-                    w.require("input", demand.shape.input);
-                    w.require("output", demand.shape.output);
-                    w.require("requests", demand.requests);
-                    w.finish();
-                    served.demands.push_back(std::move(demand));
-                }
-            } else {
-                throw InvalidInput(f.owner() + ": workloads is missing");
-            }
-            f.finish();
-            result.models.push_back(std::move(served));
-        }
-    } else {
-        throw InvalidInput("request: models is missing");
-    }
+        });
+        take([&] { read_model(f, served.model); });
+        const auto workloads = f.take("workloads");
+        if (!workloads) throw InvalidInput(owner + ": workloads is missing");
+        for (const auto& [of, shape] : dict_of(owner + ".workloads", workloads))
+            take([&, of = of, shape = shape] {
+                s::ServingDemand demand{OptionType<std::string>::read(owner + ".workloads", of), {}, 0};
+                Fields w(owner + ".workloads[" + gpusched::quoted(demand.name) + "]", shape);
+                w.require("input", demand.shape.input);
+                w.require("output", demand.shape.output);
+                w.require("requests", demand.requests);
+                w.finish();
+                served.demands.push_back(std::move(demand));
+            });
+        f.finish();
+        result.models.push_back(std::move(served));
+    });
     if (const auto measured = top.take("measured")) {
-        if (py::isinstance<py::str>(measured) || !py::isinstance<py::sequence>(measured))
-            bad_option("request.measured", measured, "a list of dicts");
-        for (const auto item : measured) {
-            Fields f("request.measured[" + std::to_string(result.measured.size()) + "]", item);
-            s::MeasuredThroughput m;
-            f.require("model", m.model);
-            f.require("deployment", m.deployment);
-            f.require("workload", m.demand);
-            f.require("requests_per_s", m.requests_per_s);
-            f.finish();
-            result.measured.push_back(std::move(m));
-        }
+        take([&] {
+            if (py::isinstance<py::str>(measured) || !py::isinstance<py::sequence>(measured))
+                bad_option("request.measured", measured, "a list of dicts");
+            int i = 0;
+            for (const auto item : measured)
+                take([&, item = item] {
+                    Fields f("request.measured[" + std::to_string(i++) + "]", item);
+                    s::MeasuredThroughput m;
+                    f.require("model", m.model);
+                    f.require("deployment", m.deployment);
+                    f.require("workload", m.demand);
+                    f.require("requests_per_s", m.requests_per_s);
+                    f.finish();
+                    result.measured.push_back(std::move(m));
+                });
+        });
     }
-    top.finish();
+    take([&] { top.finish(); });
+    problems.throw_if_any();
     s::validate(result);
     return result;
 }

@@ -21,5 +21,6 @@ milp::AnySolver solver_argument(const py::object& solver);
 
 void bind_milp_serving(py::module_& m);
 void bind_milp_builders(py::module_& m);
+void bind_milp_jobs(py::module_& m);
 
 }  // namespace gpusched::python

@@ -13,7 +13,8 @@ namespace gpusched::python {
 /// A type of the catalogue, or of the paper's where the name is only there.
 serving::GpuType find_gpu(const std::string& name);
 /// A model that is known, or one with this name and nothing else.
-serving::LanguageModel find_model(const std::string& name);
+/// Described: a dict with the fields of a model that nobody knows.
+serving::LanguageModel find_model(const std::string& field, const std::string& name, py::handle described);
 /// With what a dict says instead; unknown keys are InvalidInput.
 serving::GpuType gpu_fields(const std::string& owner, serving::GpuType gpu, const py::dict& changes);
 serving::LanguageModel model_fields(const std::string& owner, serving::LanguageModel model,

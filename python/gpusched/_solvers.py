@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 from ._optional import require
@@ -43,9 +46,42 @@ def find(name: str, built_in: list[str]) -> Any:
     )
 
 
+class _Scheduler:
+    """HiGHS has one set of threads per process, and fails when asked with another count: it is reset between counts."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._threads: int | None = None
+        self._running = 0
+
+    @contextlib.contextmanager
+    def of(self, threads: int, highspy: Any) -> Iterator[None]:
+        """Lets calls with one count run side by side; a call with another one waits for them."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._running == 0 or self._threads == threads)
+            if self._threads not in (None, threads):
+                highspy.Highs.resetGlobalScheduler(True)
+            self._threads = threads
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+
+_scheduler = _Scheduler()
+
+
 def highs(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     """HiGHS through highspy."""
     highspy = require("highspy", "milp")
+    with _scheduler.of(options["threads"], highspy):
+        return _highs(highspy, model, options)
+
+
+def _highs(highspy: Any, model: Any, options: dict[str, Any]) -> dict[str, Any]:
     rows, columns = model.shape
     lp = highspy.HighsLp()
     lp.num_row_, lp.num_col_ = rows, columns
@@ -99,9 +135,9 @@ def highs(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     if feasible and answer["status"] not in ("infeasible", "unbounded"):
         answer["x"] = list(solver.getSolution().col_value)
-    if mip:
-        answer["bound"] = info.mip_dual_bound
-    elif answer["status"] == "optimal":
+    if mip and answer["status"] in ("optimal", "time_limit", "cancelled"):
+        answer["bound"] = info.mip_dual_bound  # 0 where the search did not begin
+    elif not mip and answer["status"] == "optimal":
         answer["bound"] = info.objective_function_value
     return answer
 

@@ -156,6 +156,30 @@ def test_statuses(solver):
     assert "coverage" in m.conflicting_groups(solver=solver)
 
 
+def test_the_cheapest_plan_with_a_solver_that_lies():
+    calls = []
+
+    def liar(at):
+        def solve(model, options):
+            calls.append(at)
+            if calls.count(at) == at:
+                return {"status": "infeasible"}
+            return __import__("gpusched._solvers", fromlist=["scipy"]).scipy(model, options)
+
+        return solve
+
+    honest = milp.solve_serving_plan(*EXAMPLE, deadline=200, solver=liar(-1))
+    assert honest.optimal and honest.cost == 2
+    for at in range(1, calls.count(-1) + 1):
+        plan = milp.solve_serving_plan(*EXAMPLE, deadline=200, solver=liar(at))
+        assert plan.cost == 2 and plan.optimal, at
+
+
+def test_optimal_means_within_the_gap():
+    plan = milp.solve_serving_plan(*EXAMPLE, mip_gap=0.001)
+    assert plan.optimal and plan.makespan - plan.bound <= 0.001 * plan.makespan
+
+
 def test_a_solver_of_ones_own_that_lies():
     calls = []
 
@@ -312,6 +336,24 @@ def test_joint_allocation():
     placed = m.decode(m.solve().x)
     assert placed["b"] in ({"s0": 16}, {"s1": 16})
     assert len(placed["a"]) == 1
+    again = m.encode(placed)
+    assert m.decode(again) == placed and m.evaluate(again).feasible()
+    assert m.evaluate(again).objective == pytest.approx(m.solve().objective)
+    for bad, message in (({"c": {}}, "there is no 'c'"), ({"a": {"s9": 1}}, "there is no 's9'"), ({"a": {"s0": 3}}, "pods in all: 3")):
+        with pytest.raises(gs.InvalidInput, match=message):
+            m.encode(bad)
+    assert milp.joint_allocation(c, [{"name": "a", "pods": 1_000_000, "gpus": 1}]).index["z"].shape == (1, 2, 17)
+    pods = {"count": 2, "gpu_count": 1}
+    for jobs, message in (
+        ([{"name": "a", "pods": 1}] * 2, "job 'a': appears twice"),
+        ([{"pods": [{**pods, "cpu_milli": 10**9}]}], r"pods\[0\]: unknown field 'cpu_milli'; expected count, gpu_count"),
+        ([{"pods": [{**pods, "gpu_models": ["ZZZ"]}]}], "unknown field 'gpu_models'"),
+        ([{"pods": [pods], "priority": 3}], "unknown field 'priority'"),
+        ([{"pods": [pods, pods]}], "expected one kind of pod"),
+        ([{"pods": [{"count": 2}]}], "gpu_count is missing"),
+    ):
+        with pytest.raises(gs.InvalidInput, match=message):
+            milp.joint_allocation(c, jobs)
 
 
 def test_no_solver_is_told_and_all_else_works(monkeypatch):

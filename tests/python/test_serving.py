@@ -173,10 +173,16 @@ def test_console_with_schemas(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert cli.main(["plan-serving", asked, "-o", out, *solver]) == 0
     printed = capsys.readouterr().out
     assert "proven best" in printed and "$/h" in printed
+    costs = [replicas["cost"] for replicas in json.loads(Path(out).read_text())["replicas"]]
+    assert all(f" {cost:.2f} " in printed for cost in costs)
     schema["serving-plan"].validate(json.loads(Path(out).read_text()))
     assert cli.main(["plan-serving", asked, "--replan-from", out, "-o", again]) == 0
     assert "starts 0 replicas and stops 0" in capsys.readouterr().out
     schema["serving-plan"].validate(json.loads(Path(again).read_text()))
+    for ignored in (["--deadline", "100"], ["--composition", "uniform"], ["--routing", "round_robin"], ["--uniform-tp"]):
+        capsys.readouterr()
+        assert cli.main(["plan-serving", asked, "--replan-from", out, *ignored]) == 2
+        assert f"{ignored[0]}: not with --replan-from" in capsys.readouterr().err
     assert cli.main(["plan-serving", asked, "--max-starts", "1"]) == 2
     Path(asked).write_text("[]")
     assert cli.main(["plan-serving", asked]) == 2
@@ -184,6 +190,70 @@ def test_console_with_schemas(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert cli.main(["plan-serving", asked]) == 1
     assert "no plan: infeasible" in capsys.readouterr().out
     assert cli.main(["plan-serving", str(tmp_path / "none.json")]) == 2
+
+
+def test_names_that_yaml_takes_for_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("yaml")
+    needs_solver()
+    asked = tmp_path / "request.yaml"
+    asked.write_text(
+        "budget: 3\ngpus: {4090: {available: 4}}\n"
+        "models: {Llama-3-8B: {workloads: {1: {input: 496, output: 510, requests: 300}}}}\n"
+    )
+    assert cli.main(["plan-serving", str(asked)]) == 0
+    assert "4090" in capsys.readouterr().out
+    asked.write_text("budget: 3\ngpus: {4090: {available: 4}, '4090': {available: 4}}\nmodels: {}\n")
+    assert cli.main(["plan-serving", str(asked)]) == 2
+    assert "4090: appears twice" in capsys.readouterr().err
+
+
+def test_all_mistakes_of_a_request_are_told() -> None:
+    wrong = request(budget="much")
+    wrong["gpus"] |= {"H100": {"available": "8"}, "Foo": {"available": 1}}
+    wrong["models"] = {
+        "foo": {"workloads": {}},
+        "Llama-3-8B": {"workloads": {"a": {"input": 1}, "b": {"input": 1, "output": "x", "requests": 1}}},
+    }
+    wrong["measured"] = [{"model": "m"}, 3]
+    wrong["typo"] = 1
+    with pytest.raises(gs.InvalidInput) as caught:
+        serving.plan_serving(wrong)
+    text = "\n".join(caught.value.problems)
+    for part in ("budget: 'much'", "available: '8'", "'Foo'", "type: 'foo'; expected 'Llama-3-8B', 'Llama-3-70B'",
+                 "output is missing", "output: 'x'", "deployment is missing", "measured[1]", "unknown field 'typo'"):  # fmt: skip
+        assert part in text, part
+    assert len(caught.value.problems) == 9
+    with pytest.raises(gs.InvalidInput, match="name: 'foo'; expected 'Llama-3-8B'") as unknown:
+        serving.language_model("foo")
+    assert len(unknown.value.problems) == 1
+    fields = ("layers", "hidden", "heads", "kv_heads", "head_size", "intermediate", "vocabulary")
+    assert serving.language_model("foo", **{field: 1 for field in fields}).name == "foo"
+
+
+def test_replanning_proves_what_it_says() -> None:
+    needs_solver()
+    before = request(10)
+    before["gpus"] = {"H100": {"available": 0}, "A40": {"available": 4, "price": 0.6}}
+    plan = serving.plan_serving(before)
+    after = copy.deepcopy(before)
+    after["gpus"]["H100"]["available"] = 4
+    free = serving.replan(after, plan)
+    kept = serving.replan(after, plan, slack=10)
+    assert free.plan.optimal and kept.starts == 0
+    assert kept.plan.makespan > 1.1 * free.plan.makespan
+    assert not kept.plan.optimal and kept.plan.message == "fewest starts within slack"
+    assert kept.plan.bound == pytest.approx(free.plan.bound, rel=2e-3)
+
+
+def test_arguments_that_would_be_lost() -> None:
+    with pytest.raises(gs.InvalidInput, match=r"estimate\.memory_fraction: 0\.3"):
+        serving.plan_serving(request(), estimate={"memory_fraction": 0.3})
+    needs_solver()
+    both = serving.plan_serving(request(), estimate={"memory_fraction": 0.5}, deployments={"memory_fraction": 0.5})
+    assert both.makespan == serving.plan_serving(request(), deployments={"memory_fraction": 0.5}).makespan
+    for rate in (5e-324, 1e-300):
+        with pytest.raises(gs.InvalidInput, match="rate"):
+            serving.simulate_latency(request(), both, rate=rate, requests=3)
 
 
 def test_plots() -> None:

@@ -15,6 +15,10 @@ def plan_serving(args: argparse.Namespace) -> int:
     request = read_mapping(args.request)
     options = given(args, "max_deployments", "solver", "time_limit", "mip_gap", "threads", "progress")
     if args.replan_from is not None:
+        other = given(args, "composition", "routing", "uniform_tp", "deadline")
+        refused = [f"--{name.replace('_', '-')}" for name, value in other.items() if value != "optimized"]
+        if refused:
+            raise InvalidInput(f"{', '.join(refused)}: not with --replan-from, which changes a plan as little as possible")
         running = read_mapping(args.replan_from).get("replicas")
         if not isinstance(running, list):
             raise InvalidInput(f"{args.replan_from}: replicas: expected a list, as in a serving plan")
@@ -38,7 +42,7 @@ def plan_serving(args: argparse.Namespace) -> int:
             replicas["model"],
             replicas["deployment"],
             replicas["count"],
-            replicas["cost"],
+            f"{replicas['cost']:.2f}",
             ", ".join(f"{share:.1%} of {name}" for name, share in replicas["share"].items()),
         )
         for replicas in plan.replicas
@@ -47,6 +51,8 @@ def plan_serving(args: argparse.Namespace) -> int:
     rented = ", ".join(f"{count} {name}" for name, count in plan.rented.items())
     say(f"rent {rented or 'nothing'}: {plan.cost:.2f} $/h, {1000 * plan.cost_per_request:.4g} $ per 1,000 requests")
     proof = "proven best" if plan.optimal else f"at least {plan.bound or 0:.4g} s are needed"
+    if changed is not None and not plan.optimal and plan.message:
+        proof += f"; {plan.message}"
     say(f"all requests are done after {plan.makespan:.4g} s ({plan.requests_per_s:.4g} per second); {proof}")
     if plan.left_out:
         say(f"of {plan.deployments:,} possible deployments, {plan.left_out:,} were not considered (--max-deployments)")

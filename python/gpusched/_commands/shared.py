@@ -78,7 +78,7 @@ def read_mapping(path: str) -> dict[str, Any]:
         try:
             yaml: Any = importlib.import_module("yaml")
         except ImportError:
-            raise BackendError(f"{path}: YAML needs PyYAML: pip install pyyaml; or write JSON") from None
+            raise BackendError(f"{path}: YAML needs PyYAML: pip install 'gpusched[io]'; or write JSON") from None
         try:
             document = yaml.safe_load(text)
         except yaml.YAMLError as error:
@@ -90,7 +90,18 @@ def read_mapping(path: str) -> dict[str, Any]:
             raise InvalidInput(f"{path}: no JSON: {error}") from None
     if not isinstance(document, dict):
         raise InvalidInput(f"{path}: expected a mapping")
-    return document
+    named: dict[str, Any] = _with_text_keys(document)
+    return named
+
+
+def _with_text_keys(value: Any) -> Any:
+    """YAML reads a name such as 4090 as a number."""
+    if isinstance(value, dict):
+        whole = {key for key in value if isinstance(key, int) and not isinstance(key, bool)}
+        if twice := [key for key in whole if str(key) in value]:
+            raise InvalidInput(f"{twice[0]}: appears twice, as a number and as text")
+        return {str(key) if key in whole else key: _with_text_keys(item) for key, item in value.items()}
+    return [_with_text_keys(item) for item in value] if isinstance(value, list) else value
 
 
 def write_json(path: str, document: dict[str, Any]) -> None:

@@ -1,0 +1,205 @@
+// Builders of gpusched.milp about pending work: joint allocation, priority packing.
+#include "arrays.hpp"
+#include "milp.hpp"
+#include "milp_fields.hpp"
+#include "milp_members.hpp"
+
+#include <gpusched/milp/joint_allocation.hpp>
+#include <gpusched/milp/priority_packing.hpp>
+
+namespace gpusched::python {
+
+namespace {
+
+struct NamedPacking : milp::PackingResult {
+    ClusterPtr cluster;
+};
+
+}  // namespace
+
+template <>
+struct Members<milp::SwitchJob> {
+    static void visit(auto& j, auto&& each) {
+        each(j.name);
+        each(j.pods);
+        each(j.gpus);
+    }
+};
+template <>
+struct Members<milp::SwitchRoom> {
+    static void visit(auto& r, auto&& each) {
+        each(r.name);
+        each(r.idle);
+    }
+};
+template <>
+struct Members<milp::JointProblem> {
+    static void visit(auto& p, auto&& each) {
+        each(p.jobs);
+        each(p.switches);
+    }
+};
+template <>
+struct Members<milp::JointModel> {
+    static void visit(auto& m, auto&& each) {
+        each(base_of<milp::Model>(m));
+        each(m.problem);
+        each(m.placed_worth);
+    }
+};
+template <>
+struct Members<milp::PackingStep> {
+    static void visit(auto& s, auto&& each) {
+        each(s.priority);
+        each(s.pending);
+        each(s.placed);
+        each(s.bound);
+        each(s.status);
+    }
+};
+template <>
+struct Members<NamedPacking> {
+    static void visit(auto& r, auto&& each) {
+        each(r.placement);
+        each(r.steps);
+        each(r.moves);
+        each(r.optimal);
+        each(r.cluster);
+    }
+};
+
+namespace {
+
+void bind_joint(py::module_& m) {
+    using M = milp::JointModel;
+    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "JointModel", doc("milp::JointModel").c_str());
+    model.def_readonly("placed_worth", &M::placed_worth, doc("milp::JointModel::placed_worth").c_str())
+        .def(
+            "decode",
+            [](const M& self, const std::vector<double>& x) {
+                const auto allocation = self.decode(x);
+                py::dict result;
+                for (std::size_t j = 0; j < allocation.size(); ++j) {
+                    py::dict pods;
+                    for (std::size_t s = 0; s < allocation[j].size(); ++s)
+                        if (allocation[j][s] > 0)
+                            pods[py::str(self.problem.switches[s].name)] = allocation[j][s];
+                    result[py::str(self.problem.jobs[j].name)] = pods;
+                }
+                return result;
+            },
+            py::arg("x"), documented("decode(self, x)", "{job: {switch: pods}}; empty = not placed.").c_str())
+        .def(
+            "encode",
+            [](const M& self, const py::dict& allocation) {
+                milp::JointAllocation pods(self.problem.jobs.size(),
+                                           std::vector<int>(self.problem.switches.size(), 0));
+                const auto find = [](const std::string& what, const auto& all, py::handle key) {
+                    const auto name = OptionType<std::string>::read(what, key);
+                    for (std::size_t i = 0; i < all.size(); ++i)
+                        if (all[i].name == name) return i;
+                    throw InvalidInput(what + ": there is no " + gpusched::quoted(name));
+                };
+                for (const auto& [job, places] : allocation) {
+                    auto& row = pods[find("allocation: job", self.problem.jobs, job)];
+                    for (const auto& [place, count] : dict_item("allocation", places))
+                        row[find("allocation: switch", self.problem.switches, place)] =
+                            OptionType<int>::read("allocation: pods", count);
+                }
+                return own(self.encode(pods));
+            },
+            py::arg("allocation"),
+            documented("encode(self, allocation)", doc("milp::JointModel::encode")).c_str());
+    define_pickling(model);
+    m.def(
+        "joint_allocation",
+        [](const ClusterPtr& cluster, const py::object& jobs, const py::object& level) {
+            milp::JointProblem p{{}, milp::switch_rooms(*cluster, read_optional_level("level", level))};
+            for (const auto item : jobs) {
+                const auto field = "jobs[" + std::to_string(p.jobs.size()) + "]";
+                const auto values = dict_item(field, item);
+                milp::SwitchJob job;
+                if (values.contains("pods") && py::isinstance<py::list>(values["pods"])) {
+                    const auto kinds = values["pods"].cast<py::list>();
+                    if (kinds.size() != 1) throw InvalidInput(field + ".pods: expected one kind of pod");
+                    // What the model does not hold (cores, memory, GPU types) is refused, not left out.
+                    Fields(field + ".pods[0]", dict_item(field + ".pods[0]", kinds[0]))
+                        .read("count", job.pods, true)
+                        .read("gpu_count", job.gpus, true)
+                        .done();
+                    Fields(field, values).read("name", job.name).skip("pods").done();
+                } else {
+                    Fields(field, values)
+                        .read("name", job.name)
+                        .read("pods", job.pods, true)
+                        .read("gpus", job.gpus)
+                        .done();
+                }
+                if (job.name.empty()) job.name = std::to_string(p.jobs.size());
+                p.jobs.push_back(std::move(job));
+            }
+            return std::make_shared<M>(milp::joint_allocation(p));
+        },
+        py::arg("cluster"), py::arg("jobs"), py::arg("level") = py::none(),
+        documented("joint_allocation(cluster, jobs, level=None)", doc("milp::joint_allocation")).c_str());
+}
+
+struct PackingArguments : milp::PackingOptions, SolveArguments {};
+
+void bind_packing(py::module_& m) {
+    const auto options =
+        Options<PackingArguments>("milp::PackingOptions")
+            .field("allow_moves", &PackingArguments::allow_moves)
+            .field("solver", &PackingArguments::solver, "As for Model.solve.")
+            .field("time_limit", &PackingArguments::time_limit, "Seconds for all priorities together.")
+            .field("threads", &PackingArguments::threads, "Threads the solver may use.")
+            .field("seed", &PackingArguments::seed, "Where the solver's random choices start, >= 0.")
+            .field("progress", &PackingArguments::progress, progress_text);
+    using Named = NamedPacking;
+    py::class_<Named> result(m, "PackingResult", doc("milp::PackingResult").c_str());
+    result.def_readonly("optimal", &Named::optimal, doc("milp::PackingResult::optimal").c_str())
+        .def_readonly("moves", &Named::moves, doc("milp::PackingResult::moves").c_str())
+        .def_property_readonly(
+            "placement", [](const Named& r) { return placement_dict(*r.cluster, r.placement); },
+            "{task: node or None}.")
+        .def_property_readonly(
+            "steps",
+            [](const Named& r) {
+                py::list steps;
+                for (const auto& s : r.steps) {
+                    py::dict step;
+                    step["priority"] = s.priority;
+                    step["pending"] = s.pending;
+                    step["placed"] = s.placed;
+                    step["bound"] = s.bound;
+                    step["status"] = to_string(s.status);
+                    steps.append(step);
+                }
+                return steps;
+            },
+            "One dict per priority, highest first: priority, pending, placed, bound, status.");
+    define_pickling(result);
+    m.def(
+        "priority_packing",
+        [options](const ClusterPtr& cluster, const py::kwargs& keywords) {
+            const auto arguments = options.read("priority_packing", keywords);
+            const auto solver = solver_argument(arguments.solver);
+            milp::PackingOptions o = arguments;
+            o.solve = arguments;
+            return Named{Call(arguments.progress).run([&](const Context& context) {
+                             return milp::priority_packing(*cluster, o, solver, context);
+                         }),
+                         cluster};
+        },
+        py::arg("cluster"),
+        options.documented("priority_packing(cluster", doc("milp::priority_packing")).c_str());
+}
+
+}  // namespace
+
+void bind_milp_jobs(py::module_& m) {
+    bind_joint(m);
+    bind_packing(m);
+}
+
+}  // namespace gpusched::python
