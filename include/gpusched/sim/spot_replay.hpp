@@ -38,7 +38,7 @@ struct SpotReplayOptions {
     Victims victims = Victims::spot;
     bool spot_jobs = true;  ///< false: LP jobs never arrive
     std::int64_t start_delay_s =
-        120;  ///< before an LP pod works: image, start-up, loading its checkpoint; 0 .. `longest_replay_s`
+        120;  ///< before an LP pod works: image, start-up, loading its checkpoint; 0 .. 10^9
     /// Hours between consolidations (`consolidation::consolidate`, preset fast, HP pods alone), >= 0; 0 = never. Moves
     /// take no time and lose no work.
     std::int64_t consolidate_every_h = 0;
@@ -46,7 +46,7 @@ struct SpotReplayOptions {
     /// work when the last of its victims has left.
     preemption::EvictionModel eviction{};
     /// Jobs that arrive from .. until are measured, and allocation between the two, whether or not jobs run that long;
-    /// 0 .. `longest_replay_s`. Absent = after the last arrival.
+    /// 0 .. 10^9. Absent = after the last arrival.
     std::int64_t measure_from_s = 0;
     std::optional<std::int64_t> measure_until_s{};
     std::uint64_t seed = 0;  ///< of random victims, random rankers and eviction times
@@ -114,7 +114,7 @@ struct SpotReplayResult {
 /// that has room for all of them; an HP job else the one that loses the least work (`preemption::preempt_gang`; any that
 /// will do, for `random`).
 ///
-/// It ends when all measured jobs have finished, nothing can happen any more, or at `longest_replay_s` with
+/// It ends when all measured jobs have finished, nothing can happen any more, or at 10^9 s with
 /// StopReason::time_limit. Every change but a job's end is a plan
 /// that the observer sees first; `verify::plan` accepts each.
 ///

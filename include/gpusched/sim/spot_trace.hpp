@@ -19,8 +19,8 @@ struct SpotJob {
     /// unless `preemptible` is false. `checkpoint_interval` counts seconds of work; 0 = none, and an eviction loses everything.
     TaskSpec pod{};
     std::int64_t pods = 1;       ///< 1 .. 10,000
-    std::int64_t arrival_s = 0;  ///< seconds since the trace began, 0 .. `longest_replay_s`
-    std::int64_t work_s = 1;     ///< how long it runs when nobody interrupts it, 1 .. `longest_replay_s`
+    std::int64_t arrival_s = 0;  ///< seconds since the trace began, 0 .. 10^9
+    std::int64_t work_s = 1;     ///< how long it runs when nobody interrupts it, 1 .. 10^9
     bool operator==(const SpotJob&) const = default;
 };
 
