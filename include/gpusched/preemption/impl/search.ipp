@@ -179,6 +179,8 @@ void Search<Set>::prepare(const Node& node, const Request& request, Objective ob
         order_[static_cast<std::size_t>(size_++)] = i;
         most_gpus_ = std::max(most_gpus_, gpu_count(node.victim(i).gpus));
     }
+    // Straight on there is a set that helps: the limit never strikes before that.
+    limit_ = steps_ + std::max<std::int64_t>(request.search_limit, size_ + 1);
     // Who is dear is decided on first, and excluded first; alike ones stand side by side, the dearer ones first, so
     // that taking one of them means taking all that follow.
     const auto dear = [&](int i) {
@@ -273,11 +275,7 @@ bool Search<Set>::can_reach(Argument leaving, GpuMask open) const {
 
 template <class Set>
 void Search<Set>::descend(int at, Argument chosen, bool previous_chosen, GpuMask open) {
-    // Straight on there is always a set that helps: the limit strikes once there is one.
-    if (!best_.found())
-        ++steps_;
-    else if (out_of_steps())
-        return;
+    if (out_of_steps()) return;
     const auto i = static_cast<std::size_t>(at);
     const auto here = node_->locality(chosen);
     if (here != infeasible && !is_empty(chosen)) {
