@@ -399,6 +399,12 @@ def test_a_caller_that_ignores_sigchld(host: Host) -> None:
         [sys.executable, "-c", ignoring], env=environment, text=True, capture_output=True, timeout=60, check=False
     )
     assert out.returncode == 0 and "GPU 0: 2 instances by nvidia-smi" in out.stdout
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(gs.BackendError, match="SIGCHLD is ignored"):
+            gs.control.LiveController(host.config()).start()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 @pytest.mark.parametrize(

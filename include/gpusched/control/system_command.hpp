@@ -37,6 +37,9 @@ class SystemCommand {
     std::string note_;
 };
 
+/// @throws BackendError where this process ignores SIGCHLD: the ends of programs would not be seen
+void require_ends_of_programs();
+
 /// The process that a note of `SystemCommand` names, where it is still at work: the program itself, not what it has
 /// started and left behind. 0 for none. Another process of that number, started at another time, is not it.
 [[nodiscard]] std::int64_t program_at_work(const std::string& note);

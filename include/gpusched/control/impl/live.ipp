@@ -293,6 +293,7 @@ struct LiveController::Impl {
     }
     void start() {
         if (runner) throw InvalidInput("start: called twice");
+        require_ends_of_programs();
         load_nvml();
         JournalFile<SystemFiles> file(files, live.journal);
         std::optional<Journal> found;

@@ -40,6 +40,13 @@ inline std::uint64_t start_time(std::int64_t process) {
 
 }  // namespace command_detail
 
+GPUSCHED_INLINE void require_ends_of_programs() {
+    struct sigaction children {};
+    if (::sigaction(SIGCHLD, nullptr, &children) == 0 &&
+        ((children.sa_flags & SA_NOCLDWAIT) != 0 || children.sa_handler == SIG_IGN))
+        throw BackendError("SIGCHLD is ignored: the ends of programs would not be seen, so none is started");
+}
+
 GPUSCHED_INLINE std::int64_t program_at_work(const std::string& note) {
     SystemFiles files;
     std::string text;
@@ -72,11 +79,7 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
     const auto failed = [&](int error) {
         return BackendError(arguments[0] + ": cannot be started: " + std::strerror(error));
     };
-    struct sigaction children {};
-    if (::sigaction(SIGCHLD, nullptr, &children) == 0 &&
-        ((children.sa_flags & SA_NOCLDWAIT) != 0 || children.sa_handler == SIG_IGN))
-        throw BackendError(arguments[0] +
-                           ": not started: SIGCHLD is ignored, so that its end would not be seen");
+    require_ends_of_programs();
     if (input.size() > 4096)
         throw InvalidInput(bad_value("input", number_text(input.size()), "at most 4096 bytes"));
     int ends[2], in[2] = {-1, -1};
