@@ -226,12 +226,14 @@ class HostActuator {
         HostActuator& self;
         const Action& action;
         JournalTenant& entry;
-        bool created = false, tried = false, back = false;
+        bool created = false, refused = false, tried = false, back = false;
 
         BackendStatus read(int gpu, MigLayout& layout) { return self.mig_.read(gpu, layout); }
         BackendStatus create(int gpu, MigInstance instance) {
             const auto status = self.mig_.create(gpu, instance);
-            created |= status == ok && gpu == action.after.gpu && instance == action.after.instance;
+            const bool is_new = gpu == action.after.gpu && instance == action.after.instance;
+            created |= is_new && status == ok;
+            refused |= is_new && status == insufficient_resources;
             return status;
         }
         BackendStatus destroy(int gpu, MigInstance instance) {
@@ -306,6 +308,8 @@ class HostActuator {
         if (end.status != ok && end.restored && !freezes(end.status) &&
             (entry.drained || entry.switched || (backend.created && !backend.back)))
             end.restored = hook(program, action.before) == ok;
+        // What stands in the new place is somebody else's: a restart must not take it for the tenant's.
+        if (backend.refused) entry.pending.reset();
         return end;
     }
 

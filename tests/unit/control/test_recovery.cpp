@@ -268,6 +268,24 @@ TEST_CASE("a tenant that was moved and then fails is called back, and the operat
     }
 }
 
+TEST_CASE("somebody else who takes the place of the tenant's only instance keeps it over restarts") {
+    CrashWorld w(false);
+    const auto foreign = w.list(false).size();
+    SharedRun run{w.shared};
+    CrashingFiles files{w.shared};
+    static_cast<void>(w.recover(run, files));
+    run.smi.intrude = true;
+    const auto ends = w.work(run, files);
+    REQUIRE(ends.size() == 1);
+    CHECK(ends[0].status == BackendStatus::insufficient_resources);
+    CHECK(!ends[0].restored);
+    const auto r = w.recover(run, files);
+    CHECK(!r.known());
+    CHECK(r.tenants[0].verdict == RecoveryVerdict::missing);
+    require_others_untouched(w, foreign + 1);
+    CHECK(w.list(true).empty());
+}
+
 TEST_CASE("without the identity of the boot nothing is believed and nothing is done") {
     CrashWorld w(true);
     SharedRun run{w.shared};
