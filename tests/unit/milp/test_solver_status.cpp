@@ -157,3 +157,23 @@ TEST_CASE("a start is kept by a solver that has no time, and does no harm where 
                   Catch::Approx(19.25));
     }
 }
+
+TEST_CASE("what comes back of an optimum is the optimum") {
+    // CBC's presolve returned x0 = 3.5 here, worth 11.5.
+    const auto m = Small{{3, 0, 3},
+                         {-3, -inf, 0},
+                         {4, inf, 2},
+                         {false, true, true},
+                         {{2, 0.5, 0.5}, {0.5, 1, -1}, {-1, 0, 3}},
+                         {-inf, -inf, -inf},
+                         {1, 3, 0},
+                         Sense::maximise}
+                       .model();
+    for (const auto& name : available_solvers()) {
+        const auto s = solve(m, {}, name);
+        CAPTURE(name);
+        CHECK(s.status == Status::optimal);
+        CHECK(s.objective == Catch::Approx(15));
+        CHECK(s.bound == Catch::Approx(15));
+    }
+}

@@ -182,7 +182,21 @@ GPUSCHED_INLINE Solution solve_with_cbc([[maybe_unused]] const Model& model,
     auto attempt = options;
     for (;;) {
         try {
-            return cbc_attempt(model, attempt, context);
+            auto result = cbc_attempt(model, attempt, context);
+            if (result.status != Status::optimal || !result.has_solution()) return result;
+            const double value = evaluate(model, result.x).objective;
+            const double size = std::max({1.0, std::abs(value), std::abs(result.bound)});
+            const double off = std::abs(value - result.bound) - 1.01 * options.mip_gap * size;
+            if (off <= 1e-4 * size) return result;
+            // Seen with presolve: what comes back is not the solution that the search ended with.
+            if (!attempt.presolve) {
+                result.status = Status::failed;
+                result.message = "CBC calls optimal what is worse than its own bound";
+                return result;
+            }
+            attempt.presolve = false;
+            if (attempt.time_limit)
+                attempt.time_limit = std::max(0.0, *options.time_limit - budget.elapsed_s());
         } catch (const CoinError& error) {
             // Seen with a start: presolve loses columns whose names are asked for later.
             if (attempt.start.empty())
@@ -192,7 +206,7 @@ GPUSCHED_INLINE Solution solve_with_cbc([[maybe_unused]] const Model& model,
                         .message = "CBC stopped: " + error.message()};
             attempt.start.clear();
             if (attempt.time_limit)
-                attempt.time_limit = std::max(0.0, *attempt.time_limit - budget.elapsed_s());
+                attempt.time_limit = std::max(0.0, *options.time_limit - budget.elapsed_s());
         }
     }
 #else
