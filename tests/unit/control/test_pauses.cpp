@@ -314,4 +314,20 @@ TEST_CASE("nobody is limited above what it does") {
     CHECK(limit(0, 12e9) == 0);  // transfers from memory: no limit of block I/O touches them
     CHECK(limit(unknown_signal, 12e9) == 500);
     CHECK(limit(unknown_signal, 90e6) == 0);
+
+    // In the window in which a limit ends it still does no more than that: this is no reason to give up.
+    auto o = with({&F::guard_io, &F::admission});
+    o.guard_dwell = 10;
+    Timed run(o);
+    int limited = 0;
+    run.go(400, 2, [&](Observation& seen) {
+        slow(seen);
+        seen.roots[0].bytes_per_s = 16e9;
+        seen.tenants[1].pcie_bytes_per_s = 12e9;
+        seen.tenants[1].pcie_attribution = Attribution::measured;
+        limited = run.t1().offender < 0 ? 0 : run.actions.back().second.value;
+        seen.tenants[1].io_bytes_per_s = limited == 0 ? 3e9 : 1e6 * limited;
+    });
+    CHECK(run.state.admission_open);
+    CHECK(run.actions.size() > 30);
 }

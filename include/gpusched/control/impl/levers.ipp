@@ -134,8 +134,11 @@ GPUSCHED_INLINE Choice Stepper::throttle(std::size_t i, Cause cause, bool struct
         for (const auto& other : s_.tenants) leased |= other.offender == static_cast<std::int32_t>(j);
         if (!near || leased || how == Attribution::unknown || !is_plausible(bytes, top) || bytes <= most)
             continue;
-        // The first level from this one on that is below what it does: one above would hold nobody up.
-        const double rate = is_plausible(x.io_bytes_per_s, most_io_bytes_per_s) ? x.io_bytes_per_s : bytes;
+        // The first level from this one on that is below what it does: one above would hold nobody up. What it would do
+        // without a limit that ends in this window is not known.
+        double rate = is_plausible(x.io_bytes_per_s, most_io_bytes_per_s) ? x.io_bytes_per_s : bytes;
+        for (const auto& a : out_.wished)
+            if (a.kind == ActionKind::release_io && a.target == static_cast<std::int32_t>(j)) rate = top;
         const auto effective = std::find_if(level, o_.io_levels_mb_s.end(),
                                             [&](std::int32_t mb_s) { return 1e6 * mb_s < rate; });
         if (effective == o_.io_levels_mb_s.end()) continue;
