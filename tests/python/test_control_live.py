@@ -375,10 +375,11 @@ def test_a_program_of_the_tenant_that_outlives_the_controller_is_waited_for(
     host: Host, load: Callable[..., None]
 ) -> None:
     load(40.0)
-    host.script("move-t1", f'echo "start $@" >> "{host.folder}/moves"; sleep 3; echo "end $@" >> "{host.folder}/moves"')
+    host.script("move-t1", f'echo "start $@" >> "{host.folder}/moves"; sleep 8; echo "end $@" >> "{host.folder}/moves"')
     config = host.config(flags={"rollback": False, "guard_io": False})
     running = host.start(config)
-    wait_for((host.folder / "moves").exists)
+    note = host.folder / "journal.json.program"
+    wait_for(lambda: (host.folder / "moves").exists() and note.read_text(encoding="utf-8") != "")
     running.kill()
     running.communicate(timeout=30)
     config["live"]["lock_wait_s"] = 0

@@ -38,6 +38,25 @@ inline std::uint64_t start_time(std::int64_t process) {
     return detail::read_number(word, time) ? time : 0;
 }
 
+/// Says in a file which process is at work, at once: whoever dies a moment later has said so.
+struct Note {
+    int fd = -1;
+    Note(const std::string& path, pid_t process) {
+        if (path.empty()) return;
+        fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        const auto text = std::to_string(process) + " " + std::to_string(start_time(process)) + "\n";
+        if (fd >= 0 && ::write(fd, text.data(), text.size()) < 0) clear();
+    }
+    ~Note() {
+        if (fd >= 0) ::close(fd);
+    }
+    Note(const Note&) = delete;
+    Note& operator=(const Note&) = delete;
+    void clear() const {
+        if (fd >= 0 && ::ftruncate(fd, 0) != 0) return;  // then the start time says that it is over
+    }
+};
+
 }  // namespace command_detail
 
 GPUSCHED_INLINE void require_ends_of_programs() {
@@ -130,10 +149,7 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
         throw failed(error);
     }
     CommandResult result;
-    SystemFiles notes;
-    if (!note_.empty())
-        static_cast<void>(notes.create(note_, std::to_string(child) + " " +
-                                                  std::to_string(command_detail::start_time(child)) + "\n"));
+    const command_detail::Note note(note_, child);
     const auto end =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit_s_));
     const auto left_ms = [&] {
@@ -171,7 +187,7 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
         if (!take(std::min(left_ms(), 20))) ended = look();
     }
     result.timed_out |= !seen;
-    if (!note_.empty() && ended) static_cast<void>(notes.create(note_, ""));
+    if (ended) note.clear();
     // What was written between the last look and the end; no more than a pipe holds, whoever else still writes.
     for (int k = 0; k < 64 && ended && !result.timed_out && take(0); ++k) {
     }
