@@ -53,12 +53,22 @@ struct ServingBuilder {
     [[nodiscard]] int gpus(int c, int n) const {
         return problem.configurations[static_cast<std::size_t>(c)].gpus[static_cast<std::size_t>(n)];
     }
+    /// A name within another one: commas that are its own cannot be taken for those between names.
+    [[nodiscard]] static std::string part(const std::string& name) {
+        std::string text;
+        for (const char letter : name) {
+            if (letter == ',' || letter == '\\') text += '\\';
+            text += letter;
+        }
+        return text;
+    }
     [[nodiscard]] std::string config(int c) const {
-        return problem.configurations[static_cast<std::size_t>(c)].name;
+        return part(problem.configurations[static_cast<std::size_t>(c)].name);
     }
     [[nodiscard]] std::string workload(int w) const {
         const auto& workload = problem.workloads[static_cast<std::size_t>(w)];
-        return workload.model.empty() ? workload.name : workload.model + "," + workload.name;
+        return workload.model.empty() ? part(workload.name)
+                                      : part(workload.model) + "," + part(workload.name);
     }
     [[nodiscard]] std::string gpu(int n) const { return problem.gpus[static_cast<std::size_t>(n)].name; }
     [[nodiscard]] static std::string call(const char* what, const std::string& a) {
