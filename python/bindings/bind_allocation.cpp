@@ -16,6 +16,23 @@
 
 namespace gpusched::python {
 
+TaskSpec task_spec(const py::object& task, const std::string& where) {
+    const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 1,
+                            py::arg("nodes") = py::list(), py::arg("tasks") = py::make_tuple(task));
+    try {
+        return std::move(io::cluster_from_json(json_text(document, "<task>"), "<task>").tasks.front());
+    } catch (const InvalidInput& error) {  // where it is in the task, not in the document made of it
+        const std::string made = "<task>: /tasks/0";
+        Problems problems;
+        for (auto problem : error.problems()) {
+            if (problem.starts_with(made)) problem.replace(0, made.size(), where);
+            problems.add(problem);
+        }
+        problems.throw_if_any();
+        throw;
+    }
+}
+
 std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py::object& task) {
     if (py::isinstance<py::str>(task)) return {cluster, cluster->find_task(task.cast<std::string>())};
     if (py::isinstance<TaskView>(task)) {
@@ -26,15 +43,10 @@ std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py:
     }
     if (!py::isinstance<py::dict>(task))
         throw py::type_error("expected a task: a dict, the name of a pending one, or a `Task`");
-    py::dict document;
-    document["format"] = "gpusched.cluster";
-    document["version"] = 1;
-    document["nodes"] = py::list();
-    document["tasks"] = py::make_tuple(task);
-    const auto text = json_text(document);
+    auto fresh = task_spec(task, "<task>: ");
     return unlocked([&] {
         auto spec = cluster->to_spec();
-        spec.tasks.push_back(std::move(io::cluster_from_json(text, "<task>").tasks.front()));
+        spec.tasks.push_back(std::move(fresh));
         auto with_task = std::make_shared<Cluster>(Cluster::build(spec));
         const auto id = make_id<TaskId>(spec.tasks.size() - 1);
         return std::pair{std::move(with_task), id};

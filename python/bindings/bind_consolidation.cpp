@@ -1,7 +1,6 @@
 // gpusched.consolidation.
 #include "call.hpp"
 #include "cluster_views.hpp"
-#include "enums.hpp"
 #include "gangs.hpp"
 #include "options.hpp"
 #include "plan.hpp"
@@ -16,23 +15,6 @@
 namespace gpusched::python {
 
 namespace c = consolidation;
-
-template <>
-struct EnumNames<c::Preset> {
-    static constexpr std::array values{std::pair{"ipc", c::Preset::ipc}, std::pair{"fast", c::Preset::fast},
-                                       std::pair{"best", c::Preset::best}};
-};
-template <>
-struct EnumNames<c::Objective> {
-    static constexpr std::array values{std::pair{"gpus", c::Objective::gpus},
-                                       std::pair{"nodes", c::Objective::nodes}};
-};
-template <>
-struct EnumNames<c::BoundMethod> {
-    static constexpr std::array values{std::pair{"none", c::BoundMethod::none},
-                                       std::pair{"counting", c::BoundMethod::counting},
-                                       std::pair{"lp", c::BoundMethod::lp}};
-};
 
 namespace {
 
@@ -62,11 +44,7 @@ c::Options resolved(const Cluster& cluster, const Arguments& arguments, Problems
     c::Options options = arguments;
     if (arguments.clear_names) options.clear = find_nodes(cluster, "clear", *arguments.clear_names, problems);
     options.exempt = find_nodes(cluster, "exempt", arguments.exempt_names, problems);
-    try {
-        c::validate(options, cluster);
-    } catch (const InvalidInput& error) {
-        for (const auto& problem : error.problems()) problems.add(problem);
-    }
+    collect(problems, [&] { c::validate(options, cluster); });
     problems.throw_if_any();
     return options;
 }

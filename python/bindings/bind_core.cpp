@@ -4,6 +4,8 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/version.hpp>
 
+#include <algorithm>
+
 namespace gpusched::python {
 
 namespace {
@@ -24,6 +26,24 @@ void translate(std::exception_ptr error) {
 }
 
 }  // namespace
+
+void allow_old_protocols(const py::handle& scope) {
+    // For these protocols Python makes an object of the last class not written in Python, pybind11's base, whose
+    // constructor ends the process. Protocol 2 asks the object itself, and what it answers suits the older ones.
+    const auto reduce = py::module_::import("builtins").attr("object").attr("__reduce_ex__");
+    const auto metaclass = reinterpret_cast<PyObject*>(py::detail::get_internals().default_metaclass);
+    for (const auto member : scope.attr("__dict__").attr("values")()) {
+        if (py::isinstance<py::module_>(member)) {
+            allow_old_protocols(member);
+        } else if (py::isinstance(member, metaclass)) {
+            member.attr("__reduce_ex__") =
+                py::cpp_function([reduce](const py::object& self,
+                                          int protocol) { return reduce(self, std::max(protocol, 2)); },
+                                 py::name("__reduce_ex__"), py::is_method(member), py::arg("protocol"));
+            allow_old_protocols(member);
+        }
+    }
+}
 
 void bind_core(py::module_& m) {
     py::register_exception_translator(translate);

@@ -22,19 +22,14 @@ namespace gpusched::python {
 
 namespace f = fragmentation;
 
-template <>
-struct EnumNames<f::GroupBy> {
-    static constexpr std::array values{std::pair{"gpu_model", f::GroupBy::gpu_model},
-                                       std::pair{"cluster", f::GroupBy::cluster}};
-};
 /// "by": None for no groups.
 template <>
 struct OptionType<f::GroupBy> {
     static f::GroupBy read(const std::string& field, py::handle value) {
         if (value.is_none()) return f::GroupBy::none;
         if (py::isinstance<py::str>(value))
-            for (const auto& [name, by] : EnumNames<f::GroupBy>::values)
-                if (value.cast<std::string>() == name) return by;
+            for (const auto& [by, name] : enum_names<f::GroupBy>)
+                if (by != f::GroupBy::none && value.cast<std::string>() == name) return by;
         bad_option(field, value, "None, 'gpu_model' or 'cluster'");
     }
     static std::string literal(f::GroupBy) { return "None"; }
@@ -57,18 +52,28 @@ py::object cores(std::int64_t milli) {
     return py::float_(static_cast<double>(milli) / 1000);
 }
 
-std::vector<f::Shape> shapes_argument(const py::object& shapes) {
+/// What cannot be understood is added to `problems` and keeps its default.
+std::vector<f::Shape> shapes_argument(const py::object& shapes, Problems& problems) {
     if (shapes.is_none()) return {f::asi_shapes.begin(), f::asi_shapes.end()};
-    if (py::isinstance<py::str>(shapes) || !py::isinstance<py::iterable>(shapes))
-        bad_option("shapes", shapes, "a list of (gpus, cores)");
     std::vector<f::Shape> result;
-    for (const auto shape : shapes) {
-        const auto field = "shapes[" + std::to_string(result.size()) + "]";
-        if (!py::isinstance<py::sequence>(shape) || py::isinstance<py::str>(shape) || py::len(shape) != 2)
-            bad_option(field, shape, "a pair (gpus, cores)");
-        const auto pair = shape.cast<py::sequence>();
-        result.push_back({OptionType<int>::read(field, pair[0]), to_milli(field, pair[1])});
-    }
+    collect(problems, [&] {
+        if (py::isinstance<py::str>(shapes) || !py::isinstance<py::iterable>(shapes)) {
+            result.emplace_back();
+            bad_option("shapes", shapes, "a list of (gpus, cores)");
+        }
+        for (const auto shape : shapes) {
+            const auto field = "shapes[" + std::to_string(result.size()) + "]";
+            auto& read = result.emplace_back();
+            collect(problems, [&] {
+                if (!py::isinstance<py::sequence>(shape) || py::isinstance<py::str>(shape) ||
+                    py::len(shape) != 2)
+                    bad_option(field, shape, "a pair (gpus, cores)");
+                const auto pair = shape.cast<py::sequence>();
+                collect(problems, [&] { read.gpus = OptionType<int>::read(field, pair[0]); });
+                read.cpu_milli = to_milli(field, pair[1]);
+            });
+        }
+    });
     return result;
 }
 
@@ -82,8 +87,11 @@ void bind_report(py::module_& m) {
     m.def(
         "report",
         [options](const ClusterPtr& cluster, const py::object& shapes, const py::kwargs& keywords) {
-            const auto o = options.read("report", keywords);
-            const auto wanted = shapes_argument(shapes);
+            Problems problems;
+            const auto o = options.read("report", keywords, problems);
+            const auto wanted = shapes_argument(shapes, problems);
+            collect(problems, [&] { f::validate(wanted, o); });
+            problems.throw_if_any();
             const auto report = unlocked([&] { return f::report(*cluster, wanted, o); });
             py::list columns;
             if (o.by != f::GroupBy::none) columns.append(f::to_string(o.by));

@@ -1,6 +1,5 @@
 // gpusched.allocation: jobs over switches.
 #include "call.hpp"
-#include "enums.hpp"
 #include "gangs.hpp"
 #include "options.hpp"
 #include "plan.hpp"
@@ -108,23 +107,7 @@ a::PodRequest pod_request(const std::string& field, py::handle value) {
         else
             task[key] = part;
     task["name"] = field;
-    py::dict document;
-    document["format"] = "gpusched.cluster";
-    document["version"] = 1;
-    document["nodes"] = py::list();
-    document["tasks"] = py::make_tuple(task);
-    const auto text = json_text(document);
-    try {
-        request.pod = unlocked([&] { return std::move(io::cluster_from_json(text, "<job>").tasks.front()); });
-    } catch (const InvalidInput& error) {  // where it is in the job, not in the document made of it
-        const std::string made = "<job>: /tasks/0";
-        Problems problems;
-        for (auto problem : error.problems()) {
-            if (problem.starts_with(made)) problem.replace(0, made.size(), field);
-            problems.add(problem);
-        }
-        problems.throw_if_any();
-    }
+    request.pod = task_spec(task, field);
     return request;
 }
 
@@ -296,6 +279,9 @@ py::object named_allocation(const Cluster& cluster, const std::string& job, cons
 }
 
 void bind_gangs(py::module_& m) {
+    // For the console script, which says in which file a job is wrong.
+    m.def(
+        "_require_job", [](const py::object& job) { static_cast<void>(job_argument(job)); }, py::arg("job"));
     using A = NamedAllocation;
     const auto of = [](const char* name) { return doc(std::string("allocation::Allocation::") + name); };
     auto result = py::class_<A>(m, "Allocation", "Where the pods of a job go; see `allocate`.");

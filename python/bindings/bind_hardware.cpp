@@ -1,6 +1,5 @@
 // Within gpusched.topology: machines as graphs, and racks.
 #include "cluster_views.hpp"
-#include "enums.hpp"
 #include "options.hpp"
 #include "records.hpp"
 
@@ -8,27 +7,7 @@
 #include <gpusched/topology/hardware_dot.hpp>
 #include <gpusched/topology/racks.hpp>
 
-#include <array>
-
 namespace gpusched::python {
-
-template <>
-struct EnumNames<topology::GpuLocality> {
-    static constexpr std::array<std::pair<const char*, topology::GpuLocality>, 3> values{
-        {{"numa", topology::GpuLocality::numa},
-         {"socket", topology::GpuLocality::socket},
-         {"cross", topology::GpuLocality::cross}}};
-};
-
-template <>
-struct EnumNames<topology::HardwareChange::Kind> {
-    using K = topology::HardwareChange::Kind;
-    static constexpr std::array<std::pair<const char*, K>, 5> values{{{"gpu_failed", K::gpu_failed},
-                                                                      {"gpu_recovered", K::gpu_recovered},
-                                                                      {"gpu_added", K::gpu_added},
-                                                                      {"gpu_replaced", K::gpu_replaced},
-                                                                      {"gpu_moved", K::gpu_moved}}};
-};
 
 namespace {
 
@@ -223,7 +202,7 @@ void bind_graph(py::module_& m) {
         .def(
             "locality",
             [](const HardwareGraph& g, const py::object& gpus) {
-                return OptionType<topology::GpuLocality>::name_of(g.locality(gpus_argument(gpus)));
+                return enum_name(g.locality(gpus_argument(gpus)));
             },
             py::arg("gpus"),
             documented("locality(self, gpus)", "How close these GPUs are: \"numa\", \"socket\" or \"cross\".")
@@ -257,8 +236,7 @@ void bind_graph(py::module_& m) {
             [](HardwareGraph& g, const HardwareGraph& observed) {
                 py::list changes;
                 for (const auto& change : g.reconcile(observed))
-                    changes.append(py::make_tuple(
-                        OptionType<topology::HardwareChange::Kind>::name_of(change.kind), change.gpu));
+                    changes.append(py::make_tuple(enum_name(change.kind), change.gpu));
                 return changes;
             },
             py::arg("observed"),

@@ -1,6 +1,5 @@
 // gpusched.sim: the simulated host of the controller, and queueing formulas.
 #include "arrays.hpp"
-#include "enums.hpp"
 #include "options.hpp"
 
 #include <gpusched/control/config.hpp>

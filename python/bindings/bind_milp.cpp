@@ -3,6 +3,7 @@
 
 #include "arrays.hpp"
 #include "milp_members.hpp"
+#include "plan.hpp"
 #include "records.hpp"
 
 #include <gpusched/milp/write.hpp>
@@ -126,15 +127,10 @@ void bind_model_class(py::module_& m) {
             documented("to_lp(self)", doc("milp::to_lp")).c_str())
         .def(
             "write_mps",
-            [](const M& self, const py::object& path) {
-                milp::write_mps(self, py::module_::import("os").attr("fspath")(path).cast<std::string>());
-            },
+            [](const M& self, const py::object& path) { milp::write_mps(self, path_text(path)); },
             py::arg("path"), documented("write_mps(self, path)", doc("milp::to_mps")).c_str())
         .def(
-            "write_lp",
-            [](const M& self, const py::object& path) {
-                milp::write_lp(self, py::module_::import("os").attr("fspath")(path).cast<std::string>());
-            },
+            "write_lp", [](const M& self, const py::object& path) { milp::write_lp(self, path_text(path)); },
             py::arg("path"), documented("write_lp(self, path)", doc("milp::to_lp")).c_str())
         .def(
             "evaluate", [](const M& self, const std::vector<double>& x) { return milp::evaluate(self, x); },

@@ -2,6 +2,7 @@
 #include "plan.hpp"
 
 #include "cluster_views.hpp"
+#include "options.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/plan_json.hpp>
@@ -18,22 +19,14 @@ bool is_path(const py::object& source) {
 }
 
 std::string path_text(const py::object& source) {
-    return py::module_::import("os").attr("fsdecode")(source).cast<std::string>();
+    const auto path = py::module_::import("os").attr("fsdecode")(source).cast<py::str>();
+    // The system reads a path up to the first NUL: another file than the one that was named.
+    if (path.contains(py::str(std::string(1, '\0')))) bad_option("path", path, "no NUL character");
+    return path.cast<std::string>();
 }
 
-std::string json_text(const py::object& document) {
-    try {
-        return py::module_::import("json")
-            .attr("dumps")(document, py::arg("allow_nan") = false)
-            .cast<std::string>();
-    } catch (py::error_already_set& error) {
-        if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError) &&
-            !error.matches(PyExc_RecursionError))
-            throw;
-        // Python says that something is no JSON, but not where.
-        py::module_::import("gpusched._documents").attr("require_json")(document);
-        throw;
-    }
+std::string json_text(const py::object& document, const char* source) {
+    return py::module_::import("gpusched._documents").attr("json_text")(document, source).cast<std::string>();
 }
 
 py::object number(double value) {

@@ -118,12 +118,11 @@ void warn_of_limit(StopReason reason, const char* consequence) {
 
 NamedDecision named_decision(const Cluster& cluster, TaskId task, const preemption::Decision& d,
                              bool proven) {
-    static constexpr const char* localities[] = {"numa", "socket", "cross"};
     NamedDecision out{cluster.name(task),
                       cluster.name(d.node),
                       {},
                       gpu_list(d.gpus),
-                      localities[static_cast<std::size_t>(d.topology)],
+                      enum_name(d.topology),
                       d.score,
                       d.priority_sum,
                       static_cast<double>(d.cost) / 1000,

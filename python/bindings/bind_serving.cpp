@@ -1,6 +1,5 @@
 // gpusched.serving.
 #include "call.hpp"
-#include "enums.hpp"
 #include "milp.hpp"
 #include "options.hpp"
 #include "pickles.hpp"

@@ -1,4 +1,5 @@
 // GPU types, models, deployments, estimates and profiles in gpusched.serving.
+#include "plan.hpp"
 #include "records.hpp"
 #include "serving.hpp"
 
@@ -126,11 +127,8 @@ void bind_catalogue(py::module_& m) {
         "read_layer_profile",
         [](const py::object& prefill, const py::object& decode, const std::string& model,
            const std::string& gpu, int degree, double unit_s) {
-            const auto path = [](const py::object& file) {
-                return py::module_::import("os").attr("fspath")(file).cast<std::string>();
-            };
             const auto profile =
-                s::read_layer_profile(path(prefill), path(decode), model, gpu, degree, unit_s);
+                s::read_layer_profile(path_text(prefill), path_text(decode), model, gpu, degree, unit_s);
             const auto pairs = [](const std::vector<s::ProfilePoint>& points) {
                 py::list result;
                 for (const auto& point : points) result.append(py::make_tuple(point.size, point.seconds));

@@ -9,13 +9,6 @@
 
 namespace gpusched::python {
 
-template <>
-struct EnumNames<sim::Layout> {
-    static constexpr std::array values{std::pair{"random", sim::Layout::random},
-                                       std::pair{"spread", sim::Layout::spread},
-                                       std::pair{"packed", sim::Layout::packed}};
-};
-
 namespace {
 struct Arguments : sim::GeneratorOptions {
     py::object progress = py::none();
@@ -43,8 +36,11 @@ void bind_sim(py::module_& parent) {
     m.def(
         "generate_cluster",
         [options](const py::kwargs& keywords) {
-            const auto arguments = options.read("generate_cluster", keywords);
+            Problems problems;
+            const auto arguments = options.read("generate_cluster", keywords, problems);
             const sim::GeneratorOptions& o = arguments;
+            collect(problems, [&] { sim::validate(o); });
+            problems.throw_if_any();
             return Call(arguments.progress).run([&](const Context& context) -> ClusterPtr {
                 const auto spec = sim::generate_cluster(o, context);
                 if (context.stop.stop_requested()) return nullptr;  // an exception is on its way

@@ -1,7 +1,7 @@
 // gpusched.sim: HP and spot jobs, and their replay.
 #include "arrays.hpp"
 #include "call.hpp"
-#include "enums.hpp"
+#include "options.hpp"
 #include "records.hpp"
 
 #include <gpusched/io/cluster_json.hpp>

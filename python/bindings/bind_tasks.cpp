@@ -1,7 +1,7 @@
 // gpusched.model: tasks.
 #include "arrays.hpp"
 #include "cluster_views.hpp"
-#include "enums.hpp"
+#include "options.hpp"
 
 #include <string>
 
@@ -58,15 +58,14 @@ py::list affinity(const TaskView& t) {
 py::object network_affinity(const TaskView& t) {
     const auto& wish = t.wishes().network_affinity;
     if (!wish) return py::none();
-    return py::dict(py::arg("level") = level_object(wish->level),
-                    py::arg("mode") = OptionType<NetworkMode>::name_of(wish->mode));
+    return py::dict(py::arg("level") = level_object(wish->level), py::arg("mode") = enum_name(wish->mode));
 }
 
 py::list hardware_affinity(const TaskView& t) {
     py::list result;
     for (const auto& wish : t.wishes().hardware_affinity)
-        result.append(py::dict(py::arg("level") = OptionType<HardwareLevel>::name_of(wish.level),
-                               py::arg("qos") = OptionType<HardwareQos>::name_of(wish.qos)));
+        result.append(
+            py::dict(py::arg("level") = enum_name(wish.level), py::arg("qos") = enum_name(wish.qos)));
     return result;
 }
 
@@ -111,10 +110,7 @@ void bind_tasks(py::module_& m) {
         .def_property_readonly("gpu_models", gpu_models, "Acceptable models; empty = any.")
         .def_property_readonly("priority", one(&T::priority), "Higher is more important.")
         .def_property_readonly(
-            "priority_class",
-            [](const TaskView& t) {
-                return OptionType<PriorityClass>::name_of(t.table().priority_class[t.at()]);
-            },
+            "priority_class", [](const TaskView& t) { return enum_name(t.table().priority_class[t.at()]); },
             doc("PriorityClass").c_str())
         .def_property_readonly("locked", flag(&T::locked), doc("TaskSpec::locked").c_str())
         .def_property_readonly("preemptible", flag(&T::preemptible), "May be evicted.")
@@ -183,8 +179,7 @@ void bind_tasks(py::module_& m) {
             [](const TaskSequence& s) {
                 py::list column(s.size());
                 for (std::size_t i = 0; i < s.size(); ++i)
-                    column[i] = py::str(
-                        OptionType<PriorityClass>::name_of(s.cluster->inventory().tasks.priority_class[i]));
+                    column[i] = py::str(enum_name(s.cluster->inventory().tasks.priority_class[i]));
                 return column;
             },
             "'HP', 'LP' or 'other' of every task.")

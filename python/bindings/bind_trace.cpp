@@ -1,6 +1,6 @@
 // gpusched.sim: traces.
 #include "arrays.hpp"
-#include "enums.hpp"
+#include "options.hpp"
 #include "trace.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
@@ -44,9 +44,8 @@ py::dict task_columns(const Trace& trace) {
         for (const auto& model : t.task.gpu_models) models += (models.empty() ? "" : "|") + model;
         return py::str(models);
     });
-    columns["priority_class"] = list_of(trace, [](const TraceTask& t) {
-        return py::str(OptionType<PriorityClass>::name_of(t.task.priority_class));
-    });
+    columns["priority_class"] =
+        list_of(trace, [](const TraceTask& t) { return py::str(enum_name(t.task.priority_class)); });
     columns["creation_time"] = array_of(trace, [](const TraceTask& t) { return t.creation_time; });
     columns["deletion_time"] = array_of(trace, [](const TraceTask& t) { return seconds(t.deletion_time); });
     columns["scheduled_time"] = array_of(trace, [](const TraceTask& t) { return seconds(t.scheduled_time); });

@@ -6,9 +6,26 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+
+namespace pybind11::detail {
+
+/// None is never an object: pybind11's own caster makes a null pointer of it, which no function here expects. Refused,
+/// it is a TypeError. Narrower than pybind11's caster by its constraint, so this one is chosen.
+template <class T>
+    requires std::is_class_v<T>
+class type_caster<std::shared_ptr<T>> : public copyable_holder_caster<T, std::shared_ptr<T>> {
+  public:
+    bool load(handle source, bool convert) {
+        return !source.is_none() && copyable_holder_caster<T, std::shared_ptr<T>>::load(source, convert);
+    }
+};
+
+}  // namespace pybind11::detail
 
 namespace gpusched::python {
 
@@ -34,6 +51,7 @@ void bind_preemption(py::module_& m);
 void bind_io(py::module_& m);
 void bind_hardware(py::module_& m);  // within gpusched.topology
 void bind_readings(py::module_& m);  // within gpusched.io
+void bind_documents(py::module_& m);
 void bind_milp(py::module_& m);
 void bind_serving(py::module_& m);
 
@@ -48,8 +66,13 @@ inline std::string documented(std::string_view signature, std::string_view text)
     return std::string(signature) + "\n--\n\n" + std::string(text);
 }
 
-/// A dict (or another mapping) as JSON text.
-std::string json_text(const py::object& document);
+/// A dict as JSON text.
+/// @param source how messages call it
+/// @throws InvalidInput with everything in it that has no JSON form
+std::string json_text(const py::object& document, const char* source = "<dict>");
+
+/// Lets the objects of all classes of a module be pickled with the protocols 0 and 1 too.
+void allow_old_protocols(const py::handle& scope);
 
 /// Runs a short computation without the interpreter lock.
 template <class F>

@@ -3,6 +3,7 @@
 
 #include "bindings.hpp"
 
+#include <gpusched/core/gpu_list.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <memory>
@@ -59,13 +60,6 @@ struct TaskSequence {
     [[nodiscard]] const NameTable& names() const { return cluster->inventory().tasks.names; }
     static constexpr const char* what = "task";
 };
-
-/// The indices in a mask, ascending.
-inline std::vector<int> gpu_list(GpuMask mask) {
-    std::vector<int> gpus;
-    for_each_gpu(mask, [&](int gpu) { gpus.push_back(gpu); });
-    return gpus;
-}
 
 /// A level as in the formats: "node" or an index.
 inline py::object level_object(Level level) {

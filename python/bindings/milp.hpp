@@ -2,7 +2,6 @@
 #pragma once
 
 #include "call.hpp"
-#include "enums.hpp"
 #include "options.hpp"
 
 #include <gpusched/milp/solver.hpp>

@@ -1,5 +1,5 @@
 // The extension module gpusched._core. Users import the modules around it, which only re-export.
-#include "bindings.hpp"
+#include "options.hpp"
 
 PYBIND11_MODULE(_core, m) {
     namespace gp = gpusched::python;
@@ -18,6 +18,9 @@ PYBIND11_MODULE(_core, m) {
     gp::bind_io(m);
     gp::bind_hardware(m);
     gp::bind_readings(m);
+    gp::bind_documents(m);
     gp::bind_milp(m);
     gp::bind_serving(m);
+    m.attr("option_choices") = gp::option_choices();
+    gp::allow_old_protocols(m);
 }

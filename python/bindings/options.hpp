@@ -4,10 +4,10 @@
 #include "bindings.hpp"
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/spec.hpp>
 
-#include <array>
 #include <concepts>
 #include <functional>
 #include <limits>
@@ -20,10 +20,6 @@
 
 namespace gpusched::python {
 
-/// The names of an enumeration's values in Python. Specialise with `static constexpr std::array values{...}`.
-template <class E>
-struct EnumNames;
-
 /// A value as it appears in messages.
 inline std::string repr_text(py::handle value) {
     return py::module_::import("gpusched.errors").attr("repr_text")(value).cast<std::string>();
@@ -33,6 +29,16 @@ inline std::string repr_text(py::handle value) {
 [[noreturn]] inline void bad_option(const std::string& field, py::handle value,
                                     const std::string& expectation) {
     throw InvalidInput(bad_value(field, repr_text(value), expectation));
+}
+
+/// Adds what `check()` finds wrong to what was found before, so that a caller sees all of it at once.
+template <class F>
+void collect(Problems& problems, F&& check) {
+    try {
+        std::forward<F>(check)();
+    } catch (const InvalidInput& error) {
+        for (const auto& problem : error.problems()) problems.add(problem);
+    }
 }
 
 /// Reads an option's value from Python and writes its default as a Python literal. Strict: no bool for an integer,
@@ -117,24 +123,42 @@ struct OptionType<py::object> {
     }
 };
 
-template <class T>
-    requires std::is_enum_v<T>
-struct OptionType<T> {
-    static T read(const std::string& field, py::handle value) {
+/// By the names beside the enumeration.
+template <NamedEnum E>
+struct OptionType<E> {
+    static E read(const std::string& field, py::handle value) {
         std::string expectation;
-        for (const auto& [name, enumerator] : EnumNames<T>::values) {
+        for (const auto& [enumerator, name] : enum_names<E>) {
             if (py::isinstance<py::str>(value) && value.cast<std::string>() == name) return enumerator;
             expectation += (expectation.empty() ? "'" : ", '") + std::string(name) + "'";
         }
         bad_option(field, value, "one of " + expectation);
     }
-    static std::string literal(T value) { return "'" + std::string(name_of(value)) + "'"; }
-    static const char* name_of(T value) {
-        for (const auto& [name, enumerator] : EnumNames<T>::values)
-            if (enumerator == value) return name;
-        return "unknown";
+    static std::string literal(E value) { return "'" + std::string(enum_name(value)) + "'"; }
+};
+
+/// The names of an enumeration, or of an optional one; none of another type.
+template <class T>
+struct NamesOf {
+    static std::vector<std::string> list() { return {}; }
+};
+template <NamedEnum E>
+struct NamesOf<E> {
+    static std::vector<std::string> list() {
+        std::vector<std::string> names;
+        for (const auto& row : enum_names<E>) names.emplace_back(row.name);
+        return names;
     }
 };
+template <NamedEnum E>
+struct NamesOf<std::optional<E>> : NamesOf<E> {};
+
+/// The names that options have to choose from, by their C++ names: `consolidation::Options::preset`. For the console
+/// script, which offers the same.
+inline std::map<std::string, std::vector<std::string>>& option_choices() {
+    static std::map<std::string, std::vector<std::string>> choices;
+    return choices;
+}
 
 template <class T>
 struct OptionType<std::optional<T>> {
@@ -197,6 +221,8 @@ class Options {
     template <class T, class Base>
     Options& field(const char* name, T Base::*member, std::string text = {}) {
         if (text.empty()) text = doc(type_ + "::" + name);
+        if (auto names = NamesOf<T>::list(); !names.empty())
+            option_choices()[type_ + "::" + name] = std::move(names);
         fields_.push_back({name, OptionType<T>::literal(defaults_.*member), std::move(text),
                            [name, member](O& options, py::handle value) {
                                options.*member = OptionType<T>::read(name, value);
@@ -236,11 +262,7 @@ class Options {
             if (found == nullptr)
                 throw py::type_error(std::string(function) + "() got an unexpected keyword argument '" +
                                      name + "'");
-            try {
-                found->set(result, value);
-            } catch (const InvalidInput& error) {
-                for (const auto& problem : error.problems()) problems.add(problem);
-            }
+            collect(problems, [&, v = value] { found->set(result, v); });
         }
         return result;
     }

@@ -20,8 +20,9 @@ struct NamedPlan {
     /// `moves` as Python's tuple, made at the first access. Plans never change in Python.
     mutable py::object moves_tuple{};
 
+    /// Same steps, same claims. Not why the search ended: that is no part of the format.
     bool operator==(const NamedPlan& other) const {
-        return spec == other.spec && stop_reason == other.stop_reason && new_tasks == other.new_tasks;
+        return spec == other.spec && new_tasks == other.new_tasks;
     }
 };
 

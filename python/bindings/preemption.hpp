@@ -2,7 +2,6 @@
 #pragma once
 
 #include "cluster_views.hpp"
-#include "enums.hpp"
 #include "options.hpp"
 
 #include <gpusched/preemption/preempt.hpp>

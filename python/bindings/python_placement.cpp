@@ -54,9 +54,15 @@ std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster
         answer = pair[0];
     }
     NodeId node = none<NodeId>;
-    if (py::isinstance<NodeView>(answer))
-        node = answer.cast<const NodeView&>().id;
-    else if (py::isinstance<py::str>(answer))
+    if (py::isinstance<NodeView>(answer)) {
+        const auto& view = answer.cast<const NodeView&>();
+        // Copies of a snapshot share the inventory, and ids mean the same in all of them.
+        if (&view.cluster->inventory() != &cluster.inventory())
+            throw InvalidInput("the policy answers with node " +
+                               gpusched::quoted(view.cluster->name(view.id)) +
+                               " of another cluster; expected a node of the one that it was called with");
+        node = view.id;
+    } else if (py::isinstance<py::str>(answer))
         node = cluster.find_node(answer.cast<std::string>());
     else
         throw py::type_error("a placement policy answers None, a node, or a pair (node, gpus)");

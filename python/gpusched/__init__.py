@@ -4,6 +4,9 @@ A snapshot (`Cluster`) says which nodes there are, which tasks, and who runs whe
 return plans, with statistics and what was proved about them; `verify` checks plans independently.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from . import (
     allocation,
     consolidation,
@@ -24,6 +27,9 @@ from .consolidation import consolidate, make_room
 from .errors import BackendError, InvalidInput
 from .model import Cluster, Move, Node, Placement, Plan, Task, apply
 from .preemption import preempt
+
+if TYPE_CHECKING:
+    from . import plotting
 
 __all__ = [
     "BackendError",
@@ -48,6 +54,7 @@ __all__ = [
     "milp",
     "model",
     "place",
+    "plotting",
     "preempt",
     "preemption",
     "serving",
@@ -55,3 +62,13 @@ __all__ = [
     "topology",
     "verify",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "plotting":  # at the first use: whoever draws nothing does not read it
+        return importlib.import_module(".plotting", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "plotting"})

@@ -1,7 +1,13 @@
 # The modules around the extension have stubs of their own and re-export all of it.
+from os import PathLike
 from types import ModuleType
+from typing import Any
 
 __version__: str
+option_choices: dict[str, list[str]]
+
+def read_mapping(path: str | PathLike[str]) -> dict[str, Any]: ...
+
 allocation: ModuleType
 consolidation: ModuleType
 fragmentation: ModuleType

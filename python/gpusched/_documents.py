@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .errors import InvalidInput, repr_text
@@ -14,11 +15,31 @@ DEEPEST = 64
 MOST_PROBLEMS = 100
 
 
-def require_json(document: object) -> None:
+LARGEST_BITS = 1024
+"""Integers beyond are beyond every number that a reader keeps, and Python refuses to print the longest of them."""
+
+
+def json_text(document: object, source: str = "<dict>") -> bytes:
+    """JSON in UTF-8. Raises InvalidInput with the pointer of everything that has no JSON form."""
+    try:
+        return json.dumps(document, allow_nan=False, ensure_ascii=False, default=_as_dict).encode()
+    except (TypeError, ValueError, RecursionError):
+        # Python says that something is no JSON, but not where.
+        require_json(document, source)
+        raise
+
+
+def _as_dict(value: object) -> dict[Any, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError
+
+
+def require_json(document: object, source: str = "<dict>") -> None:
     """Raises InvalidInput with the JSON pointer of everything that has no JSON form; else does nothing."""
     problems: list[str] = []
     for problem in _problems(document):
-        problems.append(problem)
+        problems.append(f"{source}: {problem}")
         if len(problems) == MOST_PROBLEMS:
             break
     if problems:
@@ -30,26 +51,41 @@ def _problems(document: object) -> Iterator[str]:
     open_values: list[tuple[str, int, Any]] = [("", 0, document)]
     while open_values:
         path, depth, value = open_values.pop()
-        where = f"<dict>: {path}: " if path else "<dict>: "
-        if value is None or isinstance(value, (str, bool, int)):
-            continue
-        if isinstance(value, float):
-            if not math.isfinite(value):
-                yield f"{where}{value}; expected a finite number"
-        elif isinstance(value, (dict, list, tuple)):
+        where = f"{path}: " if path else ""
+        if value is None or isinstance(value, (str, int, float)):
+            if wrong := _wrong_scalar(value):
+                yield where + wrong
+        elif isinstance(value, (Mapping, list, tuple)):
             if depth == DEEPEST:
                 yield f"{where}nested deeper than {DEEPEST} levels"
                 continue
-            if isinstance(value, dict):
+            if isinstance(value, Mapping):
                 for key in value:
-                    if not (key is None or isinstance(key, (str, bool, int, float))):
+                    if not (key is None or isinstance(key, (str, int, float))):
                         yield f"{where}key {repr_text(key)}; expected a string"
+                    elif wrong := _wrong_scalar(key):
+                        yield f"{where}key {wrong}"
                 children = [(_escaped(key), child) for key, child in value.items()]
             else:
                 children = [(str(position), child) for position, child in enumerate(value)]
             open_values += [(f"{path}/{name}", depth + 1, child) for name, child in reversed(children)]
         else:
             yield f"{where}{repr_text(value)} of type {_kind(value)}; expected {_expected(value)}"
+
+
+def _wrong_scalar(value: object) -> str | None:
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{value}; expected a finite number"
+    if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
+        return f"an integer of {value.bit_length()} bits; expected at most {LARGEST_BITS}"
+    if isinstance(value, str) and _as_text(value) != value:
+        return f"{repr_text(value)}; expected text, found half of a surrogate pair"
+    return None
+
+
+def _as_text(value: str) -> str:
+    """As it may be printed: without halves of surrogate pairs."""
+    return value.encode("utf-8", "backslashreplace").decode()
 
 
 def _kind(value: object) -> str:
@@ -67,4 +103,5 @@ def _expected(value: Any) -> str:
 
 
 def _escaped(key: object) -> str:
-    return str(key).replace("~", "~0").replace("/", "~1")
+    text = "(a long number)" if _wrong_scalar(key) and isinstance(key, int) else _as_text(str(key))
+    return text.replace("~", "~0").replace("/", "~1")

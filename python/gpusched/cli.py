@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
-from . import __version__, allocation
+from . import __version__, _core, allocation
 from ._commands import clusters, control, jobs, plans, serving, topology
 from ._commands.shared import BAD_INPUT, CLOSED_PIPE, INTERRUPTED
 from .errors import BackendError, InvalidInput
@@ -94,6 +94,11 @@ BAD = object()
 """Stands for a value that could not be understood; the parser ends after all have been looked at."""
 
 
+def choices(*options: str) -> tuple[str, ...]:
+    """The names that an option of the library knows, by its C++ name; those of several together."""
+    return tuple(dict.fromkeys(name for option in options for name in _core.option_choices[option]))
+
+
 def flag(parser: argparse.ArgumentParser, name: str, text: str) -> None:
     parser.add_argument(name, action="store_const", const=True, help=text)
 
@@ -124,7 +129,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json")
     p.add_argument("--nodes", type=int)
     p.add_argument("--seed", type=int)
-    p.add_argument("--layout", choices=("random", "spread", "packed"))
+    p.add_argument("--layout", choices=choices("sim::GeneratorOptions::layout"))
     p.add_argument("--load", type=float)
     flag(p, "--cpu-tight", "tasks ask for about twice the cores per GPU")
     p.add_argument("--locked-fraction", type=float)
@@ -134,7 +139,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--shapes", type=shapes, metavar="1x8,8x128", help="requests, GPUs x cores (default: the ASI paper's)"
     )
-    p.add_argument("--by", choices=("gpu_model", "cluster"))
+    p.add_argument("--by", choices=[name for name in choices("fragmentation::ReportOptions::by") if name != "none"])
     p.add_argument("--max-gpus-per-node", type=int, metavar="N", help="leave out nodes with more GPUs")
     flag(p, "--include-cordoned", "GPUs of cordoned nodes are idle too")
     p.add_argument(
@@ -169,9 +174,9 @@ def parser() -> argparse.ArgumentParser:
     p = command("consolidate", plans.consolidate, "plan moves that vacate nodes, and check the plan")
     p.add_argument("cluster", metavar="CLUSTER.json")
     p.add_argument("-o", "--output", metavar="PLAN.json")
-    p.add_argument("--preset", choices=("ipc", "fast", "best"))
-    p.add_argument("--objective", choices=("gpus", "nodes"))
-    p.add_argument("--bound-method", choices=("none", "counting", "lp"))
+    p.add_argument("--preset", choices=choices("consolidation::Options::preset"))
+    p.add_argument("--objective", choices=choices("consolidation::Options::objective"))
+    p.add_argument("--bound-method", choices=choices("consolidation::Options::bound_method"))
     add_scope(p)
     for name in (
         "partition-size",

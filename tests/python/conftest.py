@@ -35,3 +35,10 @@ def openb() -> Path:
             f"no openb lists in {folder}: set GPUSCHED_DATA to the folder that holds alibaba-gpu-v2023"
         )
     return folder
+
+
+@pytest.fixture
+def cluster_file(tmp_path: Path) -> str:
+    path = tmp_path / "cluster.json"
+    gs.sim.generate_cluster(nodes=200, seed=2).to_json(path)
+    return str(path)

@@ -193,7 +193,8 @@ def test_console_with_schemas(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_names_that_yaml_takes_for_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("yaml")
+    if not gs.io.reads_yaml():
+        pytest.skip("this build reads no YAML")
     needs_solver()
     asked = tmp_path / "request.yaml"
     asked.write_text(
@@ -204,7 +205,7 @@ def test_names_that_yaml_takes_for_numbers(tmp_path: Path, capsys: pytest.Captur
     assert "4090" in capsys.readouterr().out
     asked.write_text("budget: 3\ngpus: {4090: {available: 4}, '4090': {available: 4}}\nmodels: {}\n")
     assert cli.main(["plan-serving", str(asked)]) == 2
-    assert "4090: appears twice" in capsys.readouterr().err
+    assert "key '4090' appears more than once" in capsys.readouterr().err
 
 
 def test_all_mistakes_of_a_request_are_told() -> None:

@@ -253,3 +253,21 @@ def test_resample(trace: gs.sim.Trace) -> None:
     for ratio in (0, float("nan"), "x"):
         with pytest.raises(gs.InvalidInput, match="ratio"):
             gs.sim.resample(trace, ratio)  # type: ignore[arg-type]
+
+
+def test_nodes_of_another_cluster_are_no_answer(trace: gs.sim.Trace, small: gs.Cluster) -> None:
+    for answer in (small.nodes[-1], small.nodes[0], (small.nodes[0], [0])):
+        with pytest.raises(gs.InvalidInput, match="node 'node-.*' of another cluster"):
+            gs.sim.replay(trace, placement=lambda cluster, task: answer)  # noqa: B023
+    # A copy has the same nodes.
+    result = gs.sim.replay(
+        trace,
+        placement=lambda cluster, task: cluster.copy().nodes["n0"] if len(cluster.nodes["n0"].idle_gpus) else None,
+    )
+    assert len(result.unplaced) == 3
+
+
+def test_a_generator_tells_all_that_is_wrong() -> None:
+    with pytest.raises(gs.InvalidInput) as raised:
+        gs.sim.generate_cluster(nodes=-3, load=float("nan"), seed=-1, layout="x")
+    assert [problem.split(":")[0] for problem in raised.value.problems] == ["seed", "layout", "nodes", "load"]

@@ -33,6 +33,34 @@ enum class FixedBy : std::uint8_t {
     core_member,    ///< its job needs it for `min_members`
 };
 
+}  // namespace gpusched::consolidation
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::consolidation::NodeFate> =
+    gpusched::name_table<gpusched::consolidation::NodeFate>(
+        {{gpusched::consolidation::NodeFate::vacated, "vacated"},
+         {gpusched::consolidation::NodeFate::empty, "empty"},
+         {gpusched::consolidation::NodeFate::has_fixed, "has_fixed"},
+         {gpusched::consolidation::NodeFate::has_stuck, "has_stuck"},
+         {gpusched::consolidation::NodeFate::receives, "receives"},
+         {gpusched::consolidation::NodeFate::not_worthwhile, "not_worthwhile"}});
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::consolidation::FixedBy> =
+    gpusched::name_table<gpusched::consolidation::FixedBy>(
+        {{gpusched::consolidation::FixedBy::nothing, ""},
+         {gpusched::consolidation::FixedBy::locked, "locked"},
+         {gpusched::consolidation::FixedBy::standby, "standby"},
+         {gpusched::consolidation::FixedBy::cpu_local, "cpu_local"},
+         {gpusched::consolidation::FixedBy::exempt_node, "exempt node"},
+         {gpusched::consolidation::FixedBy::no_disruption, "max_disrupted is 0"},
+         {gpusched::consolidation::FixedBy::core_member, "core member"}});
+
+namespace gpusched::consolidation {
+
+/// The enumerator's name, as in Python.
+[[nodiscard]] constexpr const char* to_string(NodeFate fate) noexcept { return enum_name(fate); }
+[[nodiscard]] constexpr const char* to_string(FixedBy reason) noexcept { return enum_name(reason); }
+
 /// One of a node's own tasks that keeps it occupied.
 struct Blocker {
     TaskId task = none<TaskId>;
@@ -61,9 +89,6 @@ struct Explanation {
 /// O(nodes) per task on the node, plus one copy of the cluster.
 [[nodiscard]] Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node,
                                   const Options& options = {});
-
-[[nodiscard]] const char* to_string(NodeFate fate) noexcept;
-[[nodiscard]] const char* to_string(FixedBy reason) noexcept;
 
 }  // namespace gpusched::consolidation
 

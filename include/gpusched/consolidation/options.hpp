@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/enum_names.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstddef>
@@ -26,6 +27,32 @@ enum class Objective : std::uint8_t {
 
 /// Which bound is proved alongside the plan.
 enum class BoundMethod : std::uint8_t { none, counting, lp };
+
+}  // namespace gpusched::consolidation
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::consolidation::Preset> =
+    gpusched::name_table<gpusched::consolidation::Preset>({{gpusched::consolidation::Preset::ipc, "ipc"},
+                                                           {gpusched::consolidation::Preset::fast, "fast"},
+                                                           {gpusched::consolidation::Preset::best, "best"}});
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::consolidation::Objective> =
+    gpusched::name_table<gpusched::consolidation::Objective>(
+        {{gpusched::consolidation::Objective::gpus, "gpus"},
+         {gpusched::consolidation::Objective::nodes, "nodes"}});
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::consolidation::BoundMethod> =
+    gpusched::name_table<gpusched::consolidation::BoundMethod>(
+        {{gpusched::consolidation::BoundMethod::none, "none"},
+         {gpusched::consolidation::BoundMethod::counting, "counting"},
+         {gpusched::consolidation::BoundMethod::lp, "lp"}});
+
+namespace gpusched::consolidation {
+
+/// The enumerator's name, as in Python.
+[[nodiscard]] constexpr const char* to_string(Preset preset) noexcept { return enum_name(preset); }
+[[nodiscard]] constexpr const char* to_string(Objective objective) noexcept { return enum_name(objective); }
+[[nodiscard]] constexpr const char* to_string(BoundMethod method) noexcept { return enum_name(method); }
 
 /// The deepest nesting of moves that a search may be asked for.
 inline constexpr int most_depth = 16;
@@ -74,10 +101,6 @@ struct Options {
     /// Nothing leaves these nodes and nothing moves onto them.
     std::vector<NodeId> exempt{};
 };
-
-[[nodiscard]] const char* to_string(Preset preset) noexcept;
-[[nodiscard]] const char* to_string(Objective objective) noexcept;
-[[nodiscard]] const char* to_string(BoundMethod method) noexcept;
 
 /// @throws InvalidInput with every field that is out of range or names a node that `cluster` does not have
 void validate(const Options& options, const Cluster& cluster);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/enum_names.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <array>
@@ -34,8 +35,19 @@ enum class GroupBy : std::uint8_t {
 /// What nodes of unknown network position are reported as.
 inline constexpr std::string_view unknown_position = "(unknown position)";
 
-/// The enumerator's name.
-[[nodiscard]] const char* to_string(GroupBy by) noexcept;
+}  // namespace gpusched::fragmentation
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::fragmentation::GroupBy> =
+    gpusched::name_table<gpusched::fragmentation::GroupBy>(
+        {{gpusched::fragmentation::GroupBy::none, "none"},
+         {gpusched::fragmentation::GroupBy::gpu_model, "gpu_model"},
+         {gpusched::fragmentation::GroupBy::cluster, "cluster"}});
+
+namespace gpusched::fragmentation {
+
+/// The enumerator's name, as in Python.
+[[nodiscard]] constexpr const char* to_string(GroupBy by) noexcept { return enum_name(by); }
 
 struct ReportOptions {
     std::optional<int>
@@ -43,6 +55,9 @@ struct ReportOptions {
     GroupBy by = GroupBy::none;
     bool include_cordoned = false;  ///< GPUs of cordoned nodes count as idle too
 };
+
+/// @throws InvalidInput with every shape and option that is out of range
+void validate(std::span<const Shape> shapes, const ReportOptions& options);
 
 /// One shape in one group of nodes. Exact counts in thousandths of a GPU; the functions give GPUs and percentages
 /// of the group's idle GPUs (0 where nothing is idle).

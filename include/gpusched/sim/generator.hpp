@@ -3,6 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
+#include <gpusched/core/enum_names.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <cstdint>
@@ -17,6 +18,16 @@ enum class Layout : std::uint8_t {
     spread,  ///< the one with the most idle GPUs of 30 sampled
     packed,  ///< the one with the fewest idle GPUs of 30 sampled
 };
+
+}  // namespace gpusched::sim
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::sim::Layout> =
+    gpusched::name_table<gpusched::sim::Layout>({{gpusched::sim::Layout::random, "random"},
+                                                 {gpusched::sim::Layout::spread, "spread"},
+                                                 {gpusched::sim::Layout::packed, "packed"}});
+
+namespace gpusched::sim {
 
 /// What to generate. The defaults give the ASI-like cluster at its usual load.
 struct GeneratorOptions {
@@ -38,6 +49,9 @@ struct GeneratorOptions {
     /// "flextopo-4090" only: GPUs within one socket where possible; false = uniformly chosen GPUs.
     bool aligned_gpus = true;
 };
+
+/// @throws InvalidInput with every field that is out of range
+void validate(const GeneratorOptions& options);
 
 /// Generates a loaded cluster with network, priorities, spot (LP) tasks and checkpoints.
 ///

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/hardware.hpp>
 #include <gpusched/topology/hardware_concepts.hpp>
@@ -49,6 +50,25 @@ struct HardwareChange {
 
 /// How close the GPUs of a set are.
 enum class GpuLocality : std::uint8_t { numa, socket, cross };
+
+}  // namespace gpusched::topology
+
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::topology::GpuLocality> =
+    gpusched::name_table<gpusched::topology::GpuLocality>(
+        {{gpusched::topology::GpuLocality::numa, "numa"},
+         {gpusched::topology::GpuLocality::socket, "socket"},
+         {gpusched::topology::GpuLocality::cross, "cross"}});
+template <>
+inline constexpr auto gpusched::enum_names<gpusched::topology::HardwareChange::Kind> =
+    gpusched::name_table<gpusched::topology::HardwareChange::Kind>(
+        {{gpusched::topology::HardwareChange::Kind::gpu_failed, "gpu_failed"},
+         {gpusched::topology::HardwareChange::Kind::gpu_recovered, "gpu_recovered"},
+         {gpusched::topology::HardwareChange::Kind::gpu_added, "gpu_added"},
+         {gpusched::topology::HardwareChange::Kind::gpu_replaced, "gpu_replaced"},
+         {gpusched::topology::HardwareChange::Kind::gpu_moved, "gpu_moved"}});
+
+namespace gpusched::topology {
 
 /// One machine (FlexTopo): sockets, core groups, cores, NUMA nodes, PCIe roots and switches, GPUs, and how they hang
 /// together.

@@ -36,7 +36,7 @@ def generate(args: argparse.Namespace) -> int:
 
 
 def report(args: argparse.Namespace) -> int:
-    require_writable(args.plot)
+    require_writable(args.plot, inputs=[args.cluster])
     cluster = Cluster.from_json(args.cluster)
     problems = Problems()
     with problems.collect():
@@ -67,7 +67,7 @@ def report(args: argparse.Namespace) -> int:
 
 
 def replay(args: argparse.Namespace) -> int:
-    require_writable(args.output)
+    require_writable(args.output, inputs=[args.nodes, args.pods])
     trace = io.read_openb(args.nodes, args.pods)
     result = sim.replay(
         trace,
@@ -110,7 +110,7 @@ def replay(args: argparse.Namespace) -> int:
 
 
 def anonymize(args: argparse.Namespace) -> int:
-    require_writable(args.output)
+    require_writable(args.output, inputs=[args.input])
     io.anonymize(Cluster.from_json(args.input), **given(args, "seed")).to_json(args.output)
     say(f"wrote {args.output}")
     return OK
@@ -119,7 +119,7 @@ def anonymize(args: argparse.Namespace) -> int:
 def plot(args: argparse.Namespace) -> int:
     from .. import plotting
 
-    require_writable(args.output)
+    require_writable(args.output, inputs=[args.cluster])
     cluster = Cluster.from_json(args.cluster)
     if args.what == "occupancy":
         save_figure(args.output, lambda: plotting.plot_occupancy(cluster, gpus=args.gpus))

@@ -18,7 +18,7 @@ import numpy as np
 from .. import control, sim
 from .._tables import format_table
 from ..errors import BackendError, InvalidInput
-from .shared import FAILED, OK, UNKNOWN_STATE, given, require_writable, save_figure, say
+from .shared import FAILED, OK, UNKNOWN_STATE, given, read_mapping, require_writable, save_figure, say
 
 VARIANTS = ("static", "guards", "placement", "mig", "full", "ours")
 
@@ -34,12 +34,7 @@ def read_text(path: str) -> str:
 
 def read_config(path: str, dry_run: bool | None) -> dict[str, Any]:
     """The document of a file; what is in it is for the library to judge."""
-    try:
-        document = json.loads(read_text(path))
-    except ValueError as error:
-        raise InvalidInput(f"{path}: no JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise InvalidInput(f"{path}: expected an object")
+    document = read_mapping(path)
     if dry_run and isinstance(document.setdefault("flags", {}), dict):
         document["flags"]["dry_run"] = True
     return document
@@ -242,7 +237,7 @@ def simulate_host(args: argparse.Namespace) -> int:
 
 
 def replay_audit(args: argparse.Namespace) -> int:
-    require_writable(args.plot)
+    require_writable(args.plot, inputs=[args.log, args.config])
     config = read_config(args.config, args.dry_run)
     log = read_text(args.log)
     try:

@@ -6,10 +6,10 @@ import argparse
 import warnings
 from typing import Any
 
-from .. import allocation, consolidation, preemption
+from .. import _core, allocation, consolidation, preemption
 from ..errors import InvalidInput
 from ..model import Cluster
-from .shared import FAILED, OK, given, read_mapping, require_writable, say
+from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, say
 
 
 def where_it_goes(cluster: Cluster, decision: preemption.Decision) -> str:
@@ -45,7 +45,7 @@ def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> 
 
 
 def preempt(args: argparse.Namespace) -> int:
-    require_writable(args.output)
+    require_writable(args.output, inputs=[args.cluster])
     if (args.job is None) == (not args.tasks):
         raise InvalidInput("TASK, --job: expected names of pending tasks, or --job with the name of a job")
     cluster = Cluster.from_json(args.cluster)
@@ -83,14 +83,23 @@ def read_job(source: str) -> dict[str, Any] | str:
     """A job's description from a file, or the name of one of the cluster's."""
     if not source.endswith(".json"):
         return source
-    return read_mapping(source)
+    job = read_mapping(source)
+    try:
+        _core.allocation._require_job(job)
+    except InvalidInput as error:
+        raise InvalidInput([f"{source}: {problem.removeprefix('job: ')}" for problem in error.problems]) from None
+    return job
 
 
 def allocate(args: argparse.Namespace) -> int:
-    for path in (args.output, args.write_cluster):
-        require_writable(path)
+    files = [job for job in args.jobs if job.endswith(".json")]
+    require_writable(args.output, args.write_cluster, inputs=[args.cluster, *files])
     cluster = Cluster.from_json(args.cluster)
-    jobs = [read_job(job) for job in args.jobs]
+    problems, jobs = Problems(), []
+    for job in args.jobs:
+        with problems.collect():
+            jobs.append(read_job(job))
+    problems.raise_if_any()
     if len(jobs) > 1 and (args.make_room or args.level is not None or args.mode is not None):
         raise InvalidInput("--level, --mode, --make-room: one job only; write them into the jobs' files")
     options = given(args, "level", "mode")

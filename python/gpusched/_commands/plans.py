@@ -14,7 +14,7 @@ from .shared import FAILED, OK, Problems, given, require_writable, say, write_te
 
 
 def consolidate(args: argparse.Namespace) -> int:
-    require_writable(args.output)
+    require_writable(args.output, inputs=[args.cluster])
     cluster = Cluster.from_json(args.cluster)
     plan = consolidation.consolidate(
         cluster,
@@ -101,7 +101,7 @@ def explain(args: argparse.Namespace) -> int:
 
 
 def export(args: argparse.Namespace) -> int:
-    require_writable(args.output)
+    require_writable(args.output, inputs=[args.plan, args.cluster])
     plan = Plan.from_json(args.plan)
     if args.to == "csv":
         write_text(args.output, io.plan_to_csv(plan))

@@ -11,7 +11,7 @@ from .shared import FAILED, OK, given, read_mapping, require_writable, say, writ
 
 
 def plan_serving(args: argparse.Namespace) -> int:
-    require_writable(args.output)
+    require_writable(args.output, inputs=[args.request, args.replan_from])
     request = read_mapping(args.request)
     options = given(args, "max_deployments", "solver", "time_limit", "mip_gap", "threads", "progress")
     if args.replan_from is not None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
-import importlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from .. import _core
 from ..errors import BackendError, InvalidInput
 
 if TYPE_CHECKING:
@@ -42,8 +42,19 @@ class Problems:
             raise InvalidInput(self.found)
 
 
-def require_writable(*paths: str | None) -> None:
-    """Raises BackendError unless files can be written there: before work that would be lost."""
+def require_writable(*paths: str | None, inputs: Iterable[str | None] = ()) -> None:
+    """Raises BackendError unless files can be written there: before work that would be lost.
+
+    InvalidInput for a file that is also read, or written twice: what it holds would be lost.
+    """
+    taken = [(path, "read") for path in inputs if path is not None]
+    for path in paths:
+        if path is None:
+            continue
+        for other, how in taken:
+            if same_file(path, other):
+                raise InvalidInput(f"{path}: is also {how} by this command; expected another file to write to")
+        taken.append((path, "written"))
     for path in paths:
         if path is None:
             continue
@@ -62,46 +73,23 @@ def require_writable(*paths: str | None) -> None:
             raise BackendError(f"{path}: cannot be written: {reason}") from None
 
 
+def same_file(path: str, other: str) -> bool:
+    """Regular files only: a terminal may well be both input and output."""
+    try:
+        if os.path.exists(path) and os.path.exists(other):
+            return os.path.isfile(path) and os.path.samefile(path, other)
+        return os.path.realpath(path) == os.path.realpath(other)
+    except (OSError, ValueError):
+        return False
+
+
 def say(text: str = "") -> None:
     print(text)
 
 
 def read_mapping(path: str) -> dict[str, Any]:
-    """A JSON or, where PyYAML is installed, YAML file that holds a mapping."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    except (OSError, ValueError) as error:
-        raise BackendError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    document: Any
-    if path.endswith((".yaml", ".yml")):
-        try:
-            yaml: Any = importlib.import_module("yaml")
-        except ImportError:
-            raise BackendError(f"{path}: YAML needs PyYAML: pip install 'gpusched[io]'; or write JSON") from None
-        try:
-            document = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise InvalidInput(f"{path}: no YAML: {error}") from None
-    else:
-        try:
-            document = json.loads(text)
-        except ValueError as error:
-            raise InvalidInput(f"{path}: no JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise InvalidInput(f"{path}: expected a mapping")
-    named: dict[str, Any] = _with_text_keys(document)
-    return named
-
-
-def _with_text_keys(value: Any) -> Any:
-    """YAML reads a name such as 4090 as a number."""
-    if isinstance(value, dict):
-        whole = {key for key in value if isinstance(key, int) and not isinstance(key, bool)}
-        if twice := [key for key in whole if str(key) in value]:
-            raise InvalidInput(f"{twice[0]}: appears twice, as a number and as text")
-        return {str(key) if key in whole else key: _with_text_keys(item) for key, item in value.items()}
-    return [_with_text_keys(item) for item in value] if isinstance(value, list) else value
+    """A JSON or YAML file that holds a mapping, through the library's readers."""
+    return _core.read_mapping(path)
 
 
 def write_json(path: str, document: dict[str, Any]) -> None:

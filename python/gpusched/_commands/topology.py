@@ -74,7 +74,7 @@ def places(graph: topology.HardwareGraph, gpu: int) -> tuple[int | None, int | N
 
 
 def show_topology(args: argparse.Namespace) -> int:
-    require_writable(args.output)
+    require_writable(args.output, inputs=[args.file])
     if args.output is not None and not args.dot:
         raise InvalidInput("--output: only the drawing is written to a file; add --dot")
     if args.this_machine == (args.file is not None):

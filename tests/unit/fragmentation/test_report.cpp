@@ -268,10 +268,20 @@ TEST_CASE("reports refuse options out of range") {
         REQUIRE_THROWS_MESSAGE(report(cluster, shapes, options), InvalidInput, text);
     };
     fails({}, {}, "shapes: 0 entries; expected at least 1");
-    fails({{0, 0}}, {}, "shape gpus: 0; expected 1 to 16");
-    fails({{17, 0}}, {}, "shape gpus: 17; expected 1 to 16");
-    fails({{1, -1}}, {}, "shape cpu_milli: -1; expected 0 to 1000000000000");
+    fails({{0, 0}}, {}, "shapes[0]: gpus: 0; expected 1 to 16");
+    fails({{17, 0}}, {}, "shapes[0]: gpus: 17; expected 1 to 16");
+    fails({{1, -1}}, {}, "shapes[0]: cpu_milli: -1; expected 0 to 1000000000000");
     fails({{1, 0}}, {.max_gpus_per_node = 0}, "max_gpus_per_node: 0; expected 1 to 16");
+    try {
+        validate(std::vector<Shape>{{0, 8000}, {1, 1000}, {99, -1}}, {.max_gpus_per_node = 17});
+        FAIL("nothing was found");
+    } catch (const InvalidInput& error) {
+        CHECK(error.problems() ==
+              std::vector<std::string>{"shapes[0]: gpus: 0; expected 1 to 16",
+                                       "shapes[2]: gpus: 99; expected 1 to 16",
+                                       "shapes[2]: cpu_milli: -1; expected 0 to 1000000000000",
+                                       "max_gpus_per_node: 17; expected 1 to 16"});
+    }
     CHECK(std::string(to_string(GroupBy::none)) == "none");
     CHECK(std::string(to_string(GroupBy::gpu_model)) == "gpu_model");
     CHECK(std::string(to_string(GroupBy::cluster)) == "cluster");

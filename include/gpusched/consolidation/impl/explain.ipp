@@ -10,44 +10,6 @@
 
 namespace gpusched::consolidation {
 
-GPUSCHED_INLINE const char* to_string(NodeFate fate) noexcept {
-    switch (fate) {
-    case NodeFate::vacated:
-        return "vacated";
-    case NodeFate::empty:
-        return "empty";
-    case NodeFate::has_fixed:
-        return "has_fixed";
-    case NodeFate::has_stuck:
-        return "has_stuck";
-    case NodeFate::receives:
-        return "receives";
-    case NodeFate::not_worthwhile:
-        return "not_worthwhile";
-    }
-    return "unknown";
-}
-
-GPUSCHED_INLINE const char* to_string(FixedBy reason) noexcept {
-    switch (reason) {
-    case FixedBy::nothing:
-        return "";
-    case FixedBy::locked:
-        return "locked";
-    case FixedBy::standby:
-        return "standby";
-    case FixedBy::cpu_local:
-        return "cpu_local";
-    case FixedBy::exempt_node:
-        return "exempt node";
-    case FixedBy::no_disruption:
-        return "max_disrupted is 0";
-    case FixedBy::core_member:
-        return "core member";
-    }
-    return "unknown";
-}
-
 namespace detail {
 
 inline FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options) {

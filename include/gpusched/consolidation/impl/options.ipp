@@ -7,34 +7,6 @@
 
 namespace gpusched::consolidation {
 
-GPUSCHED_INLINE const char* to_string(Preset preset) noexcept {
-    switch (preset) {
-    case Preset::ipc:
-        return "ipc";
-    case Preset::fast:
-        return "fast";
-    case Preset::best:
-        return "best";
-    }
-    return "unknown";
-}
-
-GPUSCHED_INLINE const char* to_string(Objective objective) noexcept {
-    return objective == Objective::gpus ? "gpus" : "nodes";
-}
-
-GPUSCHED_INLINE const char* to_string(BoundMethod method) noexcept {
-    switch (method) {
-    case BoundMethod::none:
-        return "none";
-    case BoundMethod::counting:
-        return "counting";
-    case BoundMethod::lp:
-        return "lp";
-    }
-    return "unknown";
-}
-
 GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
     Problems problems;
     const auto at_least = [&](const char* field, auto value, auto least) {
@@ -44,14 +16,14 @@ GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
         if (value) at_least(field, *value, least);
     };
     at_least("partition_size", options.partition_size, std::size_t{1});
-    const auto one_of = [&](const char* field, auto value, auto last) {
-        if (value > last)
+    const auto one_of = [&](const char* field, auto value) {
+        if (static_cast<std::size_t>(value) >= enum_names<decltype(value)>.size())
             problems.add(std::string(field) + ": no value with the number " +
                          std::to_string(static_cast<int>(value)));
     };
-    one_of("preset", options.preset, Preset::best);
-    one_of("objective", options.objective, Objective::nodes);
-    one_of("bound_method", options.bound_method, BoundMethod::lp);
+    one_of("preset", options.preset);
+    one_of("objective", options.objective);
+    one_of("bound_method", options.bound_method);
     check_range(problems, "depth", options.depth, 1, most_depth);
     at_least("rounds", options.rounds, 1);
     optional_at_least("time_limit", options.time_limit, 0.0);

@@ -11,29 +11,24 @@
 
 namespace gpusched::fragmentation {
 
-GPUSCHED_INLINE const char* to_string(GroupBy by) noexcept {
-    switch (by) {
-    case GroupBy::none:
-        return "none";
-    case GroupBy::gpu_model:
-        return "gpu_model";
-    case GroupBy::cluster:
-        return "cluster";
+GPUSCHED_INLINE void validate(std::span<const Shape> shapes, const ReportOptions& options) {
+    Problems problems;
+    if (shapes.empty()) problems.add(bad_value("shapes", "0 entries", "at least 1"));
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+        const auto owner = "shapes[" + std::to_string(i) + "]";
+        check_range(problems, "gpus", shapes[i].gpus, 1, gpusched::max_gpus_per_node, owner);
+        check_range(problems, "cpu_milli", shapes[i].cpu_milli, 0, 1'000'000'000'000, owner);
     }
-    return "unknown";
+    if (options.max_gpus_per_node)
+        check_range(problems, "max_gpus_per_node", *options.max_gpus_per_node, 1,
+                    gpusched::max_gpus_per_node);
+    problems.throw_if_any();
 }
 
 GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span<const Shape> shapes,
                                            const ReportOptions& options)
     : shapes_(shapes.begin(), shapes.end()) {
-    if (shapes.empty()) throw InvalidInput(bad_value("shapes", "0 entries", "at least 1"));
-    for (const auto& shape : shapes) {
-        require_range("shape gpus", shape.gpus, 1, gpusched::max_gpus_per_node);
-        require_range("shape cpu_milli", shape.cpu_milli, 0, 1'000'000'000'000);
-    }
-    if (options.max_gpus_per_node)
-        require_range("max_gpus_per_node", *options.max_gpus_per_node, 1, gpusched::max_gpus_per_node);
-
+    validate(shapes, options);
     constexpr auto nowhere = std::numeric_limits<std::size_t>::max();
     const auto key = [&](NodeId node) -> std::size_t {
         switch (options.by) {

@@ -286,7 +286,9 @@ class Generator {
     std::int64_t jobs_ = 0;
 };
 
-inline void validate(const GeneratorOptions& options) {
+}  // namespace detail
+
+GPUSCHED_INLINE void validate(const GeneratorOptions& options) {
     Problems problems;
     if (options.preset != "asi" && options.preset != "openb" && options.preset != "flextopo-4090")
         problems.add(
@@ -301,8 +303,6 @@ inline void validate(const GeneratorOptions& options) {
         problems.add(bad_value("cpu_tight", "true", "false with preset " + gpusched::quoted(options.preset)));
     problems.throw_if_any();
 }
-
-}  // namespace detail
 
 GPUSCHED_INLINE ClusterSpec generate_cluster(const GeneratorOptions& options, const Context& context) {
     using namespace detail;
