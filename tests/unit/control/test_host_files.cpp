@@ -21,7 +21,6 @@ using Catch::Approx;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
-
 /// /proc, /sys and control groups in memory.
 struct Tree {
     std::map<std::string, std::string> texts{};
@@ -302,7 +301,6 @@ TEST_CASE("programs get their input") {
 }
 
 namespace {
-
 struct FixedMig {
     BackendStatus status = BackendStatus::ok;
     int reads = 0;
