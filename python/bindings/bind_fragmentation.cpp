@@ -27,9 +27,8 @@ template <>
 struct OptionType<f::GroupBy> {
     static f::GroupBy read(const std::string& field, py::handle value) {
         if (value.is_none()) return f::GroupBy::none;
-        if (py::isinstance<py::str>(value))
-            for (const auto& [by, name] : enum_names<f::GroupBy>)
-                if (by != f::GroupBy::none && value.cast<std::string>() == name) return by;
+        for (const auto& [by, name] : enum_names<f::GroupBy>)
+            if (by != f::GroupBy::none && value.equal(py::str(name))) return by;
         bad_option(field, value, "None, 'gpu_model' or 'cluster'");
     }
     static std::string literal(f::GroupBy) { return "None"; }
@@ -57,10 +56,8 @@ std::vector<f::Shape> shapes_argument(const py::object& shapes, Problems& proble
     if (shapes.is_none()) return {f::asi_shapes.begin(), f::asi_shapes.end()};
     std::vector<f::Shape> result;
     collect(problems, [&] {
-        if (py::isinstance<py::str>(shapes) || !py::isinstance<py::iterable>(shapes)) {
-            result.emplace_back();
-            bad_option("shapes", shapes, "a list of (gpus, cores)");
-        }
+        if (py::isinstance<py::str>(shapes) || !py::isinstance<py::iterable>(shapes))
+            result.emplace_back(), bad_option("shapes", shapes, "a list of (gpus, cores)");
         for (const auto shape : shapes) {
             const auto field = "shapes[" + std::to_string(result.size()) + "]";
             auto& read = result.emplace_back();
