@@ -17,6 +17,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -180,20 +181,26 @@ GPUSCHED_INLINE Solution solve_with_cbc([[maybe_unused]] const Model& model,
 #ifdef GPUSCHED_HAS_CBC
     Budget budget(context, options.time_limit);
     auto attempt = options;
+    std::optional<double> with_presolve;  // the objective of an answer that needs a second opinion
     for (;;) {
         try {
             auto result = cbc_attempt(model, attempt, context);
             if (result.status != Status::optimal || !result.has_solution()) return result;
             const double value = evaluate(model, result.x).objective;
             const double size = std::max({1.0, std::abs(value), std::abs(result.bound)});
-            const double off = std::abs(value - result.bound) - 1.01 * options.mip_gap * size;
-            if (off <= 1e-4 * size) return result;
-            // Seen with presolve: what comes back is not the solution that the search ended with.
-            if (!attempt.presolve) {
-                result.status = Status::failed;
-                result.message = "CBC calls optimal what is worse than its own bound";
+            if (with_presolve) {  // the second opinion
+                if ((model.sense == Sense::minimise ? value - *with_presolve : *with_presolve - value) >
+                    (1.01 * options.mip_gap + 1e-6) * size) {
+                    result.status = Status::failed;
+                    result.message = "CBC calls optimal what is worse than what it found before";
+                }
                 return result;
             }
+            const double off = std::abs(value - result.bound) - 1.01 * options.mip_gap * size;
+            if (off <= 1e-4 * size || !attempt.presolve) return result;
+            // Either no other value lies between the solution and the bound, or, seen with presolve, what came back is not
+            // the solution that the search ended with.
+            with_presolve = value;
             attempt.presolve = false;
             if (attempt.time_limit)
                 attempt.time_limit = std::max(0.0, *options.time_limit - budget.elapsed_s());
