@@ -105,7 +105,9 @@ void bind_model(py::module_& parent) {
         .def_property_readonly(
             "network_levels", [](const Cluster& c) { return c.inventory().network_levels(); },
             doc("Inventory::network_levels").c_str())
-        .def("warnings", &Cluster::warnings, documented("warnings(self)", doc("Cluster::warnings")).c_str())
+        .def(
+            "warnings", [](const Cluster& c) { return c.warnings(); },
+            documented("warnings(self)", doc("Cluster::warnings")).c_str())
         .def(
             "copy", [](const Cluster& c) { return std::make_shared<Cluster>(c); },
             documented("copy(self)", "Another snapshot with the same content.").c_str())
