@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
-import subprocess
 import sys
-import textwrap
 import threading
 import time
 from pathlib import Path
@@ -114,46 +113,31 @@ def test_progress_must_be_callable(tiny: gs.Cluster) -> None:
         gs.consolidate(tiny, progress=3)  # type: ignore[arg-type]
 
 
-def interrupted(
-    call: str, setup: str = "cluster = gs.sim.generate_cluster(layout='packed', seed=1)"
-) -> float:
-    """Runs a call in its own process, sends it one Ctrl-C, and returns how many seconds it took to raise."""
-    script = textwrap.dedent(f"""
-        import signal, sys, time
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts with it ignored
-        import gpusched as gs
-        {setup}
-        print("ready", flush=True)
-        try:
-            {call}
-        except KeyboardInterrupt:
-            print(time.monotonic(), flush=True)
-            sys.exit(0)
-        sys.exit("the call ended by itself")
-    """)
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(0.5)
-        sent = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        try:
-            answer = process.stdout.readline()
-            assert process.wait(timeout=30) == 0
-        finally:
-            process.kill()
-    return float(answer) - sent
+PACKED = "cluster = gs.sim.generate_cluster(layout='packed', seed=1)"
+spec = importlib.util.spec_from_file_location(
+    "interrupt", Path(__file__).parents[2] / "benchmarks" / "package" / "interrupt.py"
+)
+assert spec is not None and spec.loader is not None
+interrupt = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(interrupt)
 
 
-def quickest(call: str, **setup: str) -> float:
-    """The best of three, because the machine may be busy with something else."""
-    return min(interrupted(call, **setup) for _ in range(3))
+def quickest(call: str, setup: str = PACKED) -> float:
+    """Seconds from Ctrl-C to the exception, the best of three, because the machine may be busy with something else."""
+    return min(interrupt.milliseconds(setup, call, 0.5) for _ in range(3)) / 1e3
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_ctrl_c_stops_consolidation_soon(threads: int) -> None:
     assert quickest(ENDLESS[:-1] + f", threads={threads})") < 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_is_noticed_while_another_thread_works() -> None:
+    """Two pools, one of them empty soon: from then on the calling thread only waits for the other's."""
+    setup, call = interrupt.CALLS["consolidate, two pools"]
+    assert quickest(call, setup=setup) < 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
