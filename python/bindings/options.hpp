@@ -271,7 +271,7 @@ class Options {
     /// @param head its name, opening bracket and positional parameters, such as `report(cluster, shapes`
     [[nodiscard]] std::string documented(std::string_view head, std::string_view text) const {
         std::string signature(head);
-        if (!fields_.empty()) signature += head.ends_with('(') ? "*" : ", *";
+        if (!fields_.empty() && head.find('*') == head.npos) signature += head.ends_with('(') ? "*" : ", *";
         for (const auto& f : fields_) signature += std::string(", ") + f.name + "=" + f.literal;
         std::string body(text);
         body += "\n\nOptions\n-------";

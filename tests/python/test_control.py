@@ -244,9 +244,9 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_commands_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, signals = tmp_path / "config.json", tmp_path / "signals.jsonl"
     run = ["control", "--config", str(file), "--signals", str(signals), "--dry-run"]
-    assert cli.main(run) == 2 and "cannot be read" in capsys.readouterr().err
+    assert cli.main(run) == 2 and "cannot be opened" in capsys.readouterr().err
     file.write_text("nonsense")
-    assert cli.main(run) == 2 and "no JSON" in capsys.readouterr().err
+    assert cli.main(run) == 2 and "not a JSON document" in capsys.readouterr().err
     file.write_text(json.dumps(config(options={"dwel": 1})))
     assert cli.main(run) == 2 and "/options/dwel: unknown field" in capsys.readouterr().err
     file.write_text(json.dumps(config()))
