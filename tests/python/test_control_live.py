@@ -325,7 +325,7 @@ def test_failures_that_may_be_over_the_next_time_have_another_code(host: Host) -
 
 
 def test_the_log_of_several_starts_replays(host: Host, load: Callable[..., None]) -> None:
-    load(40.0, 100_000)
+    load(40.0, 100_000_000)
     audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
     config = host.config(flags={"place": False, "mig": False})
     config["options"]["release_on_disable"] = False
