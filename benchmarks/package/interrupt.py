@@ -29,12 +29,26 @@ tasks += [{"name": f"s{i}", "gpu_models": ["A"], "cpu_milli": 1, "memory_mib": 1
            "gpus": [0]} for i in range(40)]
 c = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "nodes": nodes, "tasks": tasks})
 """
+# 48 victims of different sizes on each node: the search for the best set takes a fifth of a second a node.
+MANY_VICTIMS = """
+import random
+r = random.Random(1)
+numa = [{"socket": s, "cores": 100, "gpus": [4 * s, 4 * s + 1, 4 * s + 2, 4 * s + 3]} for s in (0, 1)]
+nodes = [{"name": f"n{k}", "gpu_model": "A", "gpu_count": 8, "cpu_milli": 200000, "memory_mib": 10**6,
+          "hardware": {"numa_nodes": numa}} for k in range(100)]
+tasks = [{"name": f"t{k}-{i}", "gpu_count": 1, "gpu_share_milli": r.randint(90, 124), "cpu_milli": r.randint(1500, 3000),
+          "memory_mib": r.randint(5000, 15000), "priority": r.randint(1, 90), "priority_class": "LP",
+          "node": f"n{k}", "gpus": [i % 8]} for k in range(100) for i in range(48)]
+tasks.append({"name": "p", "gpu_count": 4, "cpu_milli": 90000, "memory_mib": 400000, "priority": 100})
+c = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "now": 1000, "nodes": nodes, "tasks": tasks})
+"""
 # Name -> (what is made before, the call).
 CALLS = {
     "consolidate, 1 thread": (PACKED, "gs.consolidate(c, preset='best', depth=16, polish_time=60, threads=1)"),
     "consolidate, 2 threads": (PACKED, "gs.consolidate(c, preset='best', depth=16, polish_time=60, threads=2)"),
     "consolidate, two pools": (TWO_POOLS, "gs.consolidate(c, preset='best', depth=16, polish_time=60, threads=2)"),
     "bound by LP": (PACKED, "[gs.consolidation.bound(c, 'lp') for _ in range(100)]"),
+    "preempt": (MANY_VICTIMS, "gs.preempt(c, 'p', policy='imp')"),
     "generate_cluster": ("", "gs.sim.generate_cluster(nodes=200_000)"),
 }
 SCRIPT = """

@@ -134,9 +134,10 @@ def test_ctrl_c_stops_consolidation_soon(threads: int) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_ctrl_c_is_noticed_while_another_thread_works() -> None:
-    """Two pools, one of them empty soon: from then on the calling thread only waits for the other's."""
-    setup, call = interrupt.CALLS["consolidate, two pools"]
+@pytest.mark.parametrize("name", ["consolidate, two pools", "preempt"])
+def test_ctrl_c_is_noticed_in_a_long_search(name: str) -> None:
+    """Of two pools one is empty soon: from then on the calling thread only waits for the other's."""
+    setup, call = interrupt.CALLS[name]
     assert quickest(call, setup=setup) < 1
 
 
