@@ -88,13 +88,12 @@ gs_cmake() {
   fi
 }
 
-# gs_requirements <extra>: the packages of an extra of pyproject.toml, one per line.
+# gs_requirements <name>: the packages of an extra of pyproject.toml, or with `requires` of a build, one per line.
 gs_requirements() {
   "$(gs_python)" - "$1" <<'PY'
 import re, sys
 text = open("pyproject.toml", encoding="utf-8").read()
-section = text.split("[project.optional-dependencies]", 1)[1].split("\n[", 1)[0]
-body = re.search(r"^%s = \[(.*?)\]\s*$" % re.escape(sys.argv[1]), section, re.S | re.M).group(1)
+body = re.search(r"^%s = \[(.*?)\]\s*$" % re.escape(sys.argv[1]), text, re.S | re.M).group(1)
 print("\n".join(re.findall(r'"([^"]+)"', body)))
 PY
 }
@@ -105,22 +104,34 @@ gs_source_hash() {
     ! -path '*/__pycache__/*' -print0 2>/dev/null | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -d' ' -f1
 }
 
-# gs_wheel: builds the wheel into build/wheel unless the sources are unchanged; sets GS_WHEEL and GS_WHEEL_HASH.
+# gs_tools: build/tools-venv, with what building the Python package requires and nothing else.
+gs_tools() {
+  local requirements
+  mapfile -t requirements < <(gs_requirements requires)
+  gs_venv build/tools-venv "${requirements[@]}"
+}
+
+# gs_wheel: builds the wheel into build/wheel unless the sources are unchanged; sets GS_WHEEL and GS_WHEEL_HASH. It is
+# made from the source distribution, also there, so that what is installed needs nothing that the latter lacks.
 gs_wheel() {
-  local python
+  local python new=build/wheel.new
   GS_WHEEL_HASH="$(gs_source_hash)"
   if [ "$(cat build/wheel/.hash 2>/dev/null)" = "$GS_WHEEL_HASH" ]; then
     GS_WHEEL="$(ls build/wheel/gpusched-*.whl)"
     return 0
   fi
-  gs_venv build/tools-venv "scikit-build-core>=0.11" "pybind11>=2.12"
+  gs_tools
   gs_say "Building the Python package"
   python="$GS_ROOT/build/tools-venv/bin/python"
-  rm -rf build/wheel.new
-  "$python" -m pip wheel -q --no-build-isolation --no-deps --wheel-dir build/wheel.new . </dev/null ||
+  rm -rf "$new" build/sdist
+  mkdir -p "$new" build/sdist
+  "$python" -c "import scikit_build_core.build as b; b.build_sdist('$new')" </dev/null ||
+    gs_fail "the source distribution cannot be made"
+  tar -xzf "$new"/gpusched-*.tar.gz -C build/sdist --strip-components=1
+  "$python" -m pip wheel -q --no-build-isolation --no-deps --wheel-dir "$new" ./build/sdist </dev/null ||
     gs_fail "the Python package does not build"
-  rm -rf build/wheel
-  mv build/wheel.new build/wheel
+  rm -rf build/wheel build/sdist
+  mv "$new" build/wheel
   printf '%s' "$GS_WHEEL_HASH" >build/wheel/.hash
   GS_WHEEL="$(ls build/wheel/gpusched-*.whl)"
 }

@@ -13,10 +13,10 @@ mkdir -p "$work"
 quiet() { "$@" >"$work/log" 2>&1 </dev/null || { cat "$work/log"; echo "failed: $*" >&2; exit 1; }; }
 
 for kind in static shared; do
-  shared=OFF type=Release
-  [ "$kind" = shared ] && shared=ON type=Debug # one of each
+  shared=OFF
+  [ "$kind" = shared ] && shared=ON
   echo "-- installing ($kind)"
-  quiet cmake -S . -B "$work/build-$kind" -G Ninja -DCMAKE_BUILD_TYPE=$type -DBUILD_SHARED_LIBS=$shared \
+  quiet cmake -S . -B "$work/build-$kind" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=$shared \
     -DGPUSCHED_UNITY=ON \
     -DGPUSCHED_BUILD_TESTS=OFF -DGPUSCHED_BUILD_EXAMPLES=OFF -DGPUSCHED_BUILD_BENCHMARKS=OFF
   lp=1 # where Clp is found, all ways to use gpusched must have it
