@@ -19,7 +19,7 @@ namespace c = consolidation;
 namespace {
 
 /// The options in Python: nodes by name, and what the surroundings give.
-struct Arguments : c::Options {
+struct ConsolidateArguments : c::Options {
     std::optional<std::vector<std::string>> clear_names;
     std::vector<std::string> exempt_names;
     py::object progress = py::none();
@@ -40,7 +40,7 @@ std::vector<NodeId> find_nodes(const Cluster& cluster, const char* field,
 
 /// The options with nodes by id. Bad values, unknown nodes and values out of range are reported together.
 /// @param problems what was found before
-c::Options resolved(const Cluster& cluster, const Arguments& arguments, Problems& problems) {
+c::Options resolved(const Cluster& cluster, const ConsolidateArguments& arguments, Problems& problems) {
     c::Options options = arguments;
     if (arguments.clear_names) options.clear = find_nodes(cluster, "clear", *arguments.clear_names, problems);
     options.exempt = find_nodes(cluster, "exempt", arguments.exempt_names, problems);
@@ -50,52 +50,53 @@ c::Options resolved(const Cluster& cluster, const Arguments& arguments, Problems
 }
 
 /// What every call that judges nodes and tasks takes.
-Options<Arguments> scope_options() {
-    return Options<Arguments>("consolidation::Options")
-        .field("max_disrupted", &Arguments::max_disrupted)
-        .field("protect_core_members", &Arguments::protect_core_members)
-        .field("clear", &Arguments::clear_names)
-        .field("exempt", &Arguments::exempt_names);
+Options<ConsolidateArguments> scope_options() {
+    return Options<ConsolidateArguments>("consolidation::Options")
+        .field("max_disrupted", &ConsolidateArguments::max_disrupted)
+        .field("protect_core_members", &ConsolidateArguments::protect_core_members)
+        .field("clear", &ConsolidateArguments::clear_names)
+        .field("exempt", &ConsolidateArguments::exempt_names);
 }
 
-Options<Arguments> consolidate_options() {
-    return Options<Arguments>("consolidation::Options")
-        .field("preset", &Arguments::preset,
+Options<ConsolidateArguments> consolidate_options() {
+    return Options<ConsolidateArguments>("consolidation::Options")
+        .field("preset", &ConsolidateArguments::preset,
                "Which set of policies runs: 'ipc' (the paper's algorithm), 'fast' or 'best' (ours).")
-        .field("partition_size", &Arguments::partition_size)
-        .field("depth", &Arguments::depth)
-        .field("rounds", &Arguments::rounds)
-        .field("seed", &Arguments::seed, "Where random choices start.")
-        .field("threads", &Arguments::threads)
-        .field("time_limit", &Arguments::time_limit)
-        .field("polish_time", &Arguments::polish_time)
-        .field("max_moves", &Arguments::max_moves)
-        .field("max_move_cost", &Arguments::max_move_cost)
-        .field("max_others", &Arguments::max_others)
-        .field("max_disrupted", &Arguments::max_disrupted)
-        .field("max_moves_per_wave", &Arguments::max_moves_per_wave)
-        .field("max_moves_per_node", &Arguments::max_moves_per_node)
-        .field("protect_core_members", &Arguments::protect_core_members)
-        .field("objective", &Arguments::objective, "What a vacated node is worth: its GPUs, or one.")
-        .field("bound_method", &Arguments::bound_method)
-        .field("clear", &Arguments::clear_names)
-        .field("exempt", &Arguments::exempt_names)
-        .field("progress", &Arguments::progress, progress_text);
+        .field("partition_size", &ConsolidateArguments::partition_size)
+        .field("depth", &ConsolidateArguments::depth)
+        .field("rounds", &ConsolidateArguments::rounds)
+        .field("seed", &ConsolidateArguments::seed, "Where random choices start.")
+        .field("threads", &ConsolidateArguments::threads)
+        .field("time_limit", &ConsolidateArguments::time_limit)
+        .field("polish_time", &ConsolidateArguments::polish_time)
+        .field("max_moves", &ConsolidateArguments::max_moves)
+        .field("max_move_cost", &ConsolidateArguments::max_move_cost)
+        .field("max_others", &ConsolidateArguments::max_others)
+        .field("max_disrupted", &ConsolidateArguments::max_disrupted)
+        .field("max_moves_per_wave", &ConsolidateArguments::max_moves_per_wave)
+        .field("max_moves_per_node", &ConsolidateArguments::max_moves_per_node)
+        .field("protect_core_members", &ConsolidateArguments::protect_core_members)
+        .field("objective", &ConsolidateArguments::objective,
+               "What a vacated node is worth: its GPUs, or one.")
+        .field("bound_method", &ConsolidateArguments::bound_method)
+        .field("clear", &ConsolidateArguments::clear_names)
+        .field("exempt", &ConsolidateArguments::exempt_names)
+        .field("progress", &ConsolidateArguments::progress, progress_text);
 }
 
 struct NamedBlocker {
     std::string task, fixed_by, obstacle;
     std::size_t nodes_with_obstacle = 0, nodes_looked_at = 0;
 };
-struct NamedExplanation {
+struct NodeExplanation {
     std::string node, fate;
     std::vector<NamedBlocker> blockers;
     std::vector<std::string> received;
     std::string text;
 };
 
-NamedExplanation named(const Cluster& cluster, const c::Explanation& e) {
-    NamedExplanation result{cluster.name(e.node), c::to_string(e.fate), {}, {}, e.text};
+NodeExplanation named(const Cluster& cluster, const c::Explanation& e) {
+    NodeExplanation result{cluster.name(e.node), c::to_string(e.fate), {}, {}, e.text};
     for (const auto& b : e.blockers)
         result.blockers.push_back({cluster.name(b.task), c::to_string(b.fixed_by),
                                    b.fixed_by == c::FixedBy::nothing ? gpusched::to_string(b.obstacle) : "",
@@ -116,7 +117,7 @@ void bind_explain(py::module_& m) {
         attribute("obstacle", &B::obstacle, doc("consolidation::Blocker::obstacle")),
         attribute("nodes_with_obstacle", &B::nodes_with_obstacle, "On how many nodes that obstacle stands."),
         attribute("nodes_looked_at", &B::nodes_looked_at, "Of how many."));
-    using E = NamedExplanation;
+    using E = NodeExplanation;
     py::class_<E> explanation(m, "Explanation",
                               "Why a node did or did not become empty; `str` tells it in words.");
     define_record(explanation, attribute("node", &E::node, "The node's name."),
@@ -180,7 +181,7 @@ void bind_value_report(py::module_& m) {
         documented("value_report(cluster, plan)", doc("consolidation::value_report")).c_str());
 }
 
-struct RoomArguments : Arguments {
+struct RoomArguments : ConsolidateArguments {
     py::object level = py::none();
     std::optional<NetworkMode> mode{};
 };
@@ -266,9 +267,9 @@ void bind_consolidation(py::module_& parent) {
         options.documented("consolidate(cluster", doc("consolidation::consolidate")).c_str());
 
     const auto scope = scope_options()
-                           .field("time_limit", &Arguments::time_limit,
+                           .field("time_limit", &ConsolidateArguments::time_limit,
                                   "Seconds, >= 0, after which \"lp\" falls back to counting.")
-                           .field("progress", &Arguments::progress, progress_text);
+                           .field("progress", &ConsolidateArguments::progress, progress_text);
     m.def(
         "bound",
         [scope](const ClusterPtr& cluster, const py::object& method, const py::kwargs& keywords) {

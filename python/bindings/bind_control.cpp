@@ -14,7 +14,6 @@ namespace gpusched::python {
 
 namespace {
 
-namespace c = control;
 using Layout = MigLayoutValue;
 
 /// An action with names.
@@ -34,24 +33,25 @@ std::string config_text(const py::object& options) {
 
 /// The decision core with its state and log.
 struct Controller {
-    c::ControllerOptions options;
-    c::ControllerState state;
-    c::StepResult result{};
+    control::ControllerOptions options;
+    control::ControllerState state;
+    control::StepResult result{};
     std::uint64_t hash = 0;
     std::int64_t next = 0;
     std::string log{};
 
-    explicit Controller(c::ControllerOptions o)
-        : options(std::move(o)), state(c::initial_state(options)), hash(c::options_hash(options)) {}
+    explicit Controller(control::ControllerOptions o)
+        : options(std::move(o)), state(control::initial_state(options)),
+          hash(control::options_hash(options)) {}
 
-    [[nodiscard]] std::vector<NamedAction> named(const std::vector<c::Action>& actions) const {
+    [[nodiscard]] std::vector<NamedAction> named(const std::vector<control::Action>& actions) const {
         std::vector<NamedAction> out;
         const auto name = [&](std::int32_t i) {
             return options.host.tenants[static_cast<std::size_t>(i)].name;
         };
         for (const auto& a : actions)
             out.push_back({std::string(enum_name(a.kind)), std::string(enum_name(a.lever)), name(a.tenant),
-                           name(a.target), c::describe(options, a), a.value});
+                           name(a.target), control::describe(options, a), a.value});
         return out;
     }
     [[nodiscard]] std::vector<NamedEvent> events() const {
@@ -59,15 +59,15 @@ struct Controller {
         for (const auto& e : result.events)
             out.push_back({options.host.tenants[static_cast<std::size_t>(e.tenant)].name,
                            std::string(enum_name(e.from)), std::string(enum_name(e.to)),
-                           std::string(enum_name(e.cause)), e.reason, c::describe(options, e), e.row,
+                           std::string(enum_name(e.cause)), e.reason, control::describe(options, e), e.row,
                            e.loss});
         return out;
     }
     void step(const std::string& signals) {
-        const auto seen = c::parse_signals(signals, options, next, state.layouts);
-        c::step(state, seen, options, result);
+        const auto seen = control::parse_signals(signals, options, next, state.layouts);
+        control::step(state, seen, options, result);
         next = seen.window + 1;
-        c::append_audit_line(log, seen, state, result, hash);
+        control::append_audit_line(log, seen, state, result, hash);
     }
     [[nodiscard]] py::dict states() const {
         py::dict out;
@@ -80,10 +80,10 @@ struct Controller {
             row["counter"] = t.counter;
             row["ema_ms"] = t.ema.known ? py::object(py::float_(t.ema.value)) : py::none();
             row["gpu"] = t.current.gpu;
-            row["profile"] = c::mig_device(gpu.device).profiles[t.current.instance.profile].key;
+            row["profile"] = control::mig_device(gpu.device).profiles[t.current.instance.profile].key;
             row["slice"] = int{t.current.instance.start};
             row["quota_percent"] = t.current.quota_percent;
-            row["cpus"] = c::cpus_text(t.current.cpus);
+            row["cpus"] = control::cpus_text(t.current.cpus);
             row["frozen"] = t.frozen;
             out[options.host.tenants[i].name.c_str()] = row;
         }
@@ -92,8 +92,8 @@ struct Controller {
 };
 
 /// A configuration without a host gets one GPU with the layout; its first instance is the protected tenant's.
-c::ControllerOptions with_layout(const py::object& options, const py::object& mig) {
-    if (mig.is_none()) return c::parse_config(config_text(options));
+control::ControllerOptions with_layout(const py::object& options, const py::object& mig) {
+    if (mig.is_none()) return control::parse_config(config_text(options));
     if (!py::isinstance<Layout>(mig)) bad_option("mig", mig, "a MigLayout or None");
     const auto& layout = mig.cast<const Layout&>();
     if (!py::isinstance<py::dict>(options) && !options.is_none())
@@ -120,7 +120,7 @@ c::ControllerOptions with_layout(const py::object& options, const py::object& mi
     tenants.append(tenant);
     document["host"] = dict(std::pair{"roots", py::object(roots)}, std::pair{"gpus", py::object(gpus)},
                             std::pair{"tenants", py::object(tenants)});
-    return c::parse_config(json_text(document));
+    return control::parse_config(json_text(document));
 }
 
 void bind_controller(py::module_& m) {
@@ -190,11 +190,11 @@ void bind_controller(py::module_& m) {
         .def_property_readonly(
             "config",
             [](const Controller& self) {
-                return py::module_::import("json").attr("loads")(c::write_config(self.options));
+                return py::module_::import("json").attr("loads")(control::write_config(self.options));
             },
             "The complete configuration, as a dict.");
 
-    using R = c::AuditReplay;
+    using R = control::AuditReplay;
     auto replay = py::class_<R>(m, "AuditReplay", doc("control::AuditReplay").c_str());
     define_record(
         replay, attribute("windows", &R::windows, "Lines that came out the same."),
@@ -205,8 +205,8 @@ void bind_controller(py::module_& m) {
     m.def(
         "replay_audit",
         [](const std::string& log, const py::object& options) {
-            const auto o = c::parse_config(config_text(options));
-            return unlocked([&] { return c::replay_audit(log, o); });
+            const auto o = control::parse_config(config_text(options));
+            return unlocked([&] { return control::replay_audit(log, o); });
         },
         py::arg("log"), py::arg("options"),
         documented("replay_audit(log, options)",
@@ -216,7 +216,7 @@ void bind_controller(py::module_& m) {
     m.def(
         "variant_flags",
         [](const std::string& variant) {
-            const auto f = c::variant_flags(variant);
+            const auto f = control::variant_flags(variant);
             py::dict out;
             for (const auto& [name, value] :
                  {std::pair{"guard_io", f.guard_io}, std::pair{"guard_mps", f.guard_mps},

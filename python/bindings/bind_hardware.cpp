@@ -14,7 +14,7 @@ namespace {
 using topology::HardwareGraph;
 using Graph = std::shared_ptr<HardwareGraph>;
 
-GpuMask gpus_argument(const py::object& gpus) {
+GpuMask mask_argument(const py::object& gpus) {
     GpuMask mask = 0;
     for (const auto gpu : OptionType<std::vector<int>>::read("gpus", gpus)) {
         if (gpu < 0 || gpu >= max_gpus_per_node)
@@ -174,27 +174,27 @@ void bind_graph(py::module_& m) {
         .def(
             "bottleneck_bandwidth",
             [](const HardwareGraph& g, const py::object& gpus) {
-                return g.bottleneck_bandwidth(gpus_argument(gpus));
+                return g.bottleneck_bandwidth(mask_argument(gpus));
             },
             py::arg("gpus"),
             documented("bottleneck_bandwidth(self, gpus)", text("bottleneck_bandwidth")).c_str())
         .def(
             "numa_node_of",
             [](const HardwareGraph& g, const py::object& gpus) {
-                return g.numa_node_of(gpus_argument(gpus));
+                return g.numa_node_of(mask_argument(gpus));
             },
             py::arg("gpus"),
             documented("numa_node_of(self, gpus)", "The NUMA node that all of these GPUs share, or None.")
                 .c_str())
         .def(
             "socket_of",
-            [](const HardwareGraph& g, const py::object& gpus) { return g.socket_of(gpus_argument(gpus)); },
+            [](const HardwareGraph& g, const py::object& gpus) { return g.socket_of(mask_argument(gpus)); },
             py::arg("gpus"),
             documented("socket_of(self, gpus)", "The socket that all of these GPUs share, or None.").c_str())
         .def(
             "pcie_root_of",
             [](const HardwareGraph& g, const py::object& gpus) {
-                return g.pcie_root_of(gpus_argument(gpus));
+                return g.pcie_root_of(mask_argument(gpus));
             },
             py::arg("gpus"),
             documented("pcie_root_of(self, gpus)", "The PCIe root that all of these GPUs share, or None.")
@@ -202,7 +202,7 @@ void bind_graph(py::module_& m) {
         .def(
             "locality",
             [](const HardwareGraph& g, const py::object& gpus) {
-                return enum_name(g.locality(gpus_argument(gpus)));
+                return enum_name(g.locality(mask_argument(gpus)));
             },
             py::arg("gpus"),
             documented("locality(self, gpus)", "How close these GPUs are: \"numa\", \"socket\" or \"cross\".")
@@ -211,7 +211,7 @@ void bind_graph(py::module_& m) {
             "best_gpus",
             [](const HardwareGraph& g, int count, const py::object& among) -> py::object {
                 const auto best =
-                    among.is_none() ? g.best_gpus(count) : g.best_gpus(count, gpus_argument(among));
+                    among.is_none() ? g.best_gpus(count) : g.best_gpus(count, mask_argument(among));
                 if (!best) return py::none();
                 return py::cast(gpu_list(*best));
             },
@@ -224,7 +224,7 @@ void bind_graph(py::module_& m) {
         .def(
             "allocate",
             [](HardwareGraph& g, const py::object& gpus, const std::string& user) {
-                g.allocate(gpus_argument(gpus), user);
+                g.allocate(mask_argument(gpus), user);
             },
             py::arg("gpus"), py::arg("user"),
             documented("allocate(self, gpus, user)", text("allocate")).c_str())

@@ -10,7 +10,6 @@ namespace gpusched::python {
 
 namespace {
 
-namespace c = control;
 using Layout = MigLayoutValue;
 using Instance = MigInstanceName;
 
@@ -23,7 +22,7 @@ struct Profile {
     bool media = false;
 };
 
-Profile profile_of(const c::MigProfile& p) {
+Profile profile_of(const control::MigProfile& p) {
     Profile out{
         std::string(p.key), std::string(p.name), p.id,       p.nvml_index, p.compute_slices, p.memory_slices,
         p.memory_mib,       p.max_count,         p.sm_count, {},           p.media};
@@ -33,7 +32,7 @@ Profile profile_of(const c::MigProfile& p) {
 }
 
 Layout make_layout(const std::string& device, const std::vector<Instance>& instances) {
-    Layout out{&c::mig_device(device), {}};
+    Layout out{&control::mig_device(device), {}};
     for (const auto& [key, start] : instances) out = out.created(key, start);
     return out;
 }
@@ -74,12 +73,13 @@ void bind_mig(py::module_& m) {
         .def_property_readonly("instances", &Layout::instances,
                                "Pairs of a profile's key and the first memory slice, by slice.")
         .def_property_readonly(
-            "largest_free_block", [](const Layout& l) { return c::largest_free_block(*l.device, l.layout); },
+            "largest_free_block",
+            [](const Layout& l) { return control::largest_free_block(*l.device, l.layout); },
             doc("control::largest_free_block").c_str())
         .def(
             "can_create",
             [](const Layout& l, const std::string& key, int start) {
-                return c::can_create(*l.device, l.layout, l.instance(key, start));
+                return control::can_create(*l.device, l.layout, l.instance(key, start));
             },
             py::arg("profile"), py::arg("start"),
             documented("can_create(self, profile, start)", "Whether it fits beside the other instances.")
@@ -91,7 +91,7 @@ void bind_mig(py::module_& m) {
         .def(
             "least_fragmenting",
             [](const Layout& l, const std::string& key) -> std::optional<int> {
-                const auto at = c::least_fragmenting(*l.device, l.layout, l.profile(key));
+                const auto at = control::least_fragmenting(*l.device, l.layout, l.profile(key));
                 if (!at) return std::nullopt;
                 return at->start;
             },
@@ -100,8 +100,8 @@ void bind_mig(py::module_& m) {
         .def(
             "enlargements",
             [](const Layout& l, const std::string& key, int start) {
-                std::array<c::MigInstance, 16> found{};
-                const auto count = c::enlargements(*l.device, l.layout, l.instance(key, start), found);
+                std::array<control::MigInstance, 16> found{};
+                const auto count = control::enlargements(*l.device, l.layout, l.instance(key, start), found);
                 std::vector<Instance> out;
                 for (std::size_t k = 0; k < count; ++k) out.push_back(l.named(found[k]));
                 return out;
@@ -118,9 +118,9 @@ void bind_mig(py::module_& m) {
                     throw InvalidInput(bad_value("layout", gpusched::quoted(to.device->name),
                                                  "a layout of " + gpusched::quoted(from.device->name)));
                 std::vector<std::tuple<std::string, std::string, int>> out;
-                for (const auto& step : c::transition(*from.device, from.layout, to.layout).span()) {
+                for (const auto& step : control::transition(*from.device, from.layout, to.layout).span()) {
                     const auto [key, start] = from.named(step.instance);
-                    out.emplace_back(step.kind == c::MigStep::Kind::create ? "create" : "destroy", key,
+                    out.emplace_back(step.kind == control::MigStep::Kind::create ? "create" : "destroy", key,
                                      start);
                 }
                 return out;
@@ -134,7 +134,7 @@ void bind_mig(py::module_& m) {
             "count_layouts",
             [](const Layout& l, const std::vector<std::string>& profiles, bool maximal, bool multisets) {
                 return unlocked([&] {
-                    return c::count_layouts(*l.device, {views(profiles), maximal, multisets});
+                    return control::count_layouts(*l.device, {views(profiles), maximal, multisets});
                 });
             },
             py::kw_only(), py::arg("profiles") = std::vector<std::string>{}, py::arg("maximal") = false,
@@ -149,7 +149,7 @@ void bind_mig(py::module_& m) {
             "all_layouts",
             [](const Layout& l, const std::vector<std::string>& profiles) {
                 std::vector<Layout> out;
-                for (const auto& layout : c::all_layouts(*l.device, views(profiles)))
+                for (const auto& layout : control::all_layouts(*l.device, views(profiles)))
                     out.push_back({l.device, layout});
                 return out;
             },
@@ -179,7 +179,7 @@ void bind_mig(py::module_& m) {
         "mig_devices",
         [] {
             std::vector<std::string> names;
-            for (const auto& d : c::mig_devices()) names.emplace_back(d.name);
+            for (const auto& d : control::mig_devices()) names.emplace_back(d.name);
             return names;
         },
         documented("mig_devices()", "The parts with a table, such as \"A100-80GB\".").c_str());

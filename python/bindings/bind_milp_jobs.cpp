@@ -70,7 +70,7 @@ struct Members<NamedPacking> {
 
 namespace {
 
-void bind_joint(py::module_& m) {
+void bind_joint_model(py::module_& m) {
     using M = milp::JointModel;
     py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "JointModel", doc("milp::JointModel").c_str());
     model.def_readonly("placed_worth", &M::placed_worth, doc("milp::JointModel::placed_worth").c_str())
@@ -198,7 +198,7 @@ void bind_packing(py::module_& m) {
 }  // namespace
 
 void bind_milp_jobs(py::module_& m) {
-    bind_joint(m);
+    bind_joint_model(m);
     bind_packing(m);
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace p = preemption;
 
-struct NamedExplanation {
+struct PreemptionExplanation {
     std::optional<std::string> node;
     std::string obstacle;
     std::int64_t missing = 0;
@@ -148,7 +148,7 @@ void bind_preemption(py::module_& parent) {
                   attribute("cost", &D::cost, "Work lost, in GPU-seconds."),
                   attribute("vacates", &D::vacates, of("vacates")),
                   attribute("proven", &D::proven, doc("preemption::Result::proven")));
-    using E = NamedExplanation;
+    using E = PreemptionExplanation;
     auto explanation = py::class_<E>(m, "Explanation", doc("preemption::Explanation").c_str());
     define_record(explanation,
                   attribute("node", &E::node, "The node that came closest; None = none may run it."),
@@ -214,7 +214,7 @@ void bind_preemption(py::module_& parent) {
             const auto o = options.read("explain", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
             const auto e = p::explain(*with_task, id, o);
-            NamedExplanation out{std::nullopt, to_string(e.obstacle), e.missing, e.text};
+            PreemptionExplanation out{std::nullopt, to_string(e.obstacle), e.missing, e.text};
             if (e.node != none<NodeId>) out.node = with_task->name(e.node);
             return out;
         },

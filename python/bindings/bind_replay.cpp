@@ -15,7 +15,7 @@ namespace {
 using sim::ReplayOptions;
 using sim::Timeline;
 
-struct Arguments : ReplayOptions {
+struct ReplayArguments : ReplayOptions {
     py::object policy = py::str("least_allocated");
     py::object progress = py::none();
 };
@@ -109,17 +109,17 @@ void bind_replay(py::module_& m) {
     bind_timeline(m);
     bind_outcome(m);
     const auto options =
-        Options<Arguments>("sim::ReplayOptions")
-            .field("placement", &Arguments::policy,
+        Options<ReplayArguments>("sim::ReplayOptions")
+            .field("placement", &ReplayArguments::policy,
                    "A name of `allocation.placement_names`, or a callable (cluster, task) that answers None, "
                    "a node, or a "
                    "pair (node, gpus).")
-            .field("until", &Arguments::until)
-            .field("ignore_departures", &Arguments::ignore_departures)
-            .field("resample_to", &Arguments::resample_to)
-            .field("shuffle", &Arguments::shuffle)
-            .field("seed", &Arguments::seed, "Where random choices start.")
-            .field("progress", &Arguments::progress, progress_text);
+            .field("until", &ReplayArguments::until)
+            .field("ignore_departures", &ReplayArguments::ignore_departures)
+            .field("resample_to", &ReplayArguments::resample_to)
+            .field("shuffle", &ReplayArguments::shuffle)
+            .field("seed", &ReplayArguments::seed, "Where random choices start.")
+            .field("progress", &ReplayArguments::progress, progress_text);
     m.def(
         "replay",
         [options](const TracePtr& trace, const py::kwargs& keywords) {

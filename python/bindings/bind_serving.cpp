@@ -73,12 +73,12 @@ s::PlannerOptions complete(const PlanArguments& arguments) {
 }
 
 /// A plan that knows the names of its request.
-struct NamedPlan : s::ServingPlanResult {
+struct NamedReplicas : s::ServingPlanResult {
     std::vector<std::string> gpus{};
     std::vector<s::ServedModel> models{};
 };
 struct NamedReplan : s::ReplanResult {
-    NamedPlan named{};
+    NamedReplicas named{};
 };
 
 }  // namespace
@@ -165,7 +165,7 @@ struct Members<s::ServingPlanResult> {
     }
 };
 template <>
-struct Members<NamedPlan> {
+struct Members<NamedReplicas> {
     static void visit(auto& p, auto&& each) {
         each(base_of<s::ServingPlanResult>(p));
         each(p.gpus);
@@ -188,13 +188,13 @@ namespace {
 
 py::object number(double value) { return std::isfinite(value) ? py::object(py::float_(value)) : py::none(); }
 
-py::dict rented_dict(const NamedPlan& plan) {
+py::dict rented_by_name(const NamedReplicas& plan) {
     py::dict result;
     for (std::size_t g = 0; g < plan.rented.size(); ++g)
         if (plan.rented[g] > 0) result[py::str(plan.gpus[g])] = plan.rented[g];
     return result;
 }
-py::list replica_list(const NamedPlan& plan) {
+py::list replica_list(const NamedReplicas& plan) {
     py::list result;
     for (const auto& r : plan.replicas) {
         py::dict gpus, share, rate;
@@ -228,14 +228,14 @@ py::list replica_list(const NamedPlan& plan) {
     return result;
 }
 
-NamedPlan named(s::ServingPlanResult plan, const s::ServingRequest& request) {
-    NamedPlan result{std::move(plan), {}, request.models};
+NamedReplicas named(s::ServingPlanResult plan, const s::ServingRequest& request) {
+    NamedReplicas result{std::move(plan), {}, request.models};
     for (const auto& gpu : request.gpus) result.gpus.push_back(gpu.name);
     return result;
 }
 
 void bind_planner(py::module_& m) {
-    using P = NamedPlan;
+    using P = NamedReplicas;
     py::class_<P> plan(m, "ServingPlanResult", doc("serving::ServingPlanResult").c_str());
     plan.def_property_readonly(
             "status", [](const P& p) { return to_string(p.status); }, doc("milp::Status").c_str())
@@ -255,7 +255,7 @@ void bind_planner(py::module_& m) {
         .def_readonly("left_out", &P::left_out, doc("serving::ServingPlanResult::left_out").c_str())
         .def_readonly("solver", &P::solver, "Who solved it.")
         .def_readonly("message", &P::message, "What went wrong, where something did.")
-        .def_property_readonly("rented", &rented_dict, "{GPU type: how many}.")
+        .def_property_readonly("rented", &rented_by_name, "{GPU type: how many}.")
         .def_property_readonly(
             "replicas", &replica_list,
             "A dict for the replicas of each deployment: model, deployment, count, cost, gpus, stages, "
@@ -309,8 +309,8 @@ void bind_planner(py::module_& m) {
             const auto arguments = changes.read("replan", keywords);
             const auto asked = read_serving_request(request);
             std::vector<s::PlannedReplicas> before;
-            if (py::isinstance<NamedPlan>(running)) {
-                const auto& known = running.cast<const NamedPlan&>();
+            if (py::isinstance<NamedReplicas>(running)) {
+                const auto& known = running.cast<const NamedReplicas&>();
                 std::vector<std::string> names;
                 for (const auto& gpu : asked.gpus) names.push_back(gpu.name);
                 if (names != known.gpus)
@@ -357,7 +357,7 @@ void bind_latency(py::module_& m) {
                                     "A dict of the options of `estimate_throughput`.");
     m.def(
         "simulate_latency",
-        [options](const py::object& request, const NamedPlan& plan, const py::kwargs& keywords) {
+        [options](const py::object& request, const NamedReplicas& plan, const py::kwargs& keywords) {
             auto o = options.read("simulate_latency", keywords);
             o.estimate = nested("estimate", o.estimate_dict, estimate_options(), o.estimate);
             const auto asked = read_serving_request(request);

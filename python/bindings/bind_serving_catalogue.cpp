@@ -56,7 +56,7 @@ void bind_records(py::module_& m) {
         attribute("first_token_s", &T::first_token_s, doc("serving::ThroughputEstimate::first_token_s")));
 }
 
-std::vector<s::GpuType> gpus_argument(const py::object& gpus) {
+std::vector<s::GpuType> gpu_types_argument(const py::object& gpus) {
     if (py::isinstance<py::str>(gpus) || !py::isinstance<py::iterable>(gpus))
         bad_option("gpus", gpus, "a list of GpuType");
     std::vector<s::GpuType> result;
@@ -102,7 +102,7 @@ void bind_catalogue(py::module_& m) {
                   const py::kwargs& keywords) {
             const auto o = options.read("enumerate_deployments", keywords);
             const auto counts = OptionType<std::vector<int>>::read("available", available);
-            return s::enumerate_deployments(model, gpus_argument(gpus), counts, o);
+            return s::enumerate_deployments(model, gpu_types_argument(gpus), counts, o);
         },
         py::arg("model"), py::arg("gpus"), py::arg("available"),
         options
@@ -115,7 +115,7 @@ void bind_catalogue(py::module_& m) {
                     const py::object& input, const py::object& output, const py::kwargs& keywords) {
             const auto o = estimates.read("estimate_throughput", keywords);
             return s::estimate_throughput(
-                model, gpus_argument(gpus), deployment,
+                model, gpu_types_argument(gpus), deployment,
                 {OptionType<int>::read("input", input), OptionType<int>::read("output", output)}, o);
         },
         py::arg("model"), py::arg("gpus"), py::arg("deployment"), py::arg("input"), py::arg("output"),

@@ -18,9 +18,10 @@ py::dict dict_of(const std::string& field, py::handle value) {
 }
 
 /// Keys of a dict one by one; those that nobody took are mistakes, unless they begin with x-.
-class Fields {
+class RequestFields {
   public:
-    Fields(std::string owner, py::handle value) : owner_(std::move(owner)), dict_(dict_of(owner_, value)) {}
+    RequestFields(std::string owner, py::handle value)
+        : owner_(std::move(owner)), dict_(dict_of(owner_, value)) {}
 
     template <class T>
     void read(const char* name, T& target) {
@@ -53,7 +54,7 @@ class Fields {
     std::set<std::string> taken_;
 };
 
-void read_gpu(Fields& f, s::GpuType& gpu) {
+void read_gpu(RequestFields& f, s::GpuType& gpu) {
     f.read("tflops", gpu.tflops);
     f.read("bandwidth_gb_s", gpu.bandwidth_gb_s);
     f.read("memory_gb", gpu.memory_gb);
@@ -64,7 +65,7 @@ void read_gpu(Fields& f, s::GpuType& gpu) {
     f.read("source", gpu.source);
 }
 
-void read_model(Fields& f, s::LanguageModel& model) {
+void read_model(RequestFields& f, s::LanguageModel& model) {
     f.read("layers", model.layers);
     f.read("hidden", model.hidden);
     f.read("heads", model.heads);
@@ -91,7 +92,7 @@ std::vector<s::ProfilePoint> points(const std::string& field, py::handle value) 
 template <>
 struct OptionType<s::LayerProfile> {
     static s::LayerProfile read(const std::string& field, py::handle value) {
-        Fields f(field, value);
+        RequestFields f(field, value);
         s::LayerProfile profile;
         f.require("model", profile.model);
         f.require("gpu", profile.gpu);
@@ -108,7 +109,7 @@ struct OptionType<s::LayerProfile> {
 template <>
 struct OptionType<s::Efficiency> {
     static s::Efficiency read(const std::string& field, py::handle value) {
-        Fields f(field, value);
+        RequestFields f(field, value);
         s::Efficiency e;
         f.read("compute", e.compute);
         f.read("bandwidth", e.bandwidth);
@@ -157,7 +158,7 @@ serving::LanguageModel find_model(const std::string& field, const std::string& n
 }
 
 serving::GpuType gpu_fields(const std::string& owner, serving::GpuType gpu, const py::dict& changes) {
-    Fields f(owner, changes);
+    RequestFields f(owner, changes);
     read_gpu(f, gpu);
     f.finish();
     s::validate(std::vector<s::GpuType>{gpu});
@@ -166,7 +167,7 @@ serving::GpuType gpu_fields(const std::string& owner, serving::GpuType gpu, cons
 
 serving::LanguageModel model_fields(const std::string& owner, serving::LanguageModel model,
                                     const py::dict& changes) {
-    Fields f(owner, changes);
+    RequestFields f(owner, changes);
     read_model(f, model);
     f.finish();
     s::validate(model);
@@ -198,7 +199,7 @@ namespace {
 
 /// "gpus": one entry.
 void read_rentable(const std::string& name, py::handle value, s::ServingRequest& result) {
-    Fields f("request.gpus[" + gpusched::quoted(name) + "]", value);
+    RequestFields f("request.gpus[" + gpusched::quoted(name) + "]", value);
     auto type = name;
     f.read("type", type);
     int available = 0;
@@ -225,7 +226,7 @@ void read_rentable(const std::string& name, py::handle value, s::ServingRequest&
 }  // namespace
 
 serving::ServingRequest read_serving_request(const py::object& request) {
-    Fields top("request", request);
+    RequestFields top("request", request);
     s::ServingRequest result;
     std::string format = "gpusched.serving-request";
     int version = 1;
@@ -258,7 +259,7 @@ serving::ServingRequest read_serving_request(const py::object& request) {
     each("gpus", [&](const std::string& name, py::handle value) { read_rentable(name, value, result); });
     each("models", [&](const std::string& name, py::handle value) {
         const auto owner = "request.models[" + gpusched::quoted(name) + "]";
-        Fields f(owner, value);
+        RequestFields f(owner, value);
         auto type = name;
         f.read("type", type);
         s::ServedModel served{{}, {}};
@@ -272,7 +273,7 @@ serving::ServingRequest read_serving_request(const py::object& request) {
         for (const auto& [of, shape] : dict_of(owner + ".workloads", workloads))
             take([&, of = of, shape = shape] {
                 s::ServingDemand demand{OptionType<std::string>::read(owner + ".workloads", of), {}, 0};
-                Fields w(owner + ".workloads[" + gpusched::quoted(demand.name) + "]", shape);
+                RequestFields w(owner + ".workloads[" + gpusched::quoted(demand.name) + "]", shape);
                 w.require("input", demand.shape.input);
                 w.require("output", demand.shape.output);
                 w.require("requests", demand.requests);
@@ -289,7 +290,7 @@ serving::ServingRequest read_serving_request(const py::object& request) {
             int i = 0;
             for (const auto item : measured)
                 take([&, item = item] {
-                    Fields f("request.measured[" + std::to_string(i++) + "]", item);
+                    RequestFields f("request.measured[" + std::to_string(i++) + "]", item);
                     s::MeasuredThroughput m;
                     f.require("model", m.model);
                     f.require("deployment", m.deployment);
@@ -323,7 +324,7 @@ std::vector<serving::PlannedReplicas> read_running(const py::object& running,
             bad_option(owner + ".stages", entry["stages"], "a list");
         bool gone = false;
         for (const auto stage : entry["stages"]) {
-            Fields f(owner + ".stages", stage);
+            RequestFields f(owner + ".stages", stage);
             std::string gpu;
             s::Stage read;
             f.require("gpu", gpu);

@@ -10,7 +10,7 @@
 namespace gpusched::python {
 
 namespace {
-struct Arguments : sim::GeneratorOptions {
+struct GeneratorArguments : sim::GeneratorOptions {
     py::object progress = py::none();
 };
 }  // namespace
@@ -21,7 +21,7 @@ void bind_sim(py::module_& parent) {
     bind_replay(m);
     bind_host(m);
     bind_spot_jobs(m);
-    using G = Arguments;
+    using G = GeneratorArguments;
     const auto options =
         Options<G>("sim::GeneratorOptions")
             .field("preset", &G::preset)

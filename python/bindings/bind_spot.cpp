@@ -19,9 +19,9 @@ using sim::SpotTimeline;
 using sim::SpotTrace;
 using sim::Spread;
 using Numbers = std::vector<std::int64_t>;
-using TracePtr = std::shared_ptr<SpotTrace>;
+using SpotTracePtr = std::shared_ptr<SpotTrace>;
 
-struct Arguments : sim::SpotReplayOptions {
+struct SpotReplayArguments : sim::SpotReplayOptions {
     py::object progress = py::none();
 };
 
@@ -48,7 +48,7 @@ Numbers column(const SpotReplayResult& r, std::int64_t SpotJobRecord::*member) {
 
 // Traces -----------------------------------------------------------------------------------------------------
 
-TracePtr make_trace(ClusterSpec spec, const std::vector<std::array<std::int64_t, 3>>& times) {
+SpotTracePtr make_spot_trace(ClusterSpec spec, const std::vector<std::array<std::int64_t, 3>>& times) {
     auto trace = std::make_shared<SpotTrace>();
     trace->nodes = std::move(spec.nodes);
     for (std::size_t i = 0; i < times.size(); ++i)
@@ -56,7 +56,7 @@ TracePtr make_trace(ClusterSpec spec, const std::vector<std::array<std::int64_t,
     return trace;
 }
 
-TracePtr from_dicts(const py::object& nodes, const py::list& jobs) {
+SpotTracePtr from_dicts(const py::object& nodes, const py::list& jobs) {
     std::vector<std::array<std::int64_t, 3>> times;
     py::list tasks;
     Problems problems;
@@ -85,7 +85,7 @@ TracePtr from_dicts(const py::object& nodes, const py::list& jobs) {
     problems.throw_if_any();
     const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 1,
                             py::arg("nodes") = nodes, py::arg("tasks") = tasks);
-    return make_trace(io::cluster_from_json(json_text(document), "<trace>"), times);
+    return make_spot_trace(io::cluster_from_json(json_text(document), "<trace>"), times);
 }
 
 py::tuple state(const SpotTrace& trace) {
@@ -128,8 +128,8 @@ py::object frame(const SpotTrace& trace) {
 }
 
 void bind_spot_trace(py::module_& m) {
-    py::class_<SpotTrace, TracePtr>(m, "SpotTrace",
-                                    "Empty nodes, and the HP and spot (LP) jobs that arrive on them.")
+    py::class_<SpotTrace, SpotTracePtr>(m, "SpotTrace",
+                                        "Empty nodes, and the HP and spot (LP) jobs that arrive on them.")
         .def(py::init(&from_dicts), py::arg("nodes"), py::arg("jobs"),
              documented(
                  "__init__(self, nodes, jobs)",
@@ -142,9 +142,9 @@ void bind_spot_trace(py::module_& m) {
         .def_property_readonly(
             "job_count", [](const SpotTrace& t) { return t.jobs.size(); }, "How many jobs arrive.")
         .def("to_pandas", frame, documented("to_pandas(self)", "A pandas frame, one job a row.").c_str())
-        .def("__copy__", [](const TracePtr& t) { return t; })
+        .def("__copy__", [](const SpotTracePtr& t) { return t; })
         .def(
-            "__deepcopy__", [](const TracePtr& t, const py::dict&) { return t; }, py::arg("memo"))
+            "__deepcopy__", [](const SpotTracePtr& t, const py::dict&) { return t; }, py::arg("memo"))
         .def(
             "__eq__", [](const SpotTrace& a, const SpotTrace& b) { return a == b; }, py::is_operator())
         .def("__repr__",
@@ -154,8 +154,9 @@ void bind_spot_trace(py::module_& m) {
              })
         .def(py::pickle([](const SpotTrace& t) { return state(t); },
                         [](const py::tuple& s) {
-                            return make_trace(io::cluster_from_json(s[0].cast<std::string>(), "<pickle>"),
-                                              s[1].cast<std::vector<std::array<std::int64_t, 3>>>());
+                            return make_spot_trace(
+                                io::cluster_from_json(s[0].cast<std::string>(), "<pickle>"),
+                                s[1].cast<std::vector<std::array<std::int64_t, 3>>>());
                         }));
     using O = sim::SpotTraceOptions;
     const auto options = Options<O>("sim::SpotTraceOptions")
@@ -191,7 +192,7 @@ py::tuple state(const SpotReplayResult& r) {
                                               r.lp_lost_gpu_h, r.lp_startup_gpu_h});
 }
 
-SpotReplayResult from_state(const py::tuple& s) {
+SpotReplayResult replay_from_state(const py::tuple& s) {
     SpotReplayResult r;
     const auto jobs = s[0].cast<std::vector<Numbers>>(), timeline = s[1].cast<std::vector<Numbers>>();
     r.jobs.resize(jobs.front().size());
@@ -275,7 +276,7 @@ void bind_spot_result(py::module_& m) {
                         std::to_string(r.preemptions) + " preemptions>";
              })
         .def(py::pickle([](const R& r) { return state(r); },
-                        [](const py::tuple& s) { return from_state(s); }));
+                        [](const py::tuple& s) { return replay_from_state(s); }));
 }
 
 }  // namespace
@@ -283,7 +284,7 @@ void bind_spot_result(py::module_& m) {
 void bind_spot_jobs(py::module_& m) {
     bind_spot_trace(m);
     bind_spot_result(m);
-    using A = Arguments;
+    using A = SpotReplayArguments;
     const auto options = Options<A>("sim::SpotReplayOptions")
                              .field("rankers", &A::rankers)
                              .field("gpu_picker", &A::gpu_picker)
@@ -299,7 +300,7 @@ void bind_spot_jobs(py::module_& m) {
                              .field("progress", &A::progress, progress_text);
     m.def(
         "replay_spot",
-        [options](const TracePtr& trace, const py::kwargs& keywords) {
+        [options](const SpotTracePtr& trace, const py::kwargs& keywords) {
             const auto arguments = options.read("replay_spot", keywords);
             const sim::SpotReplayOptions& o = arguments;
             return Call(arguments.progress).run([&](const Context& context) {

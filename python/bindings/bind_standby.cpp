@@ -17,12 +17,12 @@ namespace gpusched::python {
 namespace {
 
 namespace p = preemption;
-using Timeline = p::EvictionModel::Timeline;
+using EvictionTimeline = p::EvictionModel::Timeline;
 
 struct NamedBorrower {
     std::string task;
     std::vector<int> gpus;
-    std::optional<Timeline> eviction;
+    std::optional<EvictionTimeline> eviction;
 };
 
 GpuMask any_gpus(const std::vector<int>& gpus) {
@@ -73,11 +73,11 @@ struct ModelKeywords {
 void bind_evictions(py::module_& m) {
     using E = p::EvictionModel;
     const auto of = [](const char* name) { return doc(std::string("preemption::EvictionModel::") + name); };
-    auto timeline = py::class_<Timeline>(m, "EvictionTimeline", "One eviction, in milliseconds.");
-    define_record(timeline, attribute("term_ms", &Timeline::term_ms, "When it gets SIGTERM."),
-                  attribute("exit_ms", &Timeline::exit_ms, "When the container is gone."),
-                  attribute("reclaim_ms", &Timeline::reclaim_ms, "When the GPU is free."),
-                  attribute("killed", &Timeline::killed, "It took SIGKILL, at `exit_ms`."));
+    auto timeline = py::class_<EvictionTimeline>(m, "EvictionTimeline", "One eviction, in milliseconds.");
+    define_record(timeline, attribute("term_ms", &EvictionTimeline::term_ms, "When it gets SIGTERM."),
+                  attribute("exit_ms", &EvictionTimeline::exit_ms, "When the container is gone."),
+                  attribute("reclaim_ms", &EvictionTimeline::reclaim_ms, "When the GPU is free."),
+                  attribute("killed", &EvictionTimeline::killed, "It took SIGKILL, at `exit_ms`."));
     const auto options =
         Options<ModelKeywords>("preemption::EvictionModel")
             .field("shutdown_ms", &ModelKeywords::shutdown_ms,

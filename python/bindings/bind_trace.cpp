@@ -63,7 +63,7 @@ py::tuple state(const Trace& trace) {
     return py::make_tuple(py::bytes(io::cluster_to_json(spec, 0)), times);
 }
 
-TracePtr from_state(const py::tuple& state) {
+TracePtr trace_from_state(const py::tuple& state) {
     auto spec = io::cluster_from_json(state[0].cast<std::string>(), "<pickle>");
     auto trace = std::make_shared<Trace>();
     trace->nodes = std::move(spec.nodes);
@@ -127,7 +127,7 @@ void bind_trace(py::module_& m) {
                         std::to_string(t.tasks.size()) + " tasks>";
              })
         .def(py::pickle([](const Trace& t) { return state(t); },
-                        [](const py::tuple& s) { return from_state(s); }));
+                        [](const py::tuple& s) { return trace_from_state(s); }));
 }
 
 }  // namespace gpusched::python

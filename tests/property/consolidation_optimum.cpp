@@ -3,6 +3,7 @@
 // nearly always reaches it.
 #include "support/catch.hpp"
 #include "support/exhaustive.hpp"
+#include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/consolidation/bound.hpp>
@@ -10,6 +11,7 @@
 #include <gpusched/verify/plan.hpp>
 
 using namespace gpusched;
+using testing_support::instances;
 
 namespace {
 
@@ -17,7 +19,7 @@ namespace {
 template <class Visit>
 int for_each_tiny_cluster(Visit visit) {
     int known = 0;
-    for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(1500); ++seed) {
         Rng rng(seed);
         const auto spec = testing_support::random_cluster(rng, testing_support::tiny_cluster);
         const auto optimum = testing_support::exhaustive_optimum(spec);
@@ -53,8 +55,8 @@ TEST_CASE("no valid plan beats the bounds") {
             REQUIRE(bound.occupied_nodes_at_least <= occupied - optimum.nodes);
         }
     });
-    REQUIRE(known > 1400);
-    REQUIRE(positive > 400);
+    REQUIRE(known > instances(1400));
+    REQUIRE(positive > instances(400));
 }
 
 TEST_CASE("best reaches the optimum in 95 of 100 tiny clusters and never beats it") {
@@ -84,6 +86,6 @@ TEST_CASE("best reaches the optimum in 95 of 100 tiny clusters and never beats i
         INFO(consolidation::to_string(objective)
              << ": " << reached << " of " << positive << ", missed for seeds" << missed);
         CHECK(reached * 100 >= positive * 95);
-        REQUIRE(positive > 400);
+        REQUIRE(positive > instances(400));
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // 10,000 random small clusters: the checker accepts every plan of every preset, and applying it agrees.
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/allocation/gpu_pickers.hpp>
@@ -19,11 +20,12 @@
 #include <vector>
 
 using namespace gpusched;
+using testing_support::instances;
 
 TEST_CASE("every plan is valid and leads to what it claims") {
     using consolidation::Preset;
     std::int64_t vacated = 0, moves = 0, later_waves = 0;
-    for (std::uint64_t seed = 0; seed < 10'000; ++seed) {
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(10'000); ++seed) {
         Rng rng(seed);
         const auto spec = testing_support::random_cluster(rng);
         const auto cluster = Cluster::build(spec);
@@ -48,15 +50,15 @@ TEST_CASE("every plan is valid and leads to what it claims") {
         }
     }
     // Enough happens for the above to mean something.
-    REQUIRE(vacated > 5'000);
+    REQUIRE(vacated > instances(5'000));
     REQUIRE(moves > vacated);
-    REQUIRE(later_waves > 100);
+    REQUIRE(later_waves > instances(100));
 }
 
 TEST_CASE("plans keep to the options") {
     using consolidation::Preset;
     std::int64_t vacated = 0, cleared = 0;
-    for (std::uint64_t seed = 0; seed < 6'000; ++seed) {
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(6'000); ++seed) {
         Rng rng = Rng(seed).split(1);
         const auto spec = testing_support::random_cluster(rng);
         const auto cluster = Cluster::build(spec);
@@ -95,8 +97,8 @@ TEST_CASE("plans keep to the options") {
         vacated += result.stats.vacated_nodes;
         cleared += !options.clear ? 0 : result.stats.vacated_nodes;
     }
-    REQUIRE(vacated > 2'000);
-    REQUIRE(cleared > 500);
+    REQUIRE(vacated > instances(2'000));
+    REQUIRE(cleared > instances(500));
 }
 
 namespace {
@@ -312,7 +314,7 @@ const Spoiler spoilers[] = {
 
 TEST_CASE("valid plans that were spoiled are rejected, with the reason") {
     std::map<std::string, int> rejected;
-    for (std::uint64_t seed = 0; seed < 1'500; ++seed) {
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(1'500); ++seed) {
         Rng rng(seed);
         Case valid{testing_support::random_cluster(rng), {}, rng};
         const auto cluster = Cluster::build(valid.snapshot);
@@ -335,7 +337,7 @@ TEST_CASE("valid plans that were spoiled are rejected, with the reason") {
     }
     for (const auto& spoiler : spoilers) {
         INFO(spoiler.name);
-        CHECK(rejected[spoiler.name] >= 20);
+        CHECK(rejected[spoiler.name] >= instances(20));
     }
 }
 
@@ -352,7 +354,7 @@ TEST_CASE(
                                                             .grouped = 0.08,
                                                             .picky = 0.05};
     std::int64_t hops = 0, dropped = 0, ordered = 0;
-    for (std::uint64_t seed = 0; seed < 6'000; ++seed) {
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(6'000); ++seed) {
         Rng rng = Rng(seed).split(2);
         const auto spec = testing_support::random_cluster(rng, crowded);
         const auto cluster = Cluster::build(spec);
@@ -388,7 +390,7 @@ TEST_CASE(
         ordered += static_cast<std::int64_t>(order.moves.size());
     }
     CAPTURE(hops, dropped, ordered);
-    REQUIRE(hops > 100);
-    REQUIRE(dropped > 100);
-    REQUIRE(ordered > 5'000);
+    REQUIRE(hops > instances(100));
+    REQUIRE(dropped > instances(100));
+    REQUIRE(ordered > instances(5'000));
 }

@@ -2,6 +2,7 @@
 // Nodes with more than 64 potential victims: bystanders who free nothing change no answer, and hundreds of fractions are
 // chosen from as an enumeration of all sets of GPUs, and the rules of the linear policies, say.
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/preemption/index.hpp>
@@ -17,6 +18,7 @@
 
 using namespace gpusched;
 using namespace gpusched::preemption;
+using testing_support::instances;
 
 namespace {
 
@@ -89,7 +91,7 @@ ClusterSpec fractions(Rng& rng, int victims) {
 
 TEST_CASE("bystanders beyond 64 change no policy's answer") {
     int evicting = 0, crowded_nodes = 0, none = 0;
-    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(300); ++seed) {
         Rng rng(seed);
         auto spec = testing_support::random_cluster(rng, {.min_nodes = 1,
                                                           .max_nodes = 3,
@@ -156,13 +158,13 @@ TEST_CASE("bystanders beyond 64 change no policy's answer") {
         }
     }
     CAPTURE(evicting, crowded_nodes, none);
-    CHECK(evicting > 400);
-    CHECK(crowded_nodes > 250);
-    CHECK(none > 150);
+    CHECK(evicting > instances(400));
+    CHECK(crowded_nodes > instances(250));
+    CHECK(none > instances(150));
 }
 
 TEST_CASE("hundreds of fractions: the optimum, the rules of the linear policies, and no trace of history") {
-    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(60); ++seed) {
         Rng rng(seed);
         const auto spec = fractions(rng, static_cast<int>(rng.between(65, 200)));
         const auto cluster = Cluster::build(spec);

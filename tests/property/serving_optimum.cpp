@@ -1,5 +1,6 @@
 // The serving plan against brute force: every choice of replicas, each with its own linear program written down here.
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 
 #include <gpusched/core/lp.hpp>
 #include <gpusched/core/rng.hpp>
@@ -13,6 +14,7 @@
 
 using namespace gpusched;
 using namespace gpusched::milp;
+using testing_support::instances;
 
 namespace {
 
@@ -128,7 +130,7 @@ TEST_CASE("serving plans of 240 random problems equal brute force, in every form
     }
     Rng rng(20250222);
     int infeasible = 0, several_models = 0;
-    for (int i = 0; i < 240; ++i) {
+    for (int i = 0; i < instances(240); ++i) {
         const auto p = random_problem(rng);
         BruteForce brute{p};
         brute.run();
@@ -159,7 +161,7 @@ TEST_CASE("serving plans of 240 random problems equal brute force, in every form
             CHECK(violations(p, *greedy) == std::vector<std::string>{});
         }
     }
-    CHECK(infeasible > 10);
-    CHECK(infeasible < 160);
-    CHECK(several_models > 100);
+    CHECK(infeasible > instances(10));
+    CHECK(infeasible < instances(160));
+    CHECK(several_models > instances(100));
 }
