@@ -81,6 +81,14 @@ def highs(model: Any, options: dict[str, Any]) -> dict[str, Any]:
         return _highs(highspy, model, options)
 
 
+def _run(highspy: Any, solver: Any) -> None:
+    """Runs; once more where other code in this process had started HiGHS with another count of threads."""
+    failed = solver.run() == highspy.HighsStatus.kError
+    if failed and solver.getModelStatus() == highspy.HighsModelStatus.kNotset:
+        highspy.Highs.resetGlobalScheduler(True)
+        solver.run()
+
+
 def _highs(highspy: Any, model: Any, options: dict[str, Any]) -> dict[str, Any]:
     rows, columns = model.shape
     lp = highspy.HighsLp()
@@ -112,12 +120,12 @@ def _highs(highspy: Any, model: Any, options: dict[str, Any]) -> dict[str, Any]:
         start = highspy.HighsSolution()
         start.col_value = list(options["start"])
         solver.setSolution(start)
-    solver.run()
+    _run(highspy, solver)
     status = solver.getModelStatus()
     kinds = highspy.HighsModelStatus
     if status == kinds.kUnboundedOrInfeasible:  # presolve could not tell; the solver can
         solver.setOptionValue("presolve", "off")
-        solver.run()
+        _run(highspy, solver)
         status = solver.getModelStatus()
     info = solver.getInfo()
     answer: dict[str, Any] = {

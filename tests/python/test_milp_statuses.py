@@ -129,6 +129,19 @@ def test_highs_with_other_thread_counts():
     assert not wrong
 
 
+def test_highs_after_other_code_used_it():
+    highspy = pytest.importorskip("highspy")
+    model = milp.serving_plan(*EXAMPLE, form="rates")
+    for threads in (1, 2):
+        highspy.Highs.resetGlobalScheduler(True)
+        other = highspy.Highs()
+        other.setOptionValue("output_flag", False)
+        other.setOptionValue("threads", 3)
+        other.addVar(0, 1)
+        assert other.run() == highspy.HighsStatus.kOk
+        assert model.solve(solver="highs", threads=threads).status == "optimal"
+
+
 def test_what_did_not_begin_has_no_bound():
     pytest.importorskip("highspy")
     infeasible = milp.serving_plan(*EXAMPLE[:4], 1, form="rates")
