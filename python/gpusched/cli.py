@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from . import __version__, _core, allocation
 from ._commands import clusters, control, jobs, plans, serving, topology
@@ -326,6 +328,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
+    if sys.stdout is None:  # the caller closed it (>&-)
+        sys.stdout = cast(TextIO, Closed())
     try:
         try:
             args = parser().parse_args(argv)
@@ -351,6 +355,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return BAD_INPUT
 
 
+class Closed(io.TextIOBase):
+    """Standard output that nobody opened: what is written to it fails."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
 def complain(*problems: object) -> None:
     """One line each on standard error, as far as that can be written."""
     try:
@@ -361,8 +372,7 @@ def complain(*problems: object) -> None:
 
 
 def flush() -> None:
-    if sys.stdout is not None:  # None when the caller closed it (>&-)
-        sys.stdout.flush()
+    sys.stdout.flush()
 
 
 def abandon(stream: TextIO) -> None:

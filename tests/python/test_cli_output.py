@@ -67,9 +67,10 @@ def test_output_that_cannot_be_written_is_2_and_one_line(cluster_file: str, tmp_
     assert run.returncode == 2 and run.stderr.startswith("gpusched: /dev/full: cannot be written"), run
 
 
-def test_closed_standard_output_is_no_traceback(cluster_file: str) -> None:
+def test_closed_standard_output(cluster_file: str, tmp_path: Path) -> None:
     run = shell(f"GPUSCHED report '{cluster_file}' >&-")
-    assert run.stderr == "" and run.returncode == 0
+    assert run.stderr == "gpusched: standard output: cannot be written: Bad file descriptor\n" and run.returncode == 2
+    assert shell(f"GPUSCHED topology show '{tmp_path}' >&-").returncode == 2
 
 
 def test_output_paths_are_looked_at_before_the_work(

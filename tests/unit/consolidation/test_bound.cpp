@@ -57,6 +57,37 @@ TEST_CASE("nodes of different size are worth their GPUs") {
     }
 }
 
+TEST_CASE("nodes without GPUs, each of a size of its own, do not disturb the order of the others") {
+    // 4 + 4 GPUs fit on the node with 9: the one with 15 can be vacated.
+    ClusterSpec spec{.nodes = {node("g9", 9), node("g15", 15)},
+                     .tasks = {task("t9", "g9", {0, 1, 2, 3}), task("t15", "g15", {0, 1, 2, 3})}};
+    for (int i = 0; i < 15; ++i) {
+        const auto name = "c" + std::to_string(i);
+        spec.nodes.push_back({.name = name, .cpu_milli = 1000 + i, .memory_mib = 1000});
+        spec.tasks.push_back({.name = "t" + name, .cpu_milli = 1, .memory_mib = 1, .node = name});
+    }
+    CHECK(con::bound(Cluster::build(spec), BoundMethod::counting).vacated_gpus_at_most >= 15);
+
+    Rng rng(7);
+    for (int round = 0; round < 200; ++round) {
+        ClusterSpec odd;
+        for (int n = 0; n < 40; ++n) {
+            const auto name = "n" + std::to_string(n);
+            const auto gpus = n < 12 ? rng.between(1, 16) : 0;
+            auto& added = odd.nodes.emplace_back(node(name, gpus));
+            added.cpu_milli = 16'000 * gpus + rng.between(1'000, 64'000);
+            auto& user = odd.tasks.emplace_back(task("t" + name, name, {}));
+            user.cpu_milli = rng.between(1, 1'000);
+            for (int g = 0; g < gpus && (g == 0 || rng.chance(0.5)); ++g) user.gpus.push_back(g);
+            user.gpu_count = static_cast<std::int64_t>(user.gpus.size());
+        }
+        const auto result = con::consolidate(Cluster::build(odd));
+        INFO(round);
+        CHECK(result.stats.vacated_nodes <= result.plan.bound.vacated_nodes_at_most);
+        CHECK(result.stats.vacated_gpus <= result.plan.bound.vacated_gpus_at_most);
+    }
+}
+
 TEST_CASE("tasks that accept several models join their nodes to one component") {
     ClusterSpec spec{.nodes = {node("a", 8, "A"), node("b", 8, "B")},
                      .tasks = {task("x", "a", {0}), task("l", "b", {0}, true)}};

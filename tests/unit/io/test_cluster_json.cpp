@@ -33,6 +33,15 @@ TEST_CASE("Malformed cluster documents are rejected with pointer and expectation
     }
 }
 
+TEST_CASE("What follows a NUL byte is not dropped", "[io]") {
+    using namespace std::string_literals;
+    CHECK_THROWS_MESSAGE(
+        io::cluster_from_json(
+            "{\"format\": \"gpusched.cluster\", \"version\": 1,\n\"nodes\": [], \"tasks\": []}\0x"s,
+            "s.json"),
+        InvalidInput, "s.json: line 2 holds a NUL byte");
+}
+
 TEST_CASE("What makes no sense is for the model to reject", "[io]") {
     for (const auto* file : {"cluster_illegal.txt", "cluster_inconsistent.txt"})
         for (const auto& c : document_cases(file)) {

@@ -111,7 +111,9 @@ TEST_CASE("openb problems name file, line and column, all at once", "[io]") {
                       pod_header + "p,1.0,1,2,500,,XX,,,,\n"
                                    "\n"
                                    "\"q,1,1,0,0,,,,,,\n"
-                                   "r,1,1,1,0,,LS,,10,9,8\n") ==
+                                   "r,1,1,1,0,,LS,,10,9,8\n"
+                                   "s,1,1,1,500,,LS,,5,99999999999999,\n"
+                                   "t,1,1,1,500,,LS,,x,-5,\n") ==
           std::vector<std::string>{
               "<nodes>:2: gpu: expected an integer from 0 to 16, found '17'",
               "<nodes>:3: sn: 'a' occurs twice",
@@ -131,6 +133,10 @@ TEST_CASE("openb problems name file, line and column, all at once", "[io]") {
               "<pods>:5: gpu_milli: expected an integer from 1 to 1000, found '0'",
               "<pods>:5: deletion_time: 9 is before the creation_time 10",
               "<pods>:5: scheduled_time: 8 is before the creation_time 10",
+              // A time that cannot be read is before or after none.
+              "<pods>:6: deletion_time: expected an integer from -1000000000000 to 1000000000000, found "
+              "'99999999999999'",
+              "<pods>:7: creation_time: expected an integer from -1000000000000 to 1000000000000, found 'x'",
           });
 }
 

@@ -128,6 +128,10 @@ const std::vector<Fault>& faults() {
          },
          "task 't0': toleration operator: 'In'"},
         {[](auto& s) {
+             s.tasks[0].tolerations = {{"", "Equal", "v", ""}};
+         },
+         "task 't0': toleration operator: 'Equal'; expected Exists where the key is empty"},
+        {[](ClusterSpec& s) {
              s.tasks[0].tolerations = {{"k", "Exists", "v", ""}};
          },
          "task 't0': toleration value: 'v'; expected none with operator Exists"},

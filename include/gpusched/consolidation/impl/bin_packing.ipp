@@ -134,36 +134,32 @@ GPUSCHED_INLINE MustStay counting_bound(const BinPacking& packing) {
                     const auto capacity = weigh(steps(bin.gpu_milli, bin.whole_gpus),
                                                 usable(bin.cpu_milli, cpu_per_gpu, bin.gpu_milli),
                                                 usable(bin.memory_mib, memory_per_gpu, bin.gpu_milli));
-                    if (bin.may_vacate)
-                        open.push_back({capacity, bin.count, bin.weight});
-                    else
+                    if (!bin.may_vacate)
                         shortage -= capacity * static_cast<double>(bin.count);
+                    else if (capacity > 0)
+                        open.push_back({capacity, bin.count, bin.weight});
                 }
                 shortage -= 1e-9 * (1 + total);
-                // Fewest nodes: the largest first. Fewest GPUs: the largest per GPU first, the last one in part.
-                const auto cover = [&](auto before, auto price) {
-                    std::sort(open.begin(), open.end(), before);
+                // What covers most for its price first, the last class in part.
+                const auto cover = [&](auto price) {
+                    const auto worth = [&](const Class& c) {
+                        return c.capacity / price(c);
+                    };  // may be infinite
+                    std::sort(open.begin(), open.end(),
+                              [&](const Class& a, const Class& b) { return worth(a) > worth(b); });
                     double left = shortage, paid = 0;
                     for (const auto& c : open) {
                         if (left <= 0) break;
-                        if (c.capacity <= 0) continue;
                         const auto used = std::min(static_cast<double>(c.count), left / c.capacity);
-                        paid += used * static_cast<double>(price(c));
+                        paid += used * price(c);
                         left -= used * c.capacity;
                     }
                     return paid;
                 };
-                const auto nodes =
-                    cover([](const Class& a, const Class& b) { return a.capacity > b.capacity; },
-                          [](const Class&) { return std::int64_t{1}; });
+                const auto nodes = cover([](const Class&) { return 1.0; });
                 best.nodes = std::max(best.nodes, static_cast<std::int64_t>(std::ceil(nodes - 1e-6)));
                 if (unit == 0) continue;
-                const auto gpus = cover(
-                    [](const Class& a, const Class& b) {
-                        return a.capacity * static_cast<double>(b.weight) >
-                               b.capacity * static_cast<double>(a.weight);
-                    },
-                    [](const Class& c) { return c.weight; });
+                const auto gpus = cover([](const Class& c) { return static_cast<double>(c.weight); });
                 best.gpus = std::max(best.gpus, unit * static_cast<std::int64_t>(std::ceil(
                                                            gpus / static_cast<double>(unit) - 1e-6)));
             }

@@ -76,21 +76,17 @@ class CsvReader {
 
     /// The cell as an integer in low .. high, or `low` after reporting what is there instead.
     std::int64_t integer(std::size_t column, std::int64_t low, std::int64_t high) {
-        const auto text = cell(column);
-        std::int64_t number = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-        if (error == std::errc() && end == text.data() + text.size() && number >= low && number <= high)
-            return number;
-        const auto wanted = low == high
-                                ? std::to_string(low)
-                                : "an integer from " + std::to_string(low) + " to " + std::to_string(high);
-        report(column, "expected " + wanted + ", found " + gpusched::quoted(printable(text)));
+        if (const auto number = parsed(column, low, high)) return *number;
+        complain(column, low, high);
         return low;
     }
 
-    /// The same for a cell that may be empty.
+    /// The same for a cell that may be empty; nothing after reporting what is there instead.
     std::optional<std::int64_t> optional_integer(std::size_t column, std::int64_t low, std::int64_t high) {
-        return cell(column).empty() ? std::nullopt : std::optional(integer(column, low, high));
+        if (cell(column).empty()) return std::nullopt;
+        const auto number = parsed(column, low, high);
+        if (!number) complain(column, low, high);
+        return number;
     }
 
     /// Reports a problem with the present row's cell.
@@ -104,6 +100,19 @@ class CsvReader {
                                   ::gpusched_csv::double_quote_escape<',', '"'>,
                                   ::gpusched_csv::throw_on_overflow, ::gpusched_csv::empty_line_comment>;
 
+    std::optional<std::int64_t> parsed(std::size_t column, std::int64_t low, std::int64_t high) const {
+        const auto text = cell(column);
+        std::int64_t number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        const bool whole = error == std::errc() && end == text.data() + text.size();
+        return whole && number >= low && number <= high ? std::optional(number) : std::nullopt;
+    }
+    void complain(std::size_t column, std::int64_t low, std::int64_t high) {
+        const auto wanted = low == high
+                                ? std::to_string(low)
+                                : "an integer from " + std::to_string(low) + " to " + std::to_string(high);
+        report(column, "expected " + wanted + ", found " + gpusched::quoted(printable(cell(column))));
+    }
     void add(std::size_t line, const std::string& what) {
         problems_.add(source_ + ":" + std::to_string(line) + ": " + what);
     }

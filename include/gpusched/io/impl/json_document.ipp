@@ -19,6 +19,13 @@ GPUSCHED_INLINE JsonDocument JsonDocument::parse(std::string_view text, std::str
     if (text.size() > largest_document)
         throw InvalidInput(document.source_ + ": expected at most " + std::to_string(largest_document) +
                            " bytes");
+    // The parser takes a NUL byte for the end and drops what follows.
+    if (const auto at = text.find('\0'); at != text.npos && find_invalid_utf8(text) == text.npos)
+        throw InvalidInput(
+            document.source_ + ": line " +
+            std::to_string(1 +
+                           std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')) +
+            " holds a NUL byte");
     document.values_.reserve(text.size() / 16);
     JsonBuilder builder{document, problems, text};
     if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) throw InvalidInput(builder.failure);

@@ -114,13 +114,15 @@ inline std::vector<TraceTask> openb_pods(std::string_view text, const std::strin
         const auto time = [&](std::size_t column) {
             return table.optional_integer(column, -largest_openb_number, largest_openb_number);
         };
-        creation_time = time(created).value_or(0);
+        const auto creation = time(created);
+        creation_time = creation.value_or(0);
+        const bool known = creation || table.cell(created).empty();
         deletion_time = time(deleted);
         scheduled_time = time(scheduled);
-        if (deletion_time && *deletion_time < creation_time)
+        if (known && deletion_time && *deletion_time < creation_time)
             table.report(deleted, std::to_string(*deletion_time) + " is before the creation_time " +
                                       std::to_string(creation_time));
-        if (scheduled_time && *scheduled_time < creation_time)
+        if (known && scheduled_time && *scheduled_time < creation_time)
             table.report(scheduled, std::to_string(*scheduled_time) + " is before the creation_time " +
                                         std::to_string(creation_time));
     }

@@ -331,6 +331,9 @@ struct InventoryBuilder {
                 if (toleration.op != "Equal" && toleration.op != "Exists")
                     problems.add(bad_value("toleration operator", gpusched::quoted(toleration.op),
                                            "Equal or Exists", owner));
+                if (toleration.op == "Equal" && toleration.key.empty())
+                    problems.add(
+                        bad_value("toleration operator", "'Equal'", "Exists where the key is empty", owner));
                 if (toleration.op == "Exists" && !toleration.value.empty())
                     problems.add(bad_value("toleration value", gpusched::quoted(toleration.value),
                                            "none with operator Exists", owner));
