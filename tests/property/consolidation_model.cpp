@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -95,6 +96,76 @@ struct Random {
         return true;
     }
 
+    /// The size of a consolidation model as its documentation has it, from the snapshot alone.
+    struct Size {
+        int columns = 0;
+        std::map<std::string, int> rows{};
+    };
+    Size size(const ConsolidationOptions& options) const {
+        const bool plain = options.form == ConsolidationForm::plain;
+        const auto tasks = static_cast<int>(home.size());
+        const auto movable = [&](std::size_t t) { return !spec.tasks[t].locked && !spec.tasks[t].standby; };
+        std::vector<std::size_t> occupied;
+        for (std::size_t n = 0; n < spec.nodes.size(); ++n)
+            if (std::count(home.begin(), home.end(), n) > 0) occupied.push_back(n);
+        const auto N = static_cast<int>(occupied.size());
+        std::vector<std::vector<std::size_t>> classes;
+        for (std::size_t t = 0; t < home.size(); ++t) {
+            if (!plain && !movable(t)) continue;
+            const auto alike = [&](const std::vector<std::size_t>& other) {
+                const auto &a = spec.tasks[t], &b = spec.tasks[other.front()];
+                const bool lp = a.priority_class == PriorityClass::lp;
+                return a.gpu_count == b.gpu_count && a.cpu_milli == b.cpu_milli &&
+                       a.memory_mib == b.memory_mib && a.gpu_models == b.gpu_models &&
+                       a.anti_affinity == b.anti_affinity && lp == (b.priority_class == PriorityClass::lp);
+            };
+            const auto same = plain ? classes.end() : std::find_if(classes.begin(), classes.end(), alike);
+            if (same == classes.end())
+                classes.push_back({t});
+            else
+                same->push_back(t);
+        }
+        Size s{N, {{"assign", static_cast<int>(classes.size())}, {"gpu", N}, {"cpu", N}}};
+        bool memory = false;
+        for (int t = 0; t < tasks; ++t) {
+            const auto& task = spec.tasks[static_cast<std::size_t>(t)];
+            memory = memory || task.memory_mib > 0;
+            s.rows["lock"] +=
+                plain && options.locks == LockForm::rows && !movable(static_cast<std::size_t>(t));
+        }
+        s.rows["memory"] = options.memory && memory ? N : 0;
+        s.rows["budget"] = options.max_moves ? 1 : 0;
+        s.rows["bound"] = options.occupied_at_least ? 1 : 0;
+        for (const auto n : occupied) {
+            const auto& node = spec.nodes[n];
+            bool lends = false;
+            for (std::size_t t = 0; t < home.size(); ++t)
+                lends = lends || (home[t] == n && spec.tasks[t].standby);
+            s.rows["gpu"] += lends;
+            s.rows["cpu"] += lends;
+            std::set<std::string> groups;
+            for (const auto& members : classes) {
+                const auto& task = spec.tasks[members.front()];
+                bool here = false;
+                for (const auto t : members) here = here || home[t] == n;
+                const bool receives = node.schedulable && task.gpu_count <= node.gpu_count &&
+                                      task.cpu_milli <= node.cpu_milli &&
+                                      (!options.memory || task.memory_mib <= node.memory_mib) &&
+                                      (task.gpu_models.empty() || node.gpu_model == "A");
+                if (!here && !receives) continue;
+                ++s.columns;
+                s.rows["link"] += !plain || (task.gpu_count == 0 && task.cpu_milli == 0);
+                for (const auto& a : task.anti_affinity) groups.insert(a.group);
+                if (plain || !here || (options.goal == ConsolidationGoal::nodes && !options.max_moves))
+                    continue;
+                ++s.columns;
+                ++s.rows["moved"];
+            }
+            s.rows["anti_affinity"] += static_cast<int>(groups.size());
+        }
+        return s;
+    }
+
     /// The fewest nodes, and the fewest moves for those.
     std::pair<int, int> best() const {
         std::vector<bool> used(spec.nodes.size(), false);
@@ -131,6 +202,47 @@ struct Random {
 };
 
 }  // namespace
+
+TEST_CASE("consolidation models of 200 random clusters have the documented size") {
+    Rng rng(19);
+    std::map<std::string, int> seen;
+    for (int i = 0; i < 200; ++i) {
+        Random random(rng);
+        for (auto& task : random.spec.tasks) {
+            if (task.daemon) continue;
+            if (rng.chance(0.2))
+                task.priority_class = rng.chance(0.5) ? PriorityClass::lp : PriorityClass::hp;
+            task.standby = task.priority_class == PriorityClass::hp && rng.chance(0.7);
+        }
+        const auto cluster = Cluster::build(random.spec);
+        for (const auto form : {ConsolidationForm::plain, ConsolidationForm::classes})
+            for (const auto locks : {LockForm::bounds, LockForm::rows})
+                for (const auto goal : {ConsolidationGoal::nodes_then_moves, ConsolidationGoal::nodes}) {
+                    ConsolidationOptions options{.form = form, .locks = locks, .goal = goal};
+                    options.memory = rng.chance(0.5);
+                    if (rng.chance(0.5)) options.max_moves = 2;
+                    if (rng.chance(0.5)) options.occupied_at_least = 0;
+                    CAPTURE(i, enum_name(form), enum_name(locks), enum_name(goal), options.memory,
+                            options.max_moves.has_value());
+                    const auto m = consolidation(cluster, options);
+                    const auto size = random.size(options);
+                    CHECK(m.columns() == size.columns);
+                    int rows = 0;
+                    for (const auto& [group, count] : size.rows) {
+                        CAPTURE(group);
+                        CHECK(m.rows_in(group) == count);
+                        rows += count;
+                        seen[group] += count;
+                    }
+                    CHECK(m.rows() == rows);
+                }
+    }
+    for (const char* group :
+         {"assign", "gpu", "cpu", "memory", "lock", "anti_affinity", "budget", "bound", "link", "moved"}) {
+        CAPTURE(group);
+        CHECK(seen[group] > 100);
+    }
+}
 
 TEST_CASE("consolidation models of 200 random clusters equal brute force, in both forms") {
     if (available_solvers().empty()) {

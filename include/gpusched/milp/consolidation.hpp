@@ -91,10 +91,12 @@ struct ConsolidationModel : Model {
 /// Standby tasks count with what they claim towards all but LP tasks, and LP tasks in total with what is lendable.
 ///
 /// With n placed tasks other than daemons on the N occupied nodes: plain has sum over tasks of allowed nodes + N columns, and
-/// rows `assign` n, `gpu` N, `cpu` N, `memory` N where asked for, `lock` one per fixed task with locks = rows, `anti_affinity`
-/// one per group and node that some member may use, `budget` and `bound` where asked for. classes has one integer column per
-/// class and allowed node, one more where members of the class run (`moved`), N binaries, and the rows `assign` one per class,
-/// `link` one per class and node, `moved` one per class and node with members, and those above.
+/// rows `assign` n, `gpu` and `cpu` N each and one more per node with Standby tasks (what is claimed), `memory` N where asked
+/// for and some task asks for memory, `lock` one per fixed task with locks = rows, `anti_affinity` one per group and node that
+/// some member may use, `link` one per allowed node of a task without GPUs and cores, `budget` and `bound` one each where asked
+/// for. classes has one integer column per class and allowed node, one more where members of the class run (`moved`; only where
+/// moves count: in the goal, or for `max_moves`), N binaries, and the rows `assign` one per class, `link` one per class and
+/// allowed node, `moved` one per column of that name, and those above; a group counts there if some member may move.
 ///
 /// @throws InvalidInput for options out of range
 [[nodiscard]] ConsolidationModel consolidation(const Cluster& cluster,

@@ -43,21 +43,37 @@ struct PackingResult {
 struct PackingModel : Model {
     std::vector<TaskId>
         tasks{};  ///< the i of `x(i, n)`: pending tasks and, with `allow_moves`, those that may move
-    /// Per task of the cluster. @throws InvalidInput unless there is one entry per column
+    std::vector<int>
+        untouched{};  ///< per node: cards that nobody who stays uses, the right-hand side of `gpu`
+    std::vector<std::vector<std::int64_t>>
+        card_milli{};  ///< per node and card: what fractions may take of it
+    /// Per task of the cluster that the model was made of: where it runs; `none` = waits.
+    /// @throws InvalidInput unless there is one entry per column
     [[nodiscard]] std::vector<NodeId> decode(const Cluster& cluster, std::span<const double> values) const;
+    /// The vector of such a placement. Fractions go onto cards so that all fit, where a search of 100,000 steps per node finds
+    /// how; else onto those with the most room, and `evaluate` says which row that violates.
+    /// @throws InvalidInput with every task that is where the columns cannot express it
+    [[nodiscard]] std::vector<double> encode(const Cluster& cluster,
+                                             const std::vector<NodeId>& placement) const;
 };
 
 /// The model of the step for `priority`: places the most pending tasks of it, at least `placed[k]` of the k-th priority above
 /// (by descending priority), any of those below count nothing.
 ///
-/// A binary x(i, n) per task and node that it may run on, and a binary `used` per card that fractions may share. Rows: `place`
-/// one per task (pending: at most once, movable: exactly once), `gpu` one per node (whole GPUs and cards used by fractions
-/// within the cards that stay untouched), `card` one per card with fractions, `hold` where a movable task holds such a card,
-/// `cpu` and `memory` one per node, `anti_affinity` one per group and node, `above` one per priority above.
+/// The tasks are the pending ones and, with `allow_moves`, those of whole GPUs that may move; daemons are left out. A task may
+/// run on its own node, and on those that are schedulable and eligible and have as much as it asks for of cores, memory and GPUs
+/// (a fraction: of one card) once all that may move is gone.
+///
+/// Columns: a binary x(i, n) per task of whole GPUs and node that it may run on, card(i, n, g) per fraction and card with enough
+/// room on such a node, used(n, g) per card of those that nobody who stays uses. Rows: `place` one per task (pending: at most
+/// once, movable: exactly once), `gpu`, `cpu` and `memory` one per node (whole GPUs, and used cards, within the cards that nobody
+/// who stays uses), `card` one per card that some fraction has a column for, `hold` one per column `used` whose card a movable
+/// task holds, `anti_affinity` one per group and node that some member may use, `above` one per entry of `placed`.
 ///
 /// Exact for GPUs (whole and fractions), cores, memory, eligibility, cordons and node-level anti-affinity of equal limits;
 /// relaxed are NUMA and socket guarantees, GPU memory, affinity, network levels and anti-affinity at other levels or of
 /// different limits. What Standby tasks lend is not used. Fractions that run stay.
+/// @throws InvalidInput for negative entries of `placed`, and more of them than pending tasks have priorities above
 [[nodiscard]] PackingModel packing_model(const Cluster& cluster, std::int64_t priority,
                                          const std::vector<std::int64_t>& placed = {},
                                          const PackingOptions& options = {});

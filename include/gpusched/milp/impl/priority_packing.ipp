@@ -2,6 +2,7 @@
 
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/milp/detail/packing_cards.hpp>
 #include <gpusched/milp/detail/values.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 #include <gpusched/model/feasibility.hpp>
@@ -127,7 +128,10 @@ class PackingBuilder {
                 if (cluster_.node_of(task(i)) == node(n))
                     failed += gpu_count(
                         static_cast<GpuMask>(cluster_.gpus_of(task(i)) & ~cluster_.healthy_gpus(node(n))));
-            model_.at_most("gpu", "gpu(" + name + ")", e, gpu_count(untouched(node(n))) + failed);
+            result_.untouched.push_back(gpu_count(untouched(node(n))) + failed);
+            model_.at_most("gpu", "gpu(" + name + ")", e, result_.untouched.back());
+            auto& milli = result_.card_milli.emplace_back();
+            for (int g = 0; g < cluster_.gpu_count(node(n)); ++g) milli.push_back(free_share(node(n), g));
             for (int g = 0; g < max_gpus_; ++g) cards(n, g);
             e.clear();
             for (int i = 0; i < I; ++i)
@@ -215,6 +219,17 @@ class PackingBuilder {
 GPUSCHED_INLINE PackingModel packing_model(const Cluster& cluster, std::int64_t priority,
                                            const std::vector<std::int64_t>& placed,
                                            const PackingOptions& options) {
+    const auto priorities = detail::pending_priorities(cluster);
+    const auto above = static_cast<std::size_t>(
+        std::find_if(priorities.begin(), priorities.end(), [&](auto other) { return other <= priority; }) -
+        priorities.begin());
+    Problems problems;
+    if (placed.size() > above)
+        problems.add(bad_value("entries of placed", std::to_string(placed.size()),
+                               "at most " + std::to_string(above) + ", one per priority above " +
+                                   std::to_string(priority) + " that pending tasks have"));
+    for (const auto count : placed) check_at_least(problems, "placed", count, std::int64_t{0});
+    problems.throw_if_any();
     return detail::PackingBuilder(cluster, options).build(priority, placed);
 }
 
@@ -235,6 +250,79 @@ GPUSCHED_INLINE std::vector<NodeId> PackingModel::decode(const Cluster& cluster,
                     make_id<NodeId>(static_cast<std::size_t>(n));
         }
     return placement;
+}
+
+GPUSCHED_INLINE std::vector<double> PackingModel::encode(const Cluster& cluster,
+                                                         const std::vector<NodeId>& placement) const {
+    if (placement.size() != cluster.task_count())
+        throw InvalidInput(bad_value("entries of placement", std::to_string(placement.size()),
+                                     std::to_string(cluster.task_count())));
+    const auto& x = index("x");
+    const auto& card = index("card");
+    const auto& used = index("used");
+    std::vector<double> values(static_cast<std::size_t>(columns()), 0.0);
+    const auto set = [&](int column) { values[static_cast<std::size_t>(column)] = 1; };
+    const auto at = [&](TaskId task) { return placement[gpusched::index(task)]; };
+    Problems problems;
+    const auto expect = [&](TaskId task, const std::string& expectation) {
+        const auto n = gpusched::index(at(task));
+        const auto place = at(task) == none<NodeId>   ? "no node"
+                           : n < cluster.node_count() ? gpusched::quoted(cluster.name(at(task)))
+                                                      : "node " + std::to_string(n);
+        problems.add(
+            bad_value("placement", place, expectation, "task " + gpusched::quoted(cluster.name(task))));
+    };
+    std::vector<std::vector<int>> fractions(cluster.node_count());  // which i, by node
+    auto left = untouched;                                          // cards, by node
+    std::vector<GpuMask> held(cluster.node_count(), 0);
+    std::vector<bool> known(cluster.task_count(), false);
+    for (int i = 0; i < static_cast<int>(tasks.size()); ++i) {
+        const auto task = tasks[static_cast<std::size_t>(i)];
+        const auto n = gpusched::index(at(task));
+        known[gpusched::index(task)] = true;
+        if (at(task) == none<NodeId>) {
+            if (cluster.is_placed(task)) expect(task, "a node, since it runs");
+            continue;
+        }
+        bool column = n < cluster.node_count() && x(i, n) >= 0;
+        if (column) {
+            set(x(i, n));
+            left[n] -= static_cast<int>(cluster.inventory().tasks.gpu_count[gpusched::index(task)]);
+            if (cluster.node_of(task) == at(task))
+                held[n] = static_cast<GpuMask>(held[n] | cluster.gpus_of(task));
+            continue;
+        }
+        for (int g = 0; n < cluster.node_count() && g < card.extents[2]; ++g)
+            column = column || card(i, n, g) >= 0;
+        if (column)
+            fractions[n].push_back(i);
+        else
+            expect(task, "a node that the model has a column for");
+    }
+    for (const auto task : cluster.tasks())
+        if (!known[gpusched::index(task)] && at(task) != cluster.node_of(task))
+            expect(task, cluster.is_placed(task)
+                             ? gpusched::quoted(cluster.name(cluster.node_of(task))) + ", where it stays"
+                             : "none, since it is not in the model");
+    problems.throw_if_any();
+    for (std::size_t n = 0; n < fractions.size(); ++n) {
+        std::vector<std::int64_t> shares;
+        for (const int i : fractions[n])
+            shares.push_back(cluster.inventory()
+                                 .tasks.gpu_share_milli[gpusched::index(tasks[static_cast<std::size_t>(i)])]);
+        std::vector<detail::PackingCard> cards;
+        for (std::size_t g = 0; g < card_milli[n].size(); ++g) {
+            const bool fresh = used(n, g) >= 0;
+            const bool taken = fresh && (held[n] & gpu_bit(static_cast<int>(g))) != 0;
+            cards.push_back({card_milli[n][g], taken ? 0 : card_milli[n][g], fresh});
+        }
+        const auto onto = detail::PackingCards(shares, cards, left[n]).pack();
+        for (std::size_t k = 0; k < onto.size(); ++k) {
+            set(card(fractions[n][k], n, onto[k]));
+            if (used(n, onto[k]) >= 0) set(used(n, onto[k]));
+        }
+    }
+    return values;
 }
 
 GPUSCHED_INLINE PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options,
