@@ -8,3 +8,4 @@
 #include <gpusched/serving/plan_serving.hpp>
 #include <gpusched/serving/profile_csv.hpp>
 #include <gpusched/serving/simulate_latency.hpp>
+#include <gpusched/serving/sweep_budgets.hpp>

@@ -1,0 +1,1 @@
+#include <gpusched/serving/impl/sweep_budgets.ipp>
