@@ -121,18 +121,6 @@ void bind_spot(py::module_& m) {
             .c_str());
 }
 
-std::vector<NodeId> read_placement(const Cluster& cluster, const py::dict& places) {
-    std::vector<NodeId> placement;
-    for (const auto task : cluster.tasks()) placement.push_back(cluster.node_of(task));
-    for (const auto& [key, value] : places) {
-        const auto task = cluster.find_task(OptionType<std::string>::read("placement", key));
-        placement[index(task)] = value.is_none()
-                                     ? none<NodeId>
-                                     : cluster.find_node(OptionType<std::string>::read("placement", value));
-    }
-    return placement;
-}
-
 void bind_consolidation_model(py::module_& m) {
     using M = NamedConsolidation;
     py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "ConsolidationModel",

@@ -14,6 +14,9 @@ namespace {
 struct NamedPacking : milp::PackingResult {
     ClusterPtr cluster;
 };
+struct NamedPackingModel : milp::PackingModel {
+    ClusterPtr cluster;
+};
 
 }  // namespace
 
@@ -55,6 +58,16 @@ struct Members<milp::PackingStep> {
         each(s.placed);
         each(s.bound);
         each(s.status);
+    }
+};
+template <>
+struct Members<NamedPackingModel> {
+    static void visit(auto& m, auto&& each) {
+        each(base_of<milp::Model>(m));
+        each(m.tasks);
+        each(m.untouched);
+        each(m.card_milli);
+        each(m.cluster);
     }
 };
 template <>
@@ -144,6 +157,46 @@ void bind_joint_model(py::module_& m) {
         documented("joint_allocation(cluster, jobs, level=None)", doc("milp::joint_allocation")).c_str());
 }
 
+void bind_packing_model(py::module_& m) {
+    using M = NamedPackingModel;
+    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "PackingModel",
+                                                         doc("milp::PackingModel").c_str());
+    model
+        .def(
+            "decode",
+            [](const M& self, const std::vector<double>& x) {
+                return placement_dict(*self.cluster, self.decode(*self.cluster, x));
+            },
+            py::arg("x"), documented("decode(self, x)", "{task: node or None}.").c_str())
+        .def(
+            "encode",
+            [](const M& self, const py::dict& placement) {
+                return own(self.encode(*self.cluster, read_placement(*self.cluster, placement)));
+            },
+            py::arg("placement"),
+            documented("encode(self, placement)", doc("milp::PackingModel::encode")).c_str());
+    define_pickling(model);
+    const auto options = Options<milp::PackingOptions>("milp::PackingOptions")
+                             .field("allow_moves", &milp::PackingOptions::allow_moves);
+    m.def(
+        "packing_model",
+        [options](const ClusterPtr& cluster, const py::object& priority, const py::object& placed,
+                  const py::kwargs& keywords) {
+            Problems problems;
+            const auto o = options.read("packing_model", keywords, problems);
+            std::int64_t of = 0;
+            std::vector<std::int64_t> above;
+            collect(problems, [&] { of = OptionType<std::int64_t>::read("priority", priority); });
+            collect(problems, [&] { above = OptionType<std::vector<std::int64_t>>::read("placed", placed); });
+            problems.throw_if_any();
+            return std::make_shared<M>(unlocked([&] {
+                return M{milp::packing_model(*cluster, of, above, o), cluster};
+            }));
+        },
+        py::arg("cluster"), py::arg("priority"), py::arg("placed") = py::list(),
+        options.documented("packing_model(cluster, priority, placed=[]", doc("milp::packing_model")).c_str());
+}
+
 struct PackingArguments : milp::PackingOptions, SolveArguments {};
 
 void bind_packing(py::module_& m) {
@@ -199,6 +252,7 @@ void bind_packing(py::module_& m) {
 
 void bind_milp_jobs(py::module_& m) {
     bind_joint_model(m);
+    bind_packing_model(m);
     bind_packing(m);
 }
 

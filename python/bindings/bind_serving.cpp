@@ -7,7 +7,7 @@
 #include "serving.hpp"
 
 #include <gpusched/serving/plan_serving.hpp>
-#include <gpusched/serving/simulate_latency.hpp>
+#include <gpusched/serving/sweep_budgets.hpp>
 
 #include <cmath>
 
@@ -46,20 +46,6 @@ Options<O> planner_options() {
         .field("progress", &O::progress, progress_text);
 }
 
-/// Options that are a dict in Python.
-template <class O>
-O nested(const char* name, const py::object& value, const Options<O>& table, O defaults) {
-    if (value.is_none()) return defaults;
-    if (!py::isinstance<py::dict>(value)) bad_option(name, value, "a dict");
-    for (const auto& [key, unused] : value.cast<py::dict>())
-        if (!py::isinstance<py::str>(key)) bad_option(name, value, "a dict with names as keys");
-    try {
-        return table.read(name, py::kwargs(value), std::move(defaults));
-    } catch (const py::type_error& error) {
-        throw InvalidInput(std::string(error.what()));
-    }
-}
-
 s::PlannerOptions complete(const PlanArguments& arguments) {
     s::PlannerOptions options = arguments;
     options.solve.solve = arguments;
@@ -72,13 +58,8 @@ s::PlannerOptions complete(const PlanArguments& arguments) {
     return options;
 }
 
-/// A plan that knows the names of its request.
-struct NamedReplicas : s::ServingPlanResult {
-    std::vector<std::string> gpus{};
-    std::vector<s::ServedModel> models{};
-};
 struct NamedReplan : s::ReplanResult {
-    NamedReplicas named{};
+    PlannedServing named{};
 };
 
 }  // namespace
@@ -165,7 +146,7 @@ struct Members<s::ServingPlanResult> {
     }
 };
 template <>
-struct Members<NamedReplicas> {
+struct Members<PlannedServing> {
     static void visit(auto& p, auto&& each) {
         each(base_of<s::ServingPlanResult>(p));
         each(p.gpus);
@@ -188,13 +169,13 @@ namespace {
 
 py::object number(double value) { return std::isfinite(value) ? py::object(py::float_(value)) : py::none(); }
 
-py::dict rented_by_name(const NamedReplicas& plan) {
+py::dict rented_by_name(const PlannedServing& plan) {
     py::dict result;
     for (std::size_t g = 0; g < plan.rented.size(); ++g)
         if (plan.rented[g] > 0) result[py::str(plan.gpus[g])] = plan.rented[g];
     return result;
 }
-py::list replica_list(const NamedReplicas& plan) {
+py::list replica_list(const PlannedServing& plan) {
     py::list result;
     for (const auto& r : plan.replicas) {
         py::dict gpus, share, rate;
@@ -228,14 +209,14 @@ py::list replica_list(const NamedReplicas& plan) {
     return result;
 }
 
-NamedReplicas named(s::ServingPlanResult plan, const s::ServingRequest& request) {
-    NamedReplicas result{std::move(plan), {}, request.models};
+PlannedServing named(s::ServingPlanResult plan, const s::ServingRequest& request) {
+    PlannedServing result{std::move(plan), {}, request.models};
     for (const auto& gpu : request.gpus) result.gpus.push_back(gpu.name);
     return result;
 }
 
 void bind_planner(py::module_& m) {
-    using P = NamedReplicas;
+    using P = PlannedServing;
     py::class_<P> plan(m, "ServingPlanResult", doc("serving::ServingPlanResult").c_str());
     plan.def_property_readonly(
             "status", [](const P& p) { return to_string(p.status); }, doc("milp::Status").c_str())
@@ -288,6 +269,36 @@ void bind_planner(py::module_& m) {
         py::arg("request"),
         options.documented("plan_serving(request", doc("serving::plan_serving") + more).c_str());
 
+    auto sweep = planner_options<PlanArguments>();
+    sweep.field("composition", &PlanArguments::composition, doc("serving::Composition"))
+        .field("routing", &PlanArguments::routing, doc("serving::Routing"))
+        .field("uniform_tp", &PlanArguments::uniform_tp);
+    m.def(
+        "sweep_budgets",
+        [sweep](const py::object& request, const py::object& budgets, const py::kwargs& keywords) {
+            Problems problems;
+            const auto arguments = sweep.read("sweep_budgets", keywords, problems);
+            std::vector<double> amounts;
+            collect(problems, [&] { amounts = OptionType<std::vector<double>>::read("budgets", budgets); });
+            s::ServingRequest asked;
+            collect(problems, [&] { asked = read_serving_request(request); });
+            problems.throw_if_any();
+            const auto o = complete(arguments);
+            const auto solver = solver_argument(arguments.solver);
+            auto found = Call(arguments.progress).run([&](const Context& context) {
+                return s::sweep_budgets(asked, amounts, o, solver, context);
+            });
+            py::dict result;
+            for (auto& [budget, one] : found) result[py::float_(budget)] = named(std::move(one), asked);
+            return result;
+        },
+        py::arg("request"), py::arg("budgets"),
+        sweep
+            .documented("sweep_budgets(request, budgets",
+                        doc("serving::sweep_budgets") + more +
+                            " The result is {budget: plan}, smallest first.")
+            .c_str());
+
     using R = NamedReplan;
     py::class_<R> result(m, "ReplanResult", doc("serving::ReplanResult").c_str());
     result.def_readonly("plan", &R::named, "The new plan.")
@@ -309,8 +320,8 @@ void bind_planner(py::module_& m) {
             const auto arguments = changes.read("replan", keywords);
             const auto asked = read_serving_request(request);
             std::vector<s::PlannedReplicas> before;
-            if (py::isinstance<NamedReplicas>(running)) {
-                const auto& known = running.cast<const NamedReplicas&>();
+            if (py::isinstance<PlannedServing>(running)) {
+                const auto& known = running.cast<const PlannedServing&>();
                 std::vector<std::string> names;
                 for (const auto& gpu : asked.gpus) names.push_back(gpu.name);
                 if (names != known.gpus)
@@ -336,44 +347,22 @@ void bind_planner(py::module_& m) {
             .c_str());
 }
 
-/// The options of the simulation; estimates are a dict in Python.
-struct LatencyArguments : s::LatencyOptions {
-    py::object estimate_dict = py::none();
-};
-
-void bind_latency(py::module_& m) {
-    using L = s::LatencyResult;
-    py::class_<L> result(m, "LatencyResult", doc("serving::LatencyResult").c_str());
-    define_record(result, attribute("latency", &L::latency, doc("serving::LatencyResult::latency")),
-                  attribute("makespan", &L::makespan, doc("serving::LatencyResult::makespan")));
-    result.def("percentile", &L::percentile, py::arg("percent"),
-               documented("percentile(self, percent)", doc("serving::LatencyResult::percentile")).c_str());
-    const auto options = Options<LatencyArguments>("serving::LatencyOptions")
-                             .field("rate", &LatencyArguments::rate)
-                             .field("requests", &LatencyArguments::requests)
-                             .field("seed", &LatencyArguments::seed, "Where random choices start.")
-                             .field("memory_fraction", &LatencyArguments::memory_fraction)
-                             .field("estimate", &LatencyArguments::estimate_dict,
-                                    "A dict of the options of `estimate_throughput`.");
-    m.def(
-        "simulate_latency",
-        [options](const py::object& request, const NamedReplicas& plan, const py::kwargs& keywords) {
-            auto o = options.read("simulate_latency", keywords);
-            o.estimate = nested("estimate", o.estimate_dict, estimate_options(), o.estimate);
-            const auto asked = read_serving_request(request);
-            return unlocked([&] { return s::simulate_latency(asked, plan.replicas, o); });
-        },
-        py::arg("request"), py::arg("plan"),
-        options.documented("simulate_latency(request, plan", doc("serving::simulate_latency")).c_str());
-}
-
 }  // namespace
 
 void bind_serving(py::module_& parent) {
     auto m = submodule(parent, "serving");
     bind_serving_catalogue(m);
     bind_planner(m);
-    bind_latency(m);
+    bind_serving_latency(m);
+    // For the console script, which says in which file a request or a plan is wrong.
+    m.def(
+        "_require_request",
+        [](const py::object& request) { static_cast<void>(read_serving_request(request)); },
+        py::arg("request"));
+    m.def(
+        "_require_running",
+        [](const py::object& running) { static_cast<void>(read_running(running, s::ServingRequest{})); },
+        py::arg("running"));
 }
 
 }  // namespace gpusched::python

@@ -2,12 +2,137 @@
 #include "plan.hpp"
 #include "records.hpp"
 #include "serving.hpp"
+#include "serving_fields.hpp"
 
 #include <gpusched/serving/profile_csv.hpp>
 
 namespace gpusched::python {
 
 namespace s = serving;
+
+namespace {
+
+std::vector<s::ProfilePoint> points(const std::string& field, py::handle value) {
+    std::vector<s::ProfilePoint> result;
+    for (const auto& pair : OptionType<std::vector<std::vector<double>>>::read(field, value)) {
+        if (pair.size() != 2) bad_option(field, value, "pairs (size, seconds)");
+        result.push_back({pair[0], pair[1]});
+    }
+    return result;
+}
+
+}  // namespace
+
+/// "profiles": a list of dicts.
+template <>
+struct OptionType<s::LayerProfile> {
+    static s::LayerProfile read(const std::string& field, py::handle value) {
+        ServingFields f(field, value);
+        s::LayerProfile profile;
+        f.require("model", profile.model);
+        f.require("gpu", profile.gpu);
+        f.read("degree", profile.degree);
+        f.collect([&] {
+            if (const auto table = f.take("prefill")) profile.prefill = points(field + ".prefill", table);
+        });
+        f.collect([&] {
+            if (const auto table = f.take("decode")) profile.decode = points(field + ".decode", table);
+        });
+        f.finish();
+        return profile;
+    }
+    static std::string literal(const s::LayerProfile&) { return "{}"; }
+};
+
+/// "efficiency": a dict.
+template <>
+struct OptionType<s::Efficiency> {
+    static s::Efficiency read(const std::string& field, py::handle value) {
+        ServingFields f(field, value);
+        s::Efficiency e;
+        f.read("compute", e.compute);
+        f.read("bandwidth", e.bandwidth);
+        f.read("link", e.link);
+        f.read("network", e.network);
+        f.read("layer_s", e.layer_s);
+        f.read("collective_s", e.collective_s);
+        f.read("message_s", e.message_s);
+        f.finish();
+        return e;
+    }
+    static std::string literal(const s::Efficiency&) { return "{}"; }
+};
+
+/// "disconnected": a list of pairs.
+template <>
+struct OptionType<std::pair<int, int>> {
+    static std::pair<int, int> read(const std::string& field, py::handle value) {
+        const auto pair = OptionType<std::vector<int>>::read(field, value);
+        if (pair.size() != 2) bad_option(field, value, "a pair of indices of GPU types");
+        return {pair[0], pair[1]};
+    }
+    static std::string literal(const std::pair<int, int>&) { return "()"; }
+};
+
+serving::GpuType find_gpu(const std::string& name) {
+    const auto paper = s::paper_gpus_dense();
+    const auto known = s::gpu_catalogue();
+    const auto named = [&](const s::GpuType& gpu) { return gpu.name == name; };
+    if (std::none_of(known.begin(), known.end(), named))
+        for (const auto& gpu : paper)
+            if (gpu.name == name) return gpu;
+    return s::gpu_type(name);
+}
+
+serving::LanguageModel find_model(const std::string& field, const std::string& name, py::handle described) {
+    std::string known;
+    for (const auto& model : {s::llama3_8b(), s::llama3_70b(), s::llama2_70b()}) {
+        if (model.name == name) return model;
+        known += gpusched::quoted(model.name) + ", ";
+    }
+    if (!ServingFields::dict_of(field, described).contains("layers"))
+        throw InvalidInput(bad_value(field, gpusched::quoted(name),
+                                     known + "or a model described in full (layers, hidden, heads, ...)"));
+    return {.name = name};
+}
+
+serving::GpuType gpu_fields(const std::string& owner, serving::GpuType gpu, const py::dict& changes) {
+    ServingFields f(owner, changes);
+    read_gpu(f, gpu);
+    f.finish();
+    s::validate(std::vector<s::GpuType>{gpu});
+    return gpu;
+}
+
+serving::LanguageModel model_fields(const std::string& owner, serving::LanguageModel model,
+                                    const py::dict& changes) {
+    ServingFields f(owner, changes);
+    read_model(f, model);
+    f.finish();
+    s::validate(model);
+    return model;
+}
+
+Options<serving::DeploymentOptions> deployment_options() {
+    using O = s::DeploymentOptions;
+    return Options<O>("serving::DeploymentOptions")
+        .field("degrees", &O::degrees)
+        .field("max_stages", &O::max_stages, "Stages of a pipeline, 1 to 64.")
+        .field("max_gpus", &O::max_gpus)
+        .field("max_types", &O::max_types)
+        .field("memory_fraction", &O::memory_fraction)
+        .field("min_tokens", &O::min_tokens)
+        .field("disconnected", &O::disconnected);
+}
+
+Options<serving::EstimateOptions> estimate_options() {
+    using O = s::EstimateOptions;
+    return Options<O>("serving::EstimateOptions")
+        .field("efficiency", &O::efficiency, doc("serving::Efficiency"))
+        .field("memory_fraction", &O::memory_fraction)
+        .field("max_batch", &O::max_batch)
+        .field("profiles", &O::profiles);
+}
 
 namespace {
 

@@ -61,4 +61,21 @@ inline py::dict placement_dict(const Cluster& cluster, const std::vector<NodeId>
     return result;
 }
 
+/// Tasks that are not named are where they are.
+inline std::vector<NodeId> read_placement(const Cluster& cluster, const py::dict& places) {
+    std::vector<NodeId> placement;
+    Problems problems;
+    for (const auto task : cluster.tasks()) placement.push_back(cluster.node_of(task));
+    for (const auto& [key, value] : places) {
+        collect(problems, [&, key = key, value = value] {
+            const auto task = cluster.find_task(OptionType<std::string>::read("placement", key));
+            placement[index(task)] =
+                value.is_none() ? none<NodeId>
+                                : cluster.find_node(OptionType<std::string>::read("placement", value));
+        });
+    }
+    problems.throw_if_any();
+    return placement;
+}
+
 }  // namespace gpusched::python

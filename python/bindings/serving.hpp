@@ -20,10 +20,31 @@ serving::GpuType gpu_fields(const std::string& owner, serving::GpuType gpu, cons
 serving::LanguageModel model_fields(const std::string& owner, serving::LanguageModel model,
                                     const py::dict& changes);
 
+/// Options that are a dict in Python.
+template <class O>
+O nested(const char* name, const py::object& value, const Options<O>& table, O defaults) {
+    if (value.is_none()) return defaults;
+    if (!py::isinstance<py::dict>(value)) bad_option(name, value, "a dict");
+    for (const auto& [key, unused] : value.cast<py::dict>())
+        if (!py::isinstance<py::str>(key)) bad_option(name, value, "a dict with names as keys");
+    try {
+        return table.read(name, py::kwargs(value), std::move(defaults));
+    } catch (const py::type_error& error) {
+        throw InvalidInput(std::string(error.what()));
+    }
+}
+
+/// A plan that knows the names of its request.
+struct PlannedServing : serving::ServingPlanResult {
+    std::vector<std::string> gpus{};
+    std::vector<serving::ServedModel> models{};
+};
+
 Options<serving::DeploymentOptions> deployment_options();
 Options<serving::EstimateOptions> estimate_options();
 
 void bind_serving_catalogue(py::module_& m);
+void bind_serving_latency(py::module_& m);
 
 /// A request as docs/serving.md describes it.
 serving::ServingRequest read_serving_request(const py::object& request);

@@ -44,6 +44,14 @@ def level(text: str) -> int | str:
     raise argparse.ArgumentTypeError(f"{text!r} is no level; write node, or an index into the nodes' network")
 
 
+def budgets(text: str) -> list[float]:
+    """Numbers like 15,30,60."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} are no budgets; write $/h with commas between them, like 15,30,60") from None
+
+
 def names(text: str) -> list[str]:
     return [part for part in text.split(",") if part]
 
@@ -232,6 +240,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it")
     p.add_argument("-o", "--output", metavar="PLAN.json")
     p.add_argument("--deadline", type=float, metavar="SECONDS", help="find the cheapest plan within it")
+    p.add_argument("--budgets", type=budgets, metavar="B1,B2,...", help="a plan for each of these instead of the request's own")
     p.add_argument("--composition", choices=("optimized", "homogeneous", "uniform"))
     p.add_argument("--routing", choices=("optimized", "round_robin"))
     flag(p, "--uniform-tp", "all replicas are tensor-parallel groups of one degree")

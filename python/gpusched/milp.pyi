@@ -14,6 +14,7 @@ __all__ = [
     "GroupViolation",
     "JointModel",
     "Model",
+    "PackingModel",
     "PackingResult",
     "ServingModel",
     "ServingPlan",
@@ -24,6 +25,7 @@ __all__ = [
     "consolidation",
     "greedy_plan",
     "joint_allocation",
+    "packing_model",
     "priority_packing",
     "serving_plan",
     "solve_serving_plan",
@@ -210,6 +212,10 @@ class JointModel(Model):
     def decode(self, x: _X) -> dict[str, dict[str, int]]: ...
     def encode(self, allocation: Mapping[str, Mapping[str, int]]) -> npt.NDArray[np.float64]: ...
 
+class PackingModel(Model):
+    def decode(self, x: _X) -> dict[str, str | None]: ...
+    def encode(self, placement: dict[str, str | None]) -> _Floats: ...
+
 class PackingResult:
     @property
     def optimal(self) -> bool: ...
@@ -292,6 +298,9 @@ def consolidation(
 def joint_allocation(
     cluster: Cluster, jobs: Iterable[dict[str, Any]], level: int | Literal["node"] | None = None
 ) -> JointModel: ...
+def packing_model(
+    cluster: Cluster, priority: int, placed: Sequence[int] = [], *, allow_moves: bool = False
+) -> PackingModel: ...
 def priority_packing(
     cluster: Cluster,
     *,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ._core.serving import (
@@ -25,6 +26,7 @@ from ._core.serving import (
     read_layer_profile,
     replan,
     simulate_latency,
+    sweep_budgets,
 )
 
 __all__ = [
@@ -49,6 +51,8 @@ __all__ = [
     "read_layer_profile",
     "replan",
     "simulate_latency",
+    "sweep_budgets",
+    "sweep_to_dict",
 ]
 
 
@@ -66,3 +70,12 @@ def plan_to_dict(plan: ServingPlanResult, changed: ReplanResult | None = None) -
         document["makespan_kept"] = changed.makespan_kept
         document["makespan_free"] = changed.makespan_free
     return document
+
+
+def sweep_to_dict(plans: Mapping[float, ServingPlanResult]) -> dict[str, Any]:
+    """Plans by budget as the document `gpusched.serving-sweep` v1 (docs/schema)."""
+    return {
+        "format": "gpusched.serving-sweep",
+        "version": 1,
+        "plans": [{"budget": budget, "plan": plan_to_dict(plan)} for budget, plan in plans.items()],
+    }

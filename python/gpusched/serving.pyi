@@ -26,6 +26,8 @@ __all__ = [
     "read_layer_profile",
     "replan",
     "simulate_latency",
+    "sweep_budgets",
+    "sweep_to_dict",
 ]
 
 _Progress = bool | Callable[[str, int, int], object] | None
@@ -241,6 +243,25 @@ def plan_serving(
     uniform_tp: bool = False,
     deadline: float | None = None,
 ) -> ServingPlanResult: ...
+def sweep_budgets(
+    request: Mapping[str, Any],
+    budgets: Sequence[float],
+    *,
+    max_deployments: int = 40,
+    deployments: dict[str, Any] | None = None,
+    estimate: dict[str, Any] | None = None,
+    method: Literal["milp", "binary_search"] = "milp",
+    tolerance: float = 0.001,
+    solver: _Solver = "auto",
+    time_limit: float | None = None,
+    mip_gap: float = 0.0,
+    threads: int = 1,
+    seed: int = 0,
+    progress: _Progress = None,
+    composition: Literal["optimized", "homogeneous", "uniform"] = "optimized",
+    routing: Literal["optimized", "round_robin"] = "optimized",
+    uniform_tp: bool = False,
+) -> dict[float, ServingPlanResult]: ...
 def replan(
     request: Mapping[str, Any],
     running: ServingPlanResult | Sequence[Mapping[str, Any]],
@@ -270,3 +291,4 @@ def simulate_latency(
     estimate: dict[str, Any] | None = None,
 ) -> LatencyResult: ...
 def plan_to_dict(plan: ServingPlanResult, changed: ReplanResult | None = None) -> dict[str, Any]: ...
+def sweep_to_dict(plans: Mapping[float, ServingPlanResult]) -> dict[str, Any]: ...

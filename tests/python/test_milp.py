@@ -4,6 +4,7 @@
 import json
 import math
 import os
+import pickle
 import shutil
 import subprocess
 from pathlib import Path
@@ -324,6 +325,16 @@ def test_consolidation_and_packing():
     r = milp.priority_packing(c)
     assert [(s["priority"], s["placed"], s["bound"]) for s in r.steps] == [(9, 1, 1), (5, 0, 0), (1, 0, 0)]
     assert r.optimal and r.moves == 0 and r.placement["r"] == "n2" and r.placement["p"] is None
+    above = []
+    for step in r.steps:
+        m = milp.packing_model(c, step["priority"], above)
+        x = m.encode(r.placement)
+        assert m.decode(x) == r.placement and m.evaluate(x).feasible()
+        assert m.evaluate(x).objective == step["placed"] == pytest.approx(m.solve().objective)
+        above.append(step["placed"])
+    assert m.rows_in("above") == 2 and m.rows_in("place") == 3 and m.rows_in("gpu") == len(c.nodes)
+    assert pickle.loads(pickle.dumps(m)).encode(r.placement).tolist() == x.tolist()
+    assert milp.packing_model(c, 9, allow_moves=True).rows_in("place") == 5
 
 
 def test_joint_allocation():

@@ -149,3 +149,31 @@ def test_nothing_at_all(method):
         plan = milp.solve_serving_plan(*arguments, method=method)
         assert plan.status == "optimal" and plan.optimal and plan.makespan == 0 and plan.cost == 0
     assert milp.solve_serving_plan([], {"w": 1}, {"g": 1}, {"g": 1}, 1, method=method).status == "infeasible"
+
+
+def test_packing_models_of_fractions():
+    def task(name, share, **more):
+        return {"name": name, "gpu_count": 1, "gpu_share_milli": share, "cpu_milli": 0, "memory_mib": 0, **more}
+
+    c = cluster([task("a", 600, node="n0", gpus=[2]), task("b", 400), task("d", 500), task("e", 500), task("f", 1000)])
+    m = milp.packing_model(c, 0)
+    full = m.encode({"b": "n0", "d": "n0", "e": "n0", "f": "n0"})
+    assert m.evaluate(full).feasible() and m.evaluate(full).objective == 4
+    assert full[m.index["card"][0, 0, 2]] == 1 and full[m.index["used"][0]].sum() == 1
+    assert m.decode(full) == {"a": "n0", "b": "n0", "d": "n0", "e": "n0", "f": "n0"}
+    assert m.decode(m.solve().x)["f"] is not None
+    for bad, messages in (
+        ({"a": "n1", "b": "n9"}, ["unknown node 'n9'"]),
+        ({"a": "n1", "x": "n0", "y": None}, ["unknown task 'x'", "unknown task 'y'"]),
+        ({"a": "n1"}, ["task 'a': placement: 'n1'; expected 'n0', where it stays"]),
+        ({"a": None, "b": "n1"}, ["task 'a': placement: no node; expected 'n0', where it stays"]),
+    ):
+        with pytest.raises(gs.InvalidInput) as caught:
+            m.encode(bad)
+        assert len(caught.value.problems) == len(messages)
+        assert all(message in problem for message, problem in zip(messages, caught.value.problems))
+    with pytest.raises(gs.InvalidInput) as caught:
+        milp.packing_model(c, "high", ["many"], allow_moves=3)
+    assert len(caught.value.problems) == 3
+    with pytest.raises(gs.InvalidInput, match="entries of placed: 1; expected at most 0"):
+        milp.packing_model(c, 0, [-1])

@@ -220,10 +220,10 @@ def test_all_mistakes_of_a_request_are_told() -> None:
     with pytest.raises(gs.InvalidInput) as caught:
         serving.plan_serving(wrong)
     text = "\n".join(caught.value.problems)
-    for part in ("budget: 'much'", "available: '8'", "'Foo'", "type: 'foo'; expected 'Llama-3-8B', 'Llama-3-70B'",
+    for part in ("requests is missing", "workload is missing", "requests_per_s is missing", "budget: 'much'", "available: '8'", "'Foo'", "type: 'foo'; expected 'Llama-3-8B', 'Llama-3-70B'",
                  "output is missing", "output: 'x'", "deployment is missing", "measured[1]", "unknown field 'typo'"):  # fmt: skip
         assert part in text, part
-    assert len(caught.value.problems) == 9
+    assert len(caught.value.problems) == 12
     with pytest.raises(gs.InvalidInput, match="name: 'foo'; expected 'Llama-3-8B'") as unknown:
         serving.language_model("foo")
     assert len(unknown.value.problems) == 1
@@ -291,7 +291,7 @@ def test_odd_requests() -> None:
     plan = serving.plan_serving(request(m={"type": "Llama-3-8B", "workloads": {"w": {"input": 9, "output": 9, "requests": 1e300}}}))
     assert plan.status == "optimal"
     twice = {"model": "Llama-3-8B", "deployment": "H100 1x1", "workload": "chat", "requests_per_s": 5}
-    with pytest.raises(gs.InvalidInput, match="'H100 1x1': appears twice for 'chat' of 'Llama-3-8B'"):
+    with pytest.raises(gs.InvalidInput, match=r"measured\[1\]: appears twice for 'chat' of 'Llama-3-8B'"):
         serving.plan_serving({**request(), "measured": [twice, {**twice, "requests_per_s": 6}]})
     running = [{"model": "Llama-3-8B", "count": 2**31 - 1, "stages": [{"gpu": "H100", "degree": 1, "layers": 32}]}]
     with pytest.raises(gs.InvalidInput, match="count of all together"):

@@ -3,31 +3,104 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from typing import Any
 
-from .. import serving
+from .. import _core, serving
 from .._tables import format_table
 from ..errors import InvalidInput
-from .shared import FAILED, OK, given, read_mapping, require_writable, say, write_json
+from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, say, write_json
+
+
+def require(path: str, check: Callable[[], object], called: str, name: str = "") -> None:
+    """What the library says of a value, with the file and the place in it instead of what the library calls the value."""
+    try:
+        check()
+    except InvalidInput as error:
+        places = [(name + problem.removeprefix(called)).lstrip(".: ") for problem in error.problems]
+        raise InvalidInput([f"{path}: {place}" for place in places]) from None
+
+
+def read_request(path: str) -> dict[str, Any]:
+    request = read_mapping(path)
+    require(path, lambda: _core.serving._require_request(request), "request")
+    return request
+
+
+def read_running(path: str) -> list[Any]:
+    """The replicas of a plan."""
+    plan = read_mapping(path)
+    if (kind := (plan.get("format", "gpusched.serving-plan"), plan.get("version", 1))) != ("gpusched.serving-plan", 1):
+        raise InvalidInput(f"{path}: format: {kind[0]!r} version {kind[1]!r}; expected 'gpusched.serving-plan' version 1")
+    running = plan.get("replicas")
+    if not isinstance(running, list):
+        raise InvalidInput(f"{path}: replicas: expected a list, as in a serving plan")
+    require(path, lambda: _core.serving._require_running(running), "running", "replicas")
+    return running
+
+
+def sweep(args: argparse.Namespace, request: dict[str, Any], options: dict[str, Any]) -> int:
+    plans = serving.sweep_budgets(
+        request, args.budgets, **options, **given(args, "composition", "routing", "uniform_tp")
+    )
+    if args.output:
+        write_json(args.output, serving.sweep_to_dict(plans))
+    rows = []
+    for budget, plan in plans.items():
+        rented = ", ".join(f"{count} {name}" for name, count in plan.rented.items())
+        if plan.makespan is None:
+            rows.append((f"{budget:g}", "-", "-", "-", "-", "-", f"no plan: {plan.status}"))
+            continue
+        rows.append(
+            (
+                f"{budget:g}",
+                f"{plan.cost:.2f}",
+                f"{plan.makespan:.4g}",
+                "proven best" if plan.optimal else f"{plan.bound or 0:.4g}",
+                f"{plan.requests_per_s:.4g}",
+                f"{1000 * plan.cost_per_request:.4g}",
+                rented or "nothing",
+            )
+        )
+    head = ("budget", "cost_per_h", "makespan_s", "at_least_s", "requests_per_s", "dollars_per_1000", "rent")
+    say(format_table(head, rows))
+    if args.output:
+        say(f"wrote {args.output}")
+    return OK if any(plan.makespan is not None for plan in plans.values()) else FAILED
 
 
 def plan_serving(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=[args.request, args.replan_from])
-    request = read_mapping(args.request)
-    options = given(args, "max_deployments", "solver", "time_limit", "mip_gap", "threads", "progress")
+    problems = Problems()
+    other = given(args, "composition", "routing", "uniform_tp", "deadline", "budgets")
     if args.replan_from is not None:
-        other = given(args, "composition", "routing", "uniform_tp", "deadline")
         refused = [f"--{name.replace('_', '-')}" for name, value in other.items() if value != "optimized"]
-        if refused:
-            raise InvalidInput(f"{', '.join(refused)}: not with --replan-from, which changes a plan as little as possible")
-        running = read_mapping(args.replan_from).get("replicas")
-        if not isinstance(running, list):
-            raise InvalidInput(f"{args.replan_from}: replicas: expected a list, as in a serving plan")
+        with problems.collect():
+            if refused:
+                raise InvalidInput(f"{', '.join(refused)}: not with --replan-from, which changes a plan as little as possible")
+    else:
+        with problems.collect():
+            if args.max_starts is not None or args.slack is not None:
+                raise InvalidInput("--max-starts and --slack: only with --replan-from")
+        with problems.collect():
+            if args.budgets is not None and args.deadline is not None:
+                raise InvalidInput("--deadline: not with --budgets: the cheapest plan is the same for each that pays it")
+    request: dict[str, Any] = {}
+    running: list[Any] = []
+    with problems.collect():
+        request = read_request(args.request)
+    if args.replan_from is not None:
+        with problems.collect():
+            running = read_running(args.replan_from)
+    problems.raise_if_any()
+    options = given(args, "max_deployments", "solver", "time_limit", "mip_gap", "threads", "progress")
+    if args.budgets is not None:
+        return sweep(args, request, options)
+    changed = None
+    if args.replan_from is not None:
         changed = serving.replan(request, running, **options, **given(args, "max_starts", "slack"))
         plan = changed.plan
     else:
-        changed = None
-        if args.max_starts is not None or args.slack is not None:
-            raise InvalidInput("--max-starts and --slack: only with --replan-from")
         plan = serving.plan_serving(
             request, **options, **given(args, "composition", "routing", "uniform_tp", "deadline")
         )

@@ -1,0 +1,121 @@
+// Dicts of the serving planner, read key by key.
+#pragma once
+
+#include "options.hpp"
+
+#include <gpusched/core/checks.hpp>
+#include <gpusched/serving/plan_serving.hpp>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace gpusched::python {
+
+/// Keys of a dict one by one; those that nobody took are mistakes, unless they begin with x-. What is wrong is collected, and
+/// thrown by `finish`.
+class ServingFields {
+  public:
+    ServingFields(std::string owner, py::handle value)
+        : owner_(std::move(owner)), dict_(dict_of(owner_, value)) {}
+
+    static py::dict dict_of(const std::string& field, py::handle value) {
+        if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict");
+        return py::reinterpret_borrow<py::dict>(value);
+    }
+
+    template <class T>
+    void read(const char* name, T& target) {
+        const auto value = take(name);
+        if (!value) return;
+        const auto before = problems_.count();
+        collect([&] { target = OptionType<T>::read(owner_ + "." + name, value); });
+        if (problems_.count() > before) bad_.insert(name);
+    }
+    template <class T>
+    void require(const char* name, T& target) {
+        if (!dict_.contains(name)) {
+            missing(name);
+            return;
+        }
+        read(name, target);
+    }
+    void missing(const char* name) {
+        bad_.insert(name);
+        problems_.add(owner_ + ": " + name + " is missing");
+    }
+    py::object take(const char* name) {
+        taken_.insert(name);
+        return dict_.contains(name) ? py::object(dict_[name]) : py::object();
+    }
+    /// Whether what a key holds, or should hold, is known to be wrong.
+    [[nodiscard]] bool bad(const char* name) const { return bad_.contains(name); }
+    /// Adds what `check()` throws.
+    template <class F>
+    void collect(F&& check) {
+        python::collect(problems_, std::forward<F>(check));
+    }
+    /// Adds what the library's `check()` finds, with the place here instead of what it says of the owner; but nothing about keys
+    /// that are bad already.
+    template <class F>
+    void judge(const std::string& as, F&& check) {
+        std::set<std::string> told;
+        try {
+            std::forward<F>(check)();
+        } catch (const InvalidInput& error) {
+            for (std::string_view problem : error.problems()) {
+                if (!as.empty() && problem.starts_with(as + ": ")) problem.remove_prefix(as.size() + 2);
+                const std::string field(problem.substr(0, problem.find_first_of(": ")));
+                const bool value = problem.substr(field.size()).starts_with(":");
+                if (bad_.contains(field) || !told.emplace(problem).second) continue;
+                problems_.add(owner_ + (value && dict_.contains(field) ? "." : ": ") + std::string(problem));
+            }
+        }
+    }
+    void finish() {
+        std::string known;
+        for (const auto& name : taken_) known += (known.empty() ? "" : ", ") + name;
+        for (const auto& [key, value] : dict_)
+            collect([&, key = key] {
+                const auto name = OptionType<std::string>::read(owner_, key);
+                if (!taken_.contains(name) && !name.starts_with("x-"))
+                    throw InvalidInput(owner_ + ": unknown field " + gpusched::quoted(name) + "; expected " +
+                                       known);
+            });
+        throw_if_any();
+    }
+    /// `finish` for dicts that may hold anything else.
+    void throw_if_any() { problems_.throw_if_any(); }
+
+  private:
+    std::string owner_;
+    py::dict dict_;
+    std::set<std::string> taken_, bad_;
+    Problems problems_;
+};
+
+inline void read_gpu(ServingFields& f, serving::GpuType& gpu) {
+    f.read("tflops", gpu.tflops);
+    f.read("bandwidth_gb_s", gpu.bandwidth_gb_s);
+    f.read("memory_gb", gpu.memory_gb);
+    f.read("link_gb_s", gpu.link_gb_s);
+    f.read("network_gb_s", gpu.network_gb_s);
+    f.read("per_machine", gpu.per_machine);
+    f.read("price", gpu.price);
+    f.read("source", gpu.source);
+}
+
+inline void read_model(ServingFields& f, serving::LanguageModel& model) {
+    f.read("layers", model.layers);
+    f.read("hidden", model.hidden);
+    f.read("heads", model.heads);
+    f.read("kv_heads", model.kv_heads);
+    f.read("head_size", model.head_size);
+    f.read("intermediate", model.intermediate);
+    f.read("vocabulary", model.vocabulary);
+    f.read("bytes_per_weight", model.bytes_per_weight);
+    f.read("bytes_per_kv", model.bytes_per_kv);
+}
+
+}  // namespace gpusched::python
