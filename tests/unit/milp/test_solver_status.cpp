@@ -7,8 +7,13 @@
 
 #include "small_models.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <stop_token>
+#include <string>
+#include <thread>
 #include <vector>
 
 using namespace gpusched;
@@ -175,5 +180,42 @@ TEST_CASE("what comes back of an optimum is the optimum") {
         CHECK(s.status == Status::optimal);
         CHECK(s.objective == Catch::Approx(15));
         CHECK(s.bound == Catch::Approx(15));
+    }
+}
+
+TEST_CASE("solvers tell how many nodes they have seen, and end when the hook asks them to") {
+    const auto m = test::hard_knapsack(60);
+    for (const auto& name : available_solvers()) {
+        std::stop_source stop;
+        std::vector<std::int64_t> done;
+        const auto thread = std::this_thread::get_id();
+        const auto s = solve(m, {.time_limit = 120.0}, name,
+                             {.stop = stop.get_token(), .progress = [&](const Progress& p) {
+                                  CHECK(std::string(p.phase) == "solving");
+                                  CHECK(p.total == 0);
+                                  CHECK((std::this_thread::get_id() == thread));
+                                  done.push_back(p.done);
+                                  if (p.done > 0) stop.request_stop();
+                              }});
+        CAPTURE(name, to_string(s.status), s.message);
+        REQUIRE(!done.empty());
+        CHECK(done.back() > 0);
+        CHECK(std::is_sorted(done.begin(), done.end()));
+        CHECK(s.status == Status::cancelled);
+    }
+}
+
+TEST_CASE("linear programs tell progress and can be cancelled, too") {
+    const auto m = lp_relaxation(test::hard_knapsack(60));
+    for (const auto& name : available_solvers()) {
+        int events = 0;
+        const auto s = solve(m, {.presolve = false}, name, {.progress = [&](const Progress&) { ++events; }});
+        CAPTURE(name, to_string(s.status), s.message);
+        CHECK(s.status == Status::optimal);
+        CHECK(events > 0);
+        std::stop_source stop;
+        stop.request_stop();
+        const auto stopped = solve(m, {.presolve = false}, name, {.stop = stop.get_token()});
+        CHECK(stopped.status == Status::cancelled);
     }
 }

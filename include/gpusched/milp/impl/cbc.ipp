@@ -9,12 +9,15 @@
 #include <CbcEventHandler.hpp>
 #include <CbcModel.hpp>
 #include <CbcSolver.hpp>
+#include <ClpEventHandler.hpp>
+#include <ClpSimplex.hpp>
 #include <CoinError.hpp>
 #include <OsiClpSolverInterface.hpp>
 #endif
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -32,12 +35,38 @@ GPUSCHED_INLINE bool cbc_built_in() noexcept {
 }
 
 #ifdef GPUSCHED_HAS_CBC
-/// Asks at every event of the search whether to go on. CBC copies it.
+/// Tells at every event of the search how many nodes it has seen, and asks whether to go on. CBC copies it, also for the smaller
+/// searches of its heuristics: what is told only grows.
 class CbcWatch : public CbcEventHandler {
   public:
-    explicit CbcWatch(Budget* budget) : budget_(budget) {}
-    CbcAction event(CbcEvent) override { return budget_->exhausted() ? stop : noAction; }
+    CbcWatch(Budget* budget, std::atomic<int>* nodes) : budget_(budget), nodes_(nodes) {}
+    CbcAction event(CbcEvent) override {
+        if (const auto* search = getModel(); search != nullptr) {
+            int known = nodes_->load();
+            const int seen = search->getNodeCount();
+            while (known < seen && !nodes_->compare_exchange_weak(known, seen)) {
+            }
+            budget_->report("solving", nodes_->load(), 0);
+        }
+        return budget_->exhausted() ? stop : noAction;
+    }
     CbcEventHandler* clone() const override { return new CbcWatch(*this); }
+
+  private:
+    Budget* budget_;
+    std::atomic<int>* nodes_;
+};
+
+/// The same at every event of Clp, which tells iterations.
+class ClpWatch : public ClpEventHandler {
+  public:
+    explicit ClpWatch(Budget* budget) : budget_(budget) {}
+    int event(Event) override {
+        if (model_ != nullptr) budget_->report("solving", model_->numberIterations(), 0);
+        constexpr int go_on = -1, stop = 0;
+        return budget_->exhausted() ? stop : go_on;
+    }
+    ClpEventHandler* clone() const override { return new ClpWatch(*this); }
 
   private:
     Budget* budget_;
@@ -74,6 +103,8 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
 
     if (model.integer_columns() == 0) {  // a linear program: Clp alone
         if (options.time_limit) lp.getModelPtr()->setMaximumWallSeconds(*options.time_limit);
+        const ClpWatch watch(&budget);
+        lp.getModelPtr()->passInEventHandler(&watch);
         lp.initialSolve();
         if (lp.isProvenOptimal()) {
             result.status = Status::optimal;
@@ -105,7 +136,8 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
     cbc.setKeepNamesPreproc(!options.start.empty());
     cbc.setLogLevel(0);
     cbc.messageHandler()->setLogLevel(0);
-    CbcWatch watch(&budget);
+    std::atomic<int> nodes{0};
+    CbcWatch watch(&budget, &nodes);
     cbc.passInEventHandler(&watch);
     CbcSolverUsefulData data;
     data.noPrinting_ = true;

@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -82,7 +83,8 @@ GPUSCHED_INLINE Solution solve_with_highs([[maybe_unused]] const Model& model,
     lp.a_matrix_.start_.assign(model.column_start.begin(), model.column_start.end());
     lp.a_matrix_.index_.assign(model.row_index.begin(), model.row_index.end());
     lp.a_matrix_.value_ = model.value;
-    if (model.integer_columns() > 0) {
+    const bool mip = model.integer_columns() > 0;
+    if (mip) {
         lp.integrality_.assign(static_cast<std::size_t>(model.columns()), HighsVarType::kContinuous);
         for (std::size_t j = 0; j < model.integer.size(); ++j)
             if (model.integer[j] != 0) lp.integrality_[j] = HighsVarType::kInteger;
@@ -107,7 +109,12 @@ GPUSCHED_INLINE Solution solve_with_highs([[maybe_unused]] const Model& model,
         highs.setSolution(start);
     }
     highs.setCallback(
-        [&budget](int, const std::string&, const HighsCallbackOutput*, HighsCallbackInput* in, void*) {
+        [&budget, mip](int, const std::string&, const HighsCallbackOutput* out, HighsCallbackInput* in,
+                       void*) {
+            if (out != nullptr) {
+                const std::int64_t done = mip ? out->mip_node_count : out->simplex_iteration_count;
+                if (done > 0) budget.report("solving", done, 0);
+            }
             if (in != nullptr && budget.exhausted()) in->user_interrupt = true;
         },
         nullptr);
@@ -123,7 +130,6 @@ GPUSCHED_INLINE Solution solve_with_highs([[maybe_unused]] const Model& model,
     }
     const auto& info = highs.getInfo();
     if (info.primal_solution_status == kSolutionStatusFeasible) result.x = highs.getSolution().col_value;
-    const bool mip = model.integer_columns() > 0;
     // Where the search did not begin it is 0, which is no bound.
     if (mip && std::isfinite(info.mip_dual_bound) &&
         (status == HighsModelStatus::kOptimal || status == HighsModelStatus::kTimeLimit ||
