@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long every model builder takes and how large its models get: one JSON line per model.
+//
+//   bench_milp_builders [--repeat N] [--max-size N] [--smoke] > rows.jsonl
+//
+// Instances grow by doubling. Serving: GPU types, models of nine workloads, replicas of 1, 2, 4, 8 GPUs of one type, the budget
+// pays half of all GPUs. Spot: tasks of one to three pods over two nodes. The others: clusters of `sim::generate_cluster`, jobs
+// over switches of 16 nodes. Seconds are the median of `--repeat` builds; no solver is called.
+#include <gpusched/core/rng.hpp>
+#include <gpusched/milp/consolidation.hpp>
+#include <gpusched/milp/joint_allocation.hpp>
+#include <gpusched/milp/priority_packing.hpp>
+#include <gpusched/milp/serving_plan.hpp>
+#include <gpusched/milp/spot_schedule.hpp>
+#include <gpusched/sim/generator.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+
+namespace {
+
+int repeat = 5;
+
+template <class Build>
+void row(const char* builder, const char* form, const char* unit, int size, const Build& build) {
+    std::vector<double> seconds;
+    int rows = 0, columns = 0;
+    std::size_t nonzeros = 0;
+    for (int i = 0; i < repeat; ++i) {
+        const auto start = std::chrono::steady_clock::now();
+        const auto model = build();
+        seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+        rows = model.rows();
+        columns = model.columns();
+        nonzeros = model.nonzeros();
+    }
+    std::sort(seconds.begin(), seconds.end());
+    std::printf("{\"benchmark\": \"milp_builders\", \"builder\": \"%s\", \"form\": \"%s\", \"size\": %d, "
+                "\"of\": \"%s\", "
+                "\"rows\": %d, \"columns\": %d, \"nonzeros\": %zu, \"build_s\": %.6f, \"least_s\": %.6f}\n",
+                builder, form, size, unit, rows, columns, nonzeros, seconds[seconds.size() / 2],
+                seconds.front());
+    std::fflush(stdout);
+}
+
+milp::ServingProblem serving(int types, int models, int gpus) {
+    Rng rng(7);
+    const auto part = [&] { return static_cast<double>(rng.between(0, 1000)) / 1000; };
+    milp::ServingProblem p;
+    for (int n = 0; n < types; ++n)
+        p.gpus.push_back({"g" + std::to_string(n), 0.5 + 4 * part(), gpus / types});
+    for (int m = 0; m < models; ++m)
+        for (int w = 0; w < 9; ++w)
+            p.workloads.push_back({"w" + std::to_string(w), static_cast<double>(rng.between(50, 500)),
+                                   "m" + std::to_string(m)});
+    for (int m = 0; m < models; ++m)
+        for (int n = 0; n < types; ++n)
+            for (const int tp : {1, 2, 4, 8}) {
+                milp::ServingConfiguration c{
+                    "m" + std::to_string(m) + ".g" + std::to_string(n) + "x" + std::to_string(tp),
+                    std::vector<int>(static_cast<std::size_t>(types), 0),
+                    std::vector<double>(p.workloads.size(), 0), "m" + std::to_string(m)};
+                c.gpus[static_cast<std::size_t>(n)] = tp;
+                for (int w = 0; w < 9; ++w)
+                    c.throughput[static_cast<std::size_t>(9 * m + w)] =
+                        p.gpus[static_cast<std::size_t>(n)].price * tp * (0.9 - 0.03 * tp) * (0.4 + part());
+                p.configurations.push_back(std::move(c));
+            }
+    for (const auto& gpu : p.gpus) p.budget += 0.5 * gpu.price * gpu.available;
+    return p;
+}
+
+milp::SpotProblem spot(int tasks) {
+    Rng rng(7);
+    milp::SpotProblem p{.nodes = {8, 8}, .horizon = 12, .alpha = 1};
+    for (int i = 0; i < tasks; ++i) {
+        const bool hp = i % 4 == 3;
+        const int half = static_cast<int>(rng.between(1, 3));
+        milp::SpotTask task{.name = "t" + std::to_string(i),
+                            .arrival = static_cast<int>(rng.between(0, 4)),
+                            .pods = static_cast<int>(rng.between(1, 3)),
+                            .gpus = static_cast<int>(rng.between(1, 2)),
+                            .hp = hp};
+        task.checkpoints = hp ? std::vector<int>{2 * half} : std::vector<int>{half, 2 * half};
+        p.tasks.push_back(std::move(task));
+    }
+    return p;
+}
+
+milp::JointProblem joint(int jobs) {
+    Rng rng(7);
+    milp::JointProblem p;
+    for (int j = 0; j < jobs; ++j)
+        p.jobs.push_back({"j" + std::to_string(j), static_cast<int>(rng.between(2, 16)), 8});
+    for (int s = 0; s < std::max(2, jobs / 2); ++s) {
+        p.switches.push_back({"s" + std::to_string(s), std::vector<int>(16, 8)});
+        for (auto& idle : p.switches.back().idle) idle = static_cast<int>(rng.between(0, 1)) * 8;
+    }
+    return p;
+}
+
+/// Every seventh running task waits again, so that there is something to pack.
+ClusterSpec with_pending(int nodes) {
+    auto spec = sim::generate_cluster({.nodes = nodes, .seed = 1});
+    for (std::size_t i = 0; i < spec.tasks.size(); i += 7) {
+        auto& task = spec.tasks[i];
+        task.node.reset();
+        task.gpus.clear();
+        task.locked = false;
+    }
+    return spec;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    int most = 1600;
+    for (int i = 1; i < argc; ++i) {
+        const std::string option = argv[i];
+        if (option == "--smoke") {
+            most = 10;
+            repeat = 1;
+        } else if (i + 1 < argc && option == "--repeat") {
+            repeat = std::max(1, std::atoi(argv[++i]));
+        } else if (i + 1 < argc && option == "--max-size") {
+            most = std::atoi(argv[++i]);
+        } else {
+            std::fprintf(stderr, "unknown option %s\n", argv[i]);
+            return 2;
+        }
+    }
+    struct Size {
+        int types, models, gpus;
+    };
+    for (const auto& [types, models, gpus] :
+         {Size{2, 1, 10}, Size{3, 1, 48}, Size{6, 2, 96}, Size{12, 4, 240}, Size{12, 8, 500}}) {
+        if (gpus > most) break;
+        const auto problem = serving(types, models, gpus);
+        for (const auto form : {milp::ServingForm::copies, milp::ServingForm::fixed_makespan,
+                                milp::ServingForm::mccormick, milp::ServingForm::rates})
+            row("serving_plan", enum_name(form), "GPUs", gpus, [&] {
+                milp::ServingModelOptions options{.form = form};
+                if (form == milp::ServingForm::fixed_makespan) options.makespan = 1000;
+                return milp::serving_plan(problem, options);
+            });
+    }
+    for (int tasks = 5; tasks <= std::min(most, 40); tasks *= 2) {
+        const auto problem = spot(tasks);
+        for (const auto mode : {milp::SpotMode::meaning, milp::SpotMode::literal})
+            row("spot_schedule", enum_name(mode), "tasks", tasks,
+                [&] { return milp::spot_schedule(problem, mode); });
+    }
+    for (int nodes = 10; nodes <= most; nodes *= 2) {
+        const auto cluster = Cluster::build(sim::generate_cluster({.nodes = nodes, .seed = 1}));
+        for (const auto form : {milp::ConsolidationForm::plain, milp::ConsolidationForm::classes}) {
+            // A binary per task and node: its matrix grows with the square.
+            if (form == milp::ConsolidationForm::plain && nodes > 320) continue;
+            row("consolidation", enum_name(form), "nodes", nodes,
+                [&] { return milp::consolidation(cluster, {.form = form}); });
+        }
+    }
+    for (int nodes = 10; nodes <= std::min(most, 320); nodes *= 2) {
+        const auto cluster = Cluster::build(with_pending(nodes));
+        std::int64_t priority = 0;
+        for (const auto task : cluster.tasks())
+            if (!cluster.is_placed(task)) priority = cluster.inventory().tasks.priority[index(task)];
+        row("priority_packing", "one priority", "nodes", nodes,
+            [&] { return milp::packing_model(cluster, priority); });
+    }
+    for (int jobs = 5; jobs <= std::min(most, 160); jobs *= 2) {
+        const auto problem = joint(jobs);
+        row("joint_allocation", "", "jobs", jobs, [&] { return milp::joint_allocation(problem); });
+    }
+}
