@@ -6,9 +6,12 @@
 #include "plan.hpp"
 #include "records.hpp"
 
+#include <gpusched/core/budget.hpp>
 #include <gpusched/milp/write.hpp>
 
 #include <cmath>
+#include <cstdint>
+#include <memory>
 
 namespace gpusched::python {
 
@@ -26,6 +29,28 @@ struct Members<milp::Solution> {
 
 namespace {
 
+/// Lends a budget to Python for as long as this object lives. With the GIL held.
+class Watched {
+  public:
+    explicit Watched(Budget& budget) : lent_(std::make_shared<Budget*>(&budget)) {}
+    ~Watched() { *lent_ = nullptr; }
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+
+    [[nodiscard]] py::object go_on() const {
+        return py::cpp_function(
+            [lent = lent_](std::int64_t done) {
+                if (*lent == nullptr) return false;  // the call is over
+                (*lent)->report("solving", done, 0);
+                return !(*lent)->exhausted();
+            },
+            py::name("go_on"), py::arg("done") = 0);
+    }
+
+  private:
+    std::shared_ptr<Budget*> lent_;
+};
+
 /// A solver written in Python: takes the model and a dict of options, returns a dict.
 milp::AnySolver python_solver(std::string name, py::object solve) {
     // The callable outlives the C++ copies of it and is let go with the GIL held.
@@ -33,8 +58,17 @@ milp::AnySolver python_solver(std::string name, py::object solve) {
         const py::gil_scoped_acquire lock;
         delete object;
     });
-    return {name, [held, name](const milp::Model& model, const milp::SolveOptions& options, const Context&) {
+    return {name,
+            [held, name](const milp::Model& model, const milp::SolveOptions& options,
+                         const Context& context) -> milp::Solution {
+                Budget budget(context);
+                budget.report("solving", 0, 0);
+                const double worst = model.sense == milp::Sense::minimise ? -milp::infinity : milp::infinity;
+                // Asked at once, so that something is shown whatever the solver tells.
+                if (budget.exhausted())
+                    return milp::Solution{.status = milp::Status::cancelled, .bound = worst, .solver = name};
                 const py::gil_scoped_acquire lock;
+                const Watched watched(budget);
                 py::dict o;
                 o["time_limit"] = options.time_limit;
                 o["mip_gap"] = options.mip_gap;
@@ -42,6 +76,7 @@ milp::AnySolver python_solver(std::string name, py::object solve) {
                 o["seed"] = options.seed;
                 o["presolve"] = options.presolve;
                 o["start"] = options.start.empty() ? py::none() : py::object(own(options.start));
+                o["go_on"] = watched.go_on();
                 const auto given = (*held)(py::cast(std::make_shared<milp::Model>(model)), o);
                 const std::string owner = "solver's answer";
                 if (!py::isinstance<py::dict>(given))
@@ -50,7 +85,6 @@ milp::AnySolver python_solver(std::string name, py::object solve) {
                 if (!answer.contains("status")) throw InvalidInput(owner + ": status is missing");
                 milp::Solution s{.solver = name};
                 s.status = OptionType<milp::Status>::read(owner + ".status", answer["status"]);
-                const double worst = model.sense == milp::Sense::minimise ? -milp::infinity : milp::infinity;
                 s.bound = worst;
                 if (answer.contains("bound") && !answer["bound"].is_none())
                     s.bound = OptionType<double>::read(owner + ".bound", answer["bound"]);
@@ -192,8 +226,9 @@ Options<SolveArguments> solve_keywords() {
     return Options<SolveArguments>("milp::SolveOptions")
         .field("solver", &SolveArguments::solver,
                "'auto', 'highs' (highspy, or the one built in), 'cbc', 'scipy', or a callable (model, "
-               "options) -> dict "
-               "with status, x, bound.")
+               "options) -> dict with status, x, bound. `options['go_on'](nodes)` reports progress, and is "
+               "False once "
+               "the call shall end.")
         .field("time_limit", &SolveArguments::time_limit)
         .field("mip_gap", &SolveArguments::mip_gap)
         .field("threads", &SolveArguments::threads)

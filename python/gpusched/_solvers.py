@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ._optional import require
@@ -46,47 +47,50 @@ def find(name: str, built_in: list[str]) -> Any:
     )
 
 
-class _Scheduler:
-    """HiGHS has one set of threads per process, and fails when asked with another count: it is reset between counts."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._threads: int | None = None
-        self._running = 0
-
-    @contextlib.contextmanager
-    def of(self, threads: int, highspy: Any) -> Iterator[None]:
-        """Lets calls with one count run side by side; a call with another one waits for them."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._running == 0 or self._threads == threads)
-            if self._threads not in (None, threads):
-                highspy.Highs.resetGlobalScheduler(True)
-            self._threads = threads
-            self._running += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._running -= 1
-                self._changed.notify_all()
+class _Depth(threading.local):
+    calls = 0
 
 
-_scheduler = _Scheduler()
+_depth = _Depth()
+
+
+@contextlib.contextmanager
+def _threads(count: int, highspy: Any) -> Iterator[int]:
+    """HiGHS keeps a set of threads for every thread that calls it, and fails there when asked with another count. So each
+    call begins anew; one made within another, from its progress hook, uses what is there (0)."""
+    if _depth.calls == 0:
+        highspy.Highs.resetGlobalScheduler(True)
+    _depth.calls += 1
+    try:
+        yield count if _depth.calls == 1 else 0
+    finally:
+        _depth.calls -= 1
 
 
 def highs(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     """HiGHS through highspy."""
     highspy = require("highspy", "milp")
-    with _scheduler.of(options["threads"], highspy):
-        return _highs(highspy, model, options)
+    with _threads(options["threads"], highspy) as threads:
+        return _highs(highspy, model, {**options, "threads": threads})
 
 
-def _run(highspy: Any, solver: Any) -> None:
-    """Runs; once more where other code in this process had started HiGHS with another count of threads."""
-    failed = solver.run() == highspy.HighsStatus.kError
-    if failed and solver.getModelStatus() == highspy.HighsModelStatus.kNotset:
-        highspy.Highs.resetGlobalScheduler(True)
-        solver.run()
+def _watch(highspy: Any, solver: Any, go_on: Callable[[int], bool], mip: bool) -> None:
+    """Tells the caller how many nodes (iterations, where nothing is whole) there were, and stops when asked to."""
+    asked = 0.0
+
+    def callback(_kind: Any, _message: str, out: Any, answer: Any, _data: Any) -> None:
+        nonlocal asked
+        now = time.monotonic()
+        if now - asked < 0.01:  # simplex calls at every iteration
+            return
+        asked = now
+        if not go_on(max(0, out.mip_node_count if mip else out.simplex_iteration_count)):
+            answer.user_interrupt = True
+
+    kinds = highspy.cb.HighsCallbackType
+    solver.setCallback(callback, None)
+    for kind in (kinds.kCallbackMipInterrupt, kinds.kCallbackSimplexInterrupt):
+        solver.startCallback(kind)
 
 
 def _highs(highspy: Any, model: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -120,12 +124,13 @@ def _highs(highspy: Any, model: Any, options: dict[str, Any]) -> dict[str, Any]:
         start = highspy.HighsSolution()
         start.col_value = list(options["start"])
         solver.setSolution(start)
-    _run(highspy, solver)
+    _watch(highspy, solver, options["go_on"], mip)
+    solver.run()
     status = solver.getModelStatus()
     kinds = highspy.HighsModelStatus
     if status == kinds.kUnboundedOrInfeasible:  # presolve could not tell; the solver can
         solver.setOptionValue("presolve", "off")
-        _run(highspy, solver)
+        solver.run()
         status = solver.getModelStatus()
     info = solver.getInfo()
     answer: dict[str, Any] = {
@@ -151,7 +156,7 @@ def _highs(highspy: Any, model: Any, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def scipy(model: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """HiGHS through scipy.optimize.milp, which takes no start, threads or seed."""
+    """HiGHS through scipy.optimize.milp, which takes no start, threads or seed, and cannot be watched or stopped."""
     optimize = require("scipy.optimize", "milp")
     sign = -1.0 if model.sense == "maximise" else 1.0
     rows, columns = model.shape

@@ -5,6 +5,7 @@ import random
 import shutil
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import gpusched as gs
@@ -127,6 +128,19 @@ def test_highs_with_other_thread_counts():
     for thread in asking:
         thread.join()
     assert not wrong
+    # Each thread has its own: what another asked for in between is nothing to this one.
+    assert model.solve(solver="highs", threads=3).status == "optimal"
+    other = threading.Thread(target=ask, args=(1,))
+    other.start()
+    other.join()
+    assert not wrong and model.solve(solver="highs", threads=1).status == "optimal"
+    within = []
+
+    def told(*_):
+        if not within:
+            within.append(model.solve(solver="highs", threads=2).status)
+
+    assert model.solve(solver="highs", threads=1, progress=told).status == "optimal" and within == ["optimal"]
 
 
 def test_highs_after_other_code_used_it():
@@ -177,3 +191,63 @@ def test_every_reader_solves_the_file_that_a_presolve_once_called_infeasible(tmp
         text = subprocess.run(["cbc", file, "-solve"], capture_output=True, text=True).stdout
         line = next(line for line in text.splitlines() if line.startswith("Objective value:"))
         assert float(line.split(":")[1]) == pytest.approx(best)
+
+
+def split(columns=60, rows=4):
+    """Equality knapsacks in several rows (Cornuejols and Dawande), which take very long to search."""
+    rng = random.Random(5)
+    matrix = [[rng.randrange(100) for _ in range(columns)] for _ in range(rows)]
+    halves = [sum(row) // 2 for row in matrix]
+    return small([rng.randrange(1, 10) for _ in range(columns)], matrix, halves, halves, [0] * columns, [1] * columns,
+                 [1] * columns)  # fmt: skip
+
+
+class Enough(Exception):
+    pass
+
+
+@pytest.mark.parametrize("solver", [name for name in solvers() if name != "scipy"])
+def test_solvers_tell_nodes_and_end_when_the_hook_raises(solver):
+    seen = []
+
+    def told(phase, done, total):
+        seen.append((phase, done, total))
+        if done > 0:
+            raise Enough
+
+    with pytest.raises(Enough):
+        split().solve(solver=solver, time_limit=120, progress=told)
+    assert {(phase, total) for phase, _, total in seen} == {("solving", 0)}
+    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+
+
+def test_scipy_tells_only_that_it_begins():
+    seen = []
+    assert milp.serving_plan(*EXAMPLE).solve(solver="scipy", progress=lambda *event: seen.append(event)).status == "optimal"
+    assert seen == [("solving", 0, 0)]
+
+
+def test_a_solver_of_ones_own_tells_progress_and_is_asked_to_end():
+    kept = []
+
+    def own(model, options):
+        kept.append(options["go_on"])
+        asked = [options["go_on"]()]
+        until = time.monotonic() + 60
+        while asked[-1] and time.monotonic() < until:
+            asked.append(options["go_on"](7))
+        return {"status": "optimal" if asked[-1] else "cancelled", "message": str(len(asked))}
+
+    seen = []
+
+    def told(phase, done, total):
+        seen.append((phase, done, total))
+        if done == 7:
+            raise Enough
+
+    with pytest.raises(Enough):
+        split().solve(solver=own, progress=told)
+    assert seen[0] == ("solving", 0, 0) and seen[-1] == ("solving", 7, 0)
+    assert kept[0](1) is False  # the call is over
+    with pytest.raises(TypeError):
+        kept[0]("many")

@@ -14,7 +14,7 @@ namespace gpusched {
 struct Progress {
     const char* phase = "";
     std::int64_t done = 0;
-    std::int64_t total = 0;
+    std::int64_t total = 0;  ///< 0 where nobody knows it
 };
 
 /// Everything an algorithm takes from its surroundings. The default runs to the end on one thread.
