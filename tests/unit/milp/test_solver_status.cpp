@@ -219,3 +219,23 @@ TEST_CASE("linear programs tell progress and can be cancelled, too") {
         CHECK(stopped.status == Status::cancelled);
     }
 }
+
+TEST_CASE("calls with different counts of threads, from several threads and from within each other") {
+    const auto m = test::knapsack();
+    for (const auto& name : available_solvers()) {
+        CAPTURE(name);
+        const auto with = [&](int threads) { return solve(m, {.threads = threads}, name).status; };
+        CHECK(with(3) == Status::optimal);
+        auto other = Status::failed;
+        std::thread([&] { other = with(1); }).join();
+        CHECK(other == Status::optimal);
+        CHECK(with(1) == Status::optimal);
+        CHECK(with(2) == Status::optimal);
+        auto within = Status::failed;
+        const auto outer = solve(m, {.threads = 1}, name, {.progress = [&](const Progress&) {
+                                     if (within == Status::failed) within = with(2);
+                                 }});
+        CHECK(outer.status == Status::optimal);
+        CHECK(within == Status::optimal);
+    }
+}

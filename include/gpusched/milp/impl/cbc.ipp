@@ -79,6 +79,7 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
     const double sign = model.sense == Sense::maximise ? -1 : 1;
     Budget budget(context, options.time_limit);
     budget.report("solving", 0, 0);
+    static_cast<void>(budget.exhausted());  // shown however soon the solver is done
     OsiClpSolverInterface lp;
     lp.messageHandler()->setLogLevel(0);
     auto objective = model.objective;

@@ -9,43 +9,31 @@
 #endif
 
 #include <cmath>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 
 namespace gpusched::milp::detail {
 
 #ifdef GPUSCHED_HAS_HIGHS
-/// HiGHS has one set of threads per process, and fails when asked with another count: it is reset between counts. Calls with one
-/// count run side by side; one with another count waits for them.
+/// HiGHS keeps a set of threads for every thread that calls it, and fails there when asked with another count. So each call
+/// begins anew; one made within another, from its progress hook, uses what is there.
 class HighsThreads {
   public:
-    explicit HighsThreads(int threads) {
-        std::unique_lock lock(shared().mutex);
-        shared().changed.wait(lock, [&] { return shared().running == 0 || shared().threads == threads; });
-        if (shared().threads != 0 && shared().threads != threads) Highs::resetGlobalScheduler(true);
-        shared().threads = threads;
-        ++shared().running;
+    HighsThreads() {
+        if (depth()++ == 0) Highs::resetGlobalScheduler(true);
     }
-    ~HighsThreads() {
-        const std::lock_guard lock(shared().mutex);
-        --shared().running;
-        shared().changed.notify_all();
-    }
+    ~HighsThreads() { --depth(); }
     HighsThreads(const HighsThreads&) = delete;
     HighsThreads& operator=(const HighsThreads&) = delete;
 
+    /// The option's value; 0 is what is there.
+    [[nodiscard]] int count(int threads) const { return depth() > 1 ? 0 : threads; }
+
   private:
-    struct Shared {
-        std::mutex mutex;
-        std::condition_variable changed;
-        int threads = 0, running = 0;
-    };
-    static Shared& shared() {
-        static Shared one;
-        return one;
+    static int& depth() {
+        thread_local int calls = 0;
+        return calls;
     }
 };
 #endif
@@ -67,6 +55,7 @@ GPUSCHED_INLINE Solution solve_with_highs([[maybe_unused]] const Model& model,
     result.bound = -sign * infinity;
     Budget budget(context, options.time_limit);
     budget.report("solving", 0, 0);
+    static_cast<void>(budget.exhausted());  // shown however soon the solver is done
     HighsLp lp;
     lp.num_col_ = model.columns();
     lp.num_row_ = model.rows();
@@ -89,12 +78,12 @@ GPUSCHED_INLINE Solution solve_with_highs([[maybe_unused]] const Model& model,
         for (std::size_t j = 0; j < model.integer.size(); ++j)
             if (model.integer[j] != 0) lp.integrality_[j] = HighsVarType::kInteger;
     }
-    const HighsThreads threads(options.threads);
+    const HighsThreads threads;
     Highs highs;
     highs.setOptionValue("output_flag", false);
     highs.setOptionValue("mip_rel_gap", options.mip_gap);
     highs.setOptionValue("mip_abs_gap", 0.0);
-    highs.setOptionValue("threads", options.threads);
+    highs.setOptionValue("threads", threads.count(options.threads));
     highs.setOptionValue("parallel", std::string(options.threads > 1 ? "on" : "off"));
     highs.setOptionValue("random_seed", options.seed);
     highs.setOptionValue("presolve", std::string(options.presolve ? "on" : "off"));
