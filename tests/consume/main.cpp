@@ -4,6 +4,7 @@
 
 #include <gpusched/gpusched.hpp>
 
+#include <algorithm>
 #include <cstdio>
 
 int main() {
@@ -22,6 +23,17 @@ int main() {
                                                 .row_lower = {},
                                                 .row_upper = {}});
         if (solved.status != gpusched::LpStatus::optimal) return 4;
+    }
+#endif
+#ifdef EXPECT_HIGHS
+    const auto solvers = gpusched::milp::available_solvers();
+    if ((std::find(solvers.begin(), solvers.end(), "highs") != solvers.end()) != (EXPECT_HIGHS != 0))
+        return 5;
+    if (EXPECT_HIGHS != 0) {  // minimise a whole x in 1.5 .. 9
+        gpusched::milp::ModelBuilder builder("one");
+        builder.column("x", 1.5, 9, 1, true);
+        const auto solved = gpusched::milp::solve(builder.finish(), {}, "highs");
+        if (solved.status != gpusched::milp::Status::optimal || solved.objective != 2) return 6;
     }
 #endif
     std::printf("%s\n", gpusched::version);
