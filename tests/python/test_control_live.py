@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,129 +14,8 @@ from typing import Any
 
 import gpusched as gs
 import pytest
+from control_host import HERE, TWO_G, Host
 from gpusched import cli
-
-HERE = Path(__file__).resolve().parent
-TWO_G, FOUR_G = 14, 5
-
-
-class Host:
-    """A folder that looks like a host; T1 is protected and in 2g at 0 of GPU 0, T2 reads from disk."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for name in ("bin", "cg/t1", "cg/t2", "proc/sys/kernel/random"):
-            (folder / name).mkdir(parents=True)
-        self.script("nvidia-smi", f'exec "{sys.executable}" -S "{HERE / "fake_nvidia_smi.py"}" "$@"')
-        self.script("move-t1", f'echo "$@" >> "{folder}/moves"')
-        self.write("cg/t1/cpuset.cpus", "\n")
-        self.write("cg/t1/cpuset.cpus.effective", "0-3\n")
-        self.write("cg/t2/io.max", "")
-        self.write("cg/t2/io.stat", "")
-        self.write("proc/sys/kernel/random/boot_id", "b1\n")
-        self.write("proc/interrupts", "CPU0 CPU1 CPU2 CPU3\n 9: 1 1 1 1 chip\n")
-        self.read_bytes = 0
-        self.tick(0)
-        self.gpus([[self.gi(TWO_G, 1, 0, 2, True), self.gi(19, 2, 6, 1, False)], [self.gi(9, 3, 0, 4, False)]])
-
-    @staticmethod
-    def gi(profile: int, number: int, start: int, size: int, mine: bool) -> dict[str, Any]:
-        return {"profile": profile, "id": number, "start": start, "size": size, "compute": True, "mine": mine}
-
-    def script(self, name: str, text: str) -> None:
-        path = self.folder / "bin" / name
-        path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
-        path.chmod(0o755)
-
-    def write(self, name: str, text: str) -> None:
-        path = self.folder / name
-        path.with_suffix(".tmp").write_text(text, encoding="utf-8")
-        path.with_suffix(".tmp").replace(path)
-
-    def read(self, name: str) -> str:
-        return (self.folder / name).read_text(encoding="utf-8")
-
-    def gpus(self, instances: list[list[dict[str, Any]]], **more: Any) -> None:
-        self.write("smi.json", json.dumps({"gpus": instances, "next": 10, "forbidden": False, **more}))
-
-    def tick(self, read: int) -> None:
-        self.read_bytes += read
-        self.write("cg/t2/io.stat", f"259:0 rbytes={self.read_bytes} wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n")
-        self.write("proc/diskstats", f" 259 0 nvme0n1 1 0 {self.read_bytes // 512} 0 0 0 0 0 0 0 0\n")
-
-    def config(self, **more: Any) -> dict[str, Any]:
-        return {
-            "format": "gpusched.control",
-            "version": 1,
-            "host": {
-                "roots": [{}, {"bridge": 1}],
-                "gpus": [{"root": 0}, {"root": 1}],
-                "core_numa": [0, 0, 0, 0],
-                "tenants": [
-                    {"name": "T1", "protected": True, "start": {"profile": "2g", "slice": 0}},
-                    {"name": "T2", "gpu": 0, "numa": 0},
-                ],
-            },
-            "options": {
-                "window_s": 0.1, "least_samples": 1, "persistence": 1, "stale_after": 1000, "io_high": 1000,
-                "io_low": 500, "dwell": 4, "guard_dwell": 1, "cool_down": 2, "validation": 3, "lease_s": 60,
-            },
-            "live": {
-                "nvml_library": "",
-                "journal": str(self.folder / "journal.json"),
-                "layout_every": 1,
-                "backoff_s": 0,
-                "lock_wait_s": 20,
-                "cgroups": str(self.folder / "cg"),
-                "proc": str(self.folder / "proc"),
-                "numa_disks": [["nvme0n1"]],
-                "tenants": {
-                    "T1": {
-                        "latency": {"file": str(self.folder / "t1.log")},
-                        "cgroup": "t1",
-                        "switch_over": ["move-t1", "{gpu}", "{profile}", "{slice}"],
-                    },
-                    "T2": {"cgroup": "t2", "disks": ["259:0"]},
-                },
-            },
-            **more,
-        }  # fmt: skip
-
-    def command(self, config: dict[str, Any], *more: str) -> tuple[list[str], dict[str, str]]:
-        self.write("config.json", json.dumps(config))
-        environment = {
-            **os.environ,
-            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
-            "FAKE_SMI_STATE": str(self.folder / "smi.json"),
-            "PYTHONUNBUFFERED": "1",
-        }
-        program = [sys.executable, "-m", "gpusched", "control", "--config", str(self.folder / "config.json")]
-        return [*program, *more], environment
-
-    def start(self, config: dict[str, Any], *more: str) -> subprocess.Popen[str]:
-        command, environment = self.command(config, *more)
-        return subprocess.Popen(
-            command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-
-    def run(self, config: dict[str, Any], *more: str) -> subprocess.CompletedProcess[str]:
-        command, environment = self.command(config, *more)
-        return subprocess.run(command, env=environment, text=True, capture_output=True, timeout=60, check=False)
-
-    def require_known(self) -> dict[str, Any]:
-        """T1 has one whole instance, that of the journal; nobody else's was touched."""
-        state = json.loads(self.read("smi.json"))
-        assert not state["forbidden"]
-        others = [i for gpu in state["gpus"] for i in gpu if not i["mine"]]
-        assert [(i["id"], i["compute"]) for i in others] == [(2, True), (3, True)]
-        mine = [(g, i) for g, gpu in enumerate(state["gpus"]) for i in gpu if i["mine"]]
-        assert len(mine) == 1 and mine[0][1]["compute"]
-        journal = json.loads(self.read("journal.json"))
-        now = journal["tenants"][0]["now"]
-        assert "pending" not in journal["tenants"][0] and journal["leases"] == []
-        assert (now["gpu"], now["slice"]) == (mine[0][0], mine[0][1]["start"])
-        assert self.read("cg/t2/io.max").strip() in ("", "259:0 rbps=max wbps=max riops=max wiops=max")
-        return dict(now)
 
 
 @pytest.fixture

@@ -1,3 +1,4 @@
+#include "oracle.hpp"
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
@@ -6,109 +7,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <limits>
 #include <set>
 #include <string>
 
 using namespace gpusched;
 using namespace gpusched::serving;
-
-namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-/// One kind of requests per model, so that the best routing has a closed form: a model is done after f / sum y h.
-struct Oracle {
-    struct Option {
-        std::size_t model;
-        Deployment deployment;
-        std::vector<int> gpus;
-        double rate, cost;
-    };
-    std::vector<Option> options;
-    const ServingRequest& request;
-    std::vector<int> available;
-
-    Oracle(const ServingRequest& r, const PlannerOptions& o, std::vector<int> there)
-        : request(r), available(there) {
-        for (std::size_t m = 0; m < r.models.size(); ++m)
-            for (const auto& d : enumerate_deployments(r.models[m].model, r.gpus, there, o.deployments)) {
-                Option option{m, d, std::vector<int>(r.gpus.size(), 0), 0, 0};
-                for (const auto& stage : d.stages) {
-                    option.gpus[static_cast<std::size_t>(stage.gpu)] += stage.degree;
-                    option.cost += stage.degree * *r.gpus[static_cast<std::size_t>(stage.gpu)].price;
-                }
-                option.rate = estimate_throughput(r.models[m].model, r.gpus, d, r.models[m].demands[0].shape,
-                                                  o.estimate)
-                                  .requests_per_s;
-                options.push_back(option);
-            }
-    }
-
-    /// Calls back with every choice of replicas that availability and budget allow, its makespan and its cost.
-    void each(const std::function<void(const std::vector<int>&, double, double)>& visit) const {
-        std::vector<int> counts(options.size(), 0), left = available;
-        std::vector<double> rate(request.models.size(), 0.0);
-        const auto go = [&](const auto& self, std::size_t c, double cost) -> void {
-            if (c == options.size()) {
-                double makespan = 0;
-                for (std::size_t m = 0; m < rate.size(); ++m) {
-                    const double f = request.models[m].demands[0].requests;
-                    if (f > 0) makespan = std::max(makespan, rate[m] > 0 ? f / rate[m] : infinity);
-                }
-                visit(counts, makespan, cost);
-                return;
-            }
-            const auto before = left;
-            const auto rates = rate;
-            for (int count = 0;; ++count) {
-                counts[c] = count;
-                self(self, c + 1, cost + count * options[c].cost);
-                bool fits = cost + (count + 1) * options[c].cost <= request.budget + 1e-9;
-                for (std::size_t g = 0; g < left.size(); ++g)
-                    fits = fits && (left[g] -= options[c].gpus[g]) >= 0;
-                rate[options[c].model] += options[c].rate;
-                if (!fits) break;
-            }
-            counts[c] = 0;
-            left = before;
-            rate = rates;
-        };
-        go(go, 0, 0);
-    }
-    double best() const {
-        double found = infinity;
-        each([&](const auto&, double makespan, double) { found = std::min(found, makespan); });
-        return found;
-    }
-};
-
-PlannerOptions exact() {
-    PlannerOptions options{.deployments = {.degrees = {1, 2}, .max_stages = 2, .max_gpus = 2}};
-    options.max_deployments = 0;
-    options.solve = {.method = milp::ServingMethod::milp};
-    return options;
-}
-
-ServingRequest random_request(Rng& rng, int models) {
-    const auto pick = [&](int low, int high) {
-        return low + static_cast<int>(rng.below(static_cast<unsigned>(high - low + 1)));
-    };
-    ServingRequest r;
-    const auto all = paper_gpus_dense();
-    for (const auto g : {pick(0, 2), pick(3, 5)}) r.gpus.push_back(all[static_cast<std::size_t>(g)]);
-    for (std::size_t g = 0; g < r.gpus.size(); ++g) r.available.push_back(pick(0, 3));
-    r.budget = 0.5 * pick(1, 14);
-    for (int m = 0; m < models; ++m) {
-        auto model = llama3_8b();
-        model.name += std::to_string(m);
-        r.models.push_back({model, {{"w", {pick(100, 3000), pick(1, 600)}, double(pick(0, 1000))}}});
-    }
-    return r;
-}
-
-}  // namespace
+using namespace testing_support;
 
 TEST_CASE("plans equal a brute force over replicas, and so do the ablations", "[serving]") {
     if (milp::available_solvers().empty()) return;
@@ -286,81 +190,6 @@ TEST_CASE("a plan of all types is no worse than one of one type, however few dep
     }
     CHECK(compared > 20);
     CHECK(tight > 10);
-}
-
-TEST_CASE("replanning starts as few replicas as a brute force", "[serving]") {
-    if (milp::available_solvers().empty()) return;
-    Rng rng(9);
-    const auto solver = milp::find_solver();
-    int smaller = 0, compared = 0, longer = 0;
-    for (int i = 0; i < 40; ++i) {
-        auto r = random_request(rng, 1);
-        ReplanOptions options{.planner = exact(), .slack = 0.2};
-        const auto before = plan_serving(r, options.planner, solver);
-        if (!before.has_plan()) continue;
-        // Requests become longer, a card goes, or there is more money.
-        r.models[0].demands[0].shape.output += 400;
-        if (i % 3 == 1) r.available[0] = std::max(0, r.available[0] - 1);
-        if (i % 3 == 2) r.budget += 1;
-        if (i % 4 == 3) options.max_starts = 1;
-        const Oracle oracle(r, options.planner, r.available);
-        const auto starts = [&](const std::vector<int>& counts) {
-            int sum = 0;
-            for (std::size_t c = 0; c < counts.size(); ++c) {
-                int runs = 0;
-                for (const auto& p : before.replicas)
-                    if (p.deployment == oracle.options[c].deployment) runs += p.count;
-                sum += std::max(0, counts[c] - runs);
-            }
-            return sum;
-        };
-        const int most = options.max_starts.value_or(1000);
-        double free = infinity, kept = infinity;
-        oracle.each([&](const auto& counts, double makespan, double) {
-            if (starts(counts) <= most) free = std::min(free, makespan);
-            if (starts(counts) == 0) kept = std::min(kept, makespan);
-        });
-        int fewest = 1000;
-        oracle.each([&](const auto& counts, double makespan, double) {
-            if (makespan <= 1.2 * free * (1 + 1e-9)) fewest = std::min(fewest, starts(counts));
-        });
-        CAPTURE(i);
-        const auto after = replan(r, before.replicas, options, solver);
-        REQUIRE(after.plan.has_plan() == std::isfinite(free));
-        if (!std::isfinite(free) || r.models[0].demands[0].requests == 0) continue;
-        CHECK(after.makespan_free == Catch::Approx(free).epsilon(1e-6));
-        CHECK((std::isfinite(kept) ? after.makespan_kept == Catch::Approx(kept).epsilon(1e-6)
-                                   : std::isnan(after.makespan_kept)));
-        CHECK(after.starts == fewest);
-        CHECK(after.plan.makespan <= 1.2 * free * (1 + 1e-6));
-        // What is proved is about the best plan, not about the one that starts fewest.
-        CHECK(after.plan.bound <= free * (1 + 1e-6));
-        CHECK(after.plan.bound >= free * (1 - 2e-3));
-        CHECK(after.plan.optimal == (after.plan.makespan <= free * (1 + 1e-3)));
-        CHECK(after.plan.message == (after.plan.optimal ? "" : "fewest starts within slack"));
-        longer += !after.plan.optimal;
-        int now = 0, then = 0;
-        for (const auto& p : after.plan.replicas) now += p.count;
-        for (const auto& p : before.replicas) then += p.count;
-        CHECK(now - after.starts == then - after.stops);
-        ++compared;
-        smaller += after.starts > 0;
-    }
-    CHECK(compared > 15);
-    CHECK(smaller > 3);
-    CHECK(longer > 3);
-}
-
-TEST_CASE("more GPUs than an int counts are no trouble for replanning", "[serving]") {
-    if (milp::available_solvers().empty()) return;
-    Rng rng(9);
-    auto r = random_request(rng, 1);
-    const auto before = plan_serving(r);
-    for (auto& count : r.available) count = std::numeric_limits<int>::max();
-    r.budget = 3;
-    const auto after = replan(r, before.replicas, {.planner = exact()}, milp::find_solver());
-    CHECK(after.plan.status == milp::Status::optimal);
-    CHECK(after.starts >= 0);
 }
 
 TEST_CASE("one fraction of the memory, and a request without GPUs", "[serving]") {
