@@ -4,14 +4,18 @@
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
+#include <gpusched/model/inventory.hpp>
+#include <gpusched/topology/hardware_graph.hpp>
 
+#include <map>
 #include <memory>
+#include <string>
 
 namespace gpusched::allocation {
 
 // All pickers expect a node that fits the task (find_obstacle) and honour guaranteed NUMA or socket localities. Where
 // a rule leaves a choice, the lowest GPUs win. ByWish looks at what the task wishes, best-effort wishes included;
-// FewestCrossings treats all tasks as if they wished to sit close together, the others look at no wish.
+// FewestCrossings and ByLinks treat all tasks as if they wished to sit close together, the others look at no wish.
 
 /// A fraction goes to the GPU with the least left, whole GPUs are the lowest idle ones. O(GPUs of the node).
 struct TightestGpu {
@@ -35,6 +39,33 @@ struct LeastHarm {
 /// LeastHarm, which keeps room for those that wish.
 struct ByWish {
     GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
+};
+
+/// Machines as graphs, for what snapshots do not hold: links. A node's own goes before that of its GPU model.
+///
+/// From the readers of machines (io/), HardwareGraph::preset, or by hand. What the graphs say of who holds a GPU and
+/// which ones have failed is not looked at: the snapshot knows.
+struct MachineGraphs {
+    std::map<std::string, topology::HardwareGraph> by_gpu_model{}, by_node{};
+};
+
+/// FewestCrossings with links: GPUs of as few sockets, then of as few NUMA nodes as possible; among those, the set whose
+/// worst pair has the greatest bandwidth over NVLink or PCIe, then the shortest paths; then the one that leaves the
+/// largest idle blocks, then the greatest sum of bandwidths between the GPUs that stay idle.
+///
+/// Exact: all sets are compared, 12,870 at most (8 of 16 GPUs), usually under 100 (8). Nodes without a graph are judged as
+/// by FewestCrossings; a fraction goes to the tightest GPU. Copies share the graphs.
+class ByLinks {
+  public:
+    /// @param inventory of the cluster that will be asked about, or of one with the same nodes
+    /// @throws InvalidInput with every GPU model and node that the inventory does not have, and every node with a
+    ///     healthy GPU that its graph lacks
+    ByLinks(const Inventory& inventory, MachineGraphs machines);
+    /// @throws InvalidInput when the node has a healthy GPU that its graph lacks, as may be in another cluster
+    GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
+
+  private:
+    std::shared_ptr<const MachineGraphs> machines_;
 };
 
 /// Any GPUs that will do, all sets equally likely (within an equally likely locality where one is guaranteed).

@@ -2,13 +2,19 @@
 
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/rankers/least_fragmentation.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/errors.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
+#include <cstdint>
 #include <span>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace gpusched::allocation {
 namespace detail {
@@ -50,9 +56,13 @@ struct Effect {
     int socket_blocks = 0, numa_blocks = 0;  // minus the sum of squares of what stays idle in each
 };
 
-inline Effect effect_of(const HardwareMasks* hardware, GpuMask idle, GpuMask chosen) {
+/// GPUs per locality of one machine.
+struct Localities {
+    const std::vector<GpuMask>&socket, &numa;
+};
+
+inline Effect effect_of(const Localities& machine, GpuMask idle, GpuMask chosen) {
     Effect effect;
-    if (hardware == nullptr) return effect;
     const auto count = [&](const std::vector<GpuMask>& localities, int& crossed, int& blocks) {
         for (const auto mask : localities) {
             crossed += (mask & chosen) != 0 ? 1 : 0;
@@ -60,24 +70,20 @@ inline Effect effect_of(const HardwareMasks* hardware, GpuMask idle, GpuMask cho
             blocks -= left * left;
         }
     };
-    count(hardware->socket, effect.sockets, effect.socket_blocks);
-    count(hardware->numa, effect.numa_nodes, effect.numa_blocks);
+    count(machine.socket, effect.sockets, effect.socket_blocks);
+    count(machine.numa, effect.numa_nodes, effect.numa_blocks);
     return effect;
 }
 
-/// The allowed set of whole GPUs for which `key(Effect)` is least.
+/// The allowed set of whole GPUs of a machine for which `key(Effect, set, what stays idle)` is least.
 template <class Key>
-GpuMask best_set(const Cluster& cluster, TaskId task, NodeId node, Key&& key) {
-    const auto& inv = cluster.inventory();
-    const int wanted = inv.tasks.gpu_count[index(task)];
-    const auto id = inv.nodes.hardware[index(node)];
-    const auto* const hardware = id == NodeTable::no_hardware ? nullptr : &inv.hardware[id];
+GpuMask best_set(const Cluster& cluster, TaskId task, NodeId node, const Localities& machine, Key&& key) {
+    const int wanted = cluster.inventory().tasks.gpu_count[index(task)];
     const auto idle = cluster.idle_gpus(node, cluster.lent_to(task));
     const AllowedGpus allowed(cluster, task, node);
     GpuMask best = 0;
-    auto least = key(Effect{});
+    auto least = key(Effect{}, GpuMask{0}, GpuMask{0});
     for (const auto set : allowed.all()) {
-        if (hardware == nullptr) return lowest_gpus(set, wanted);
         // All subsets of `wanted` GPUs in ascending order: step through the ranks, spread them over the set's bits.
         std::array<GpuMask, max_gpus_per_node> bits{};
         std::size_t size = 0;
@@ -86,13 +92,74 @@ GpuMask best_set(const Cluster& cluster, TaskId task, NodeId node, Key&& key) {
             GpuMask chosen = 0;
             for (auto rest = ranks; rest != 0; rest &= rest - 1)
                 chosen |= bits[static_cast<std::size_t>(std::countr_zero(rest))];
-            const auto now = key(effect_of(hardware, idle, chosen));
+            const auto now =
+                key(effect_of(machine, idle, chosen), chosen, static_cast<GpuMask>(idle & ~chosen));
             if (best == 0 || now < least) best = chosen, least = now;
             const auto low = ranks & (0 - ranks), carried = ranks + low;  // the next number with as many ones
             ranks = carried | (((ranks ^ carried) >> 2) / low);
         }
     }
     return best;
+}
+
+/// The same on the machine that the snapshot describes, for `key(Effect)`; the lowest GPUs where it describes none.
+template <class Key>
+GpuMask best_set(const Cluster& cluster, TaskId task, NodeId node, Key&& key) {
+    const auto& inv = cluster.inventory();
+    const auto id = inv.nodes.hardware[index(node)];
+    if (id == NodeTable::no_hardware) {
+        const AllowedGpus allowed(cluster, task, node);
+        return allowed.count == 0 ? GpuMask{0}
+                                  : lowest_gpus(allowed.sets[0], inv.tasks.gpu_count[index(task)]);
+    }
+    return best_set(cluster, task, node, Localities{inv.hardware[id].socket, inv.hardware[id].numa},
+                    [&](const Effect& effect, GpuMask, GpuMask) { return key(effect); });
+}
+
+/// The graph of a node's machine, if there is one.
+inline const topology::HardwareGraph* graph_of(const MachineGraphs& machines, const Inventory& inventory,
+                                               NodeId node) {
+    if (const auto own = machines.by_node.find(inventory.nodes.names[index(node)]);
+        own != machines.by_node.end())
+        return &own->second;
+    const auto model = inventory.nodes.gpu_model[index(node)];
+    if (model == none<GpuModelId>) return nullptr;
+    const auto found = machines.by_gpu_model.find(inventory.gpu_models[index(model)]);
+    return found == machines.by_gpu_model.end() ? nullptr : &found->second;
+}
+
+/// What is wrong when a graph lacks healthy GPUs of the node; empty = nothing.
+inline std::string lacking_gpus(const topology::HardwareGraph& graph, const Inventory& inventory,
+                                NodeId node) {
+    const auto& nodes = inventory.nodes;
+    const auto healthy = first_gpus(nodes.gpu_count[index(node)]) & ~nodes.failed_gpus[index(node)];
+    const auto lacks = static_cast<unsigned>(healthy & ~graph.gpus());
+    if (lacks == 0) return {};
+    return "node " + gpusched::quoted(nodes.names[index(node)]) + ": the graph of its machine lacks GPU " +
+           std::to_string(std::countr_zero(lacks));
+}
+
+/// Sum over the pairs of a set, in MB/s, which add up without rounding; pairs of unknown bandwidth do not count.
+inline std::int64_t total_bandwidth(const topology::HardwareGraph& graph, GpuMask gpus) {
+    constexpr double most = 1e6;  // GB/s, far beyond any link
+    std::int64_t total = 0;
+    for_each_gpu(gpus, [&](int a) {
+        for_each_gpu(static_cast<GpuMask>(gpus & ~first_gpus(a + 1)), [&](int b) {
+            if (const auto gb_s = graph.bandwidth(a, b); std::isfinite(gb_s))
+                total += std::llround(std::min(gb_s, most) * 1000);
+        });
+    });
+    return total;
+}
+
+inline int total_distance(const topology::HardwareGraph& graph, GpuMask gpus) {
+    constexpr int no_path = 1 << 20;
+    int total = 0;
+    for_each_gpu(gpus, [&](int a) {
+        for_each_gpu(static_cast<GpuMask>(gpus & ~first_gpus(a + 1)),
+                     [&](int b) { total += graph.distance(a, b).value_or(no_path); });
+    });
+    return total;
 }
 
 }  // namespace detail
@@ -132,6 +199,38 @@ GPUSCHED_INLINE GpuMask ByWish::operator()(const Cluster& cluster, TaskId task, 
     return detail::best_set(cluster, task, node, [](const detail::Effect& e) {
         return std::tuple(e.sockets, e.socket_blocks, e.numa_blocks, e.numa_nodes);
     });
+}
+
+GPUSCHED_INLINE ByLinks::ByLinks(const Inventory& inventory, MachineGraphs machines)
+    : machines_(std::make_shared<const MachineGraphs>(std::move(machines))) {
+    Problems problems;
+    for (const auto& [model, graph] : machines_->by_gpu_model)
+        if (!inventory.gpu_models.find(model))
+            problems.add(bad_value("by_gpu_model", gpusched::quoted(model), "a GPU model of the cluster"));
+    for (const auto& [name, graph] : machines_->by_node)
+        if (!inventory.nodes.names.find(name))
+            problems.add(bad_value("by_node", gpusched::quoted(name), "a node of the cluster"));
+    for (std::size_t n = 0; n < inventory.nodes.names.size(); ++n)
+        if (const auto* graph = detail::graph_of(*machines_, inventory, make_id<NodeId>(n)))
+            if (auto lacks = detail::lacking_gpus(*graph, inventory, make_id<NodeId>(n)); !lacks.empty())
+                problems.add(std::move(lacks));
+    problems.throw_if_any();
+}
+
+GPUSCHED_INLINE GpuMask ByLinks::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+    if (cluster.is_fraction(task)) return detail::tightest_gpu(cluster, task, node);
+    const auto* const graph = detail::graph_of(*machines_, cluster.inventory(), node);
+    if (graph == nullptr) return FewestCrossings{}(cluster, task, node);
+    if (auto lacks = detail::lacking_gpus(*graph, cluster.inventory(), node); !lacks.empty())
+        throw InvalidInput(lacks);
+    const auto& masks = graph->masks();
+    return detail::best_set(cluster, task, node, detail::Localities{masks.socket, masks.numa},
+                            [&](const detail::Effect& e, GpuMask chosen, GpuMask left) {
+                                return std::tuple(e.sockets, e.numa_nodes,
+                                                  -graph->bottleneck_bandwidth(chosen),
+                                                  detail::total_distance(*graph, chosen), e.socket_blocks,
+                                                  e.numa_blocks, -detail::total_bandwidth(*graph, left));
+                            });
 }
 
 GPUSCHED_INLINE GpuMask RandomGpus::operator()(const Cluster& cluster, TaskId task, NodeId node,

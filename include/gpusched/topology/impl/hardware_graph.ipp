@@ -280,6 +280,13 @@ GPUSCHED_INLINE void HardwareGraph::refresh_state() {
     }
 }
 
+GPUSCHED_INLINE GpuMask HardwareGraph::gpus() const noexcept {
+    GpuMask all = 0;
+    for (int g = 0; g < max_gpus_per_node; ++g)
+        if (gpu_vertex_[static_cast<std::size_t>(g)] >= 0) all |= gpu_bit(g);
+    return all;
+}
+
 // Questions --------------------------------------------------------------------------------------------------
 
 GPUSCHED_INLINE HardwareGraph::Vertex HardwareGraph::gpu_vertex(int gpu) const {
