@@ -6,12 +6,15 @@
 #include "task_argument.hpp"
 #include "workload.hpp"
 
+#include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/place.hpp>
+#include <gpusched/allocation/switch_counts.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 namespace gpusched::python {
@@ -66,7 +69,9 @@ struct AllocateArguments {
     std::uint64_t seed = 0;
 
     [[nodiscard]] bool any_python() const {
-        const auto python = [](const py::object& policy) { return !py::isinstance<py::str>(policy); };
+        const auto python = [](const py::object& policy) {
+            return !py::isinstance<py::str>(policy) && !py::isinstance<a::ByLinks>(policy);
+        };
         return std::any_of(rankers.begin(), rankers.end(), python) ||
                std::any_of(filters.begin(), filters.end(), python) || python(gpu_picker);
     }
@@ -141,9 +146,13 @@ py::object place(const ClusterPtr& cluster, const py::object& task, const Alloca
     for (const auto& filter : arguments.filters)
         filters.filters.push_back(policy<a::AnyFilter, PythonFilter>(
             "filters", filter, with_task, [](const std::string& name) { return a::make_filter(name); }));
-    const auto picker = policy<a::AnyGpuPicker, PythonPicker>(
-        "gpu_picker", arguments.gpu_picker, with_task,
-        [&](const std::string& name) { return a::make_gpu_picker(name, inventory, workload_of(name)); });
+    const auto picker =
+        py::isinstance<a::ByLinks>(arguments.gpu_picker)
+            ? a::AnyGpuPicker(arguments.gpu_picker.cast<a::ByLinks>())
+            : policy<a::AnyGpuPicker, PythonPicker>(
+                  "gpu_picker", arguments.gpu_picker, with_task, [&](const std::string& name) {
+                      return a::make_gpu_picker(name, inventory, workload_of(name));
+                  });
 
     const auto search = [&, c = with_task, t = id] {
         Rng rng(arguments.seed);
@@ -152,6 +161,70 @@ py::object place(const ClusterPtr& cluster, const py::object& task, const Alloca
     const auto found = arguments.any_python() ? search() : unlocked(search);
     if (!found) return py::none();
     return py::make_tuple(with_task->name(found->node), gpu_list(found->gpus));
+}
+
+/// Machines by name, of a dict of graphs.
+std::map<std::string, topology::HardwareGraph> graphs_by_name(const char* field, const py::object& value,
+                                                              Problems& problems) {
+    std::map<std::string, topology::HardwareGraph> out;
+    collect(problems, [&] {
+        if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict from names to HardwareGraphs");
+        for (const auto& [key, graph] : value.cast<py::dict>()) {
+            const auto name = OptionType<std::string>::read(std::string(field) + ", a key", key);
+            if (!py::isinstance<topology::HardwareGraph>(graph))
+                bad_option(std::string(field) + "[" + gpusched::quoted(name) + "]", graph, "a HardwareGraph");
+            out.emplace(name, graph.cast<const topology::HardwareGraph&>());
+        }
+    });
+    return out;
+}
+
+void bind_by_links(py::module_& m) {
+    py::class_<a::ByLinks>(m, "ByLinks", doc("allocation::ByLinks").c_str())
+        .def(py::init(
+                 [](const ClusterPtr& cluster, const py::object& by_gpu_model, const py::object& by_node) {
+                     Problems problems;
+                     a::MachineGraphs machines{graphs_by_name("by_gpu_model", by_gpu_model, problems),
+                                               graphs_by_name("by_node", by_node, problems)};
+                     problems.throw_if_any();
+                     return a::ByLinks(cluster->inventory(), std::move(machines));
+                 }),
+             py::arg("cluster"), py::kw_only(), py::arg("by_gpu_model") = py::dict(),
+             py::arg("by_node") = py::dict(),
+             documented(
+                 "__init__(self, cluster, *, by_gpu_model={}, by_node={})",
+                 "A `gpu_picker` for `place`.\n\nby_gpu_model, by_node\n    Dicts from GPU models and from "
+                 "nodes to `gpusched.topology.HardwareGraph`s; a node's own goes first. Who holds a GPU "
+                 "and which ones have failed is asked of the cluster, not of them.")
+                 .c_str())
+        .def("__copy__", [](const a::ByLinks& p) { return p; })
+        .def(
+            "__deepcopy__", [](const a::ByLinks& p, const py::dict&) { return p; }, py::arg("memo"));
+}
+
+void bind_switch_counts(py::module_& m) {
+    using Counts = OptionType<std::vector<std::int64_t>>;
+    m.def(
+        "entropy_greedy",
+        [](const py::object& capacity, const py::object& pods) {
+            return a::entropy_greedy(Counts::read("capacity", capacity),
+                                     OptionType<std::int64_t>::read("pods", pods));
+        },
+        py::arg("capacity"), py::arg("pods"),
+        documented("entropy_greedy(capacity, pods)", doc("allocation::entropy_greedy")).c_str());
+    m.def(
+        "least_entropy",
+        [](const py::object& capacity, const py::object& pods, const py::object& groups) {
+            return a::least_entropy(
+                Counts::read("capacity", capacity), OptionType<std::int64_t>::read("pods", pods),
+                OptionType<std::vector<std::vector<std::uint32_t>>>::read("groups", groups));
+        },
+        py::arg("capacity"), py::arg("pods"), py::arg("groups") = py::list(),
+        documented("least_entropy(capacity, pods, groups=[])",
+                   doc("allocation::least_entropy") + "\n\n`groups` has per further level, the most "
+                                                      "important one first, the group of every switch: "
+                                                      "ties are broken by the entropy there.")
+            .c_str());
 }
 
 template <class Names>
@@ -187,9 +260,10 @@ void bind_allocation(py::module_& parent) {
             .field("filters", &AllocateArguments::filters,
                    "The node must pass all of them. Names (`filter_names`), or callables (cluster, task, "
                    "node) that answer True or False.")
-            .field("gpu_picker", &AllocateArguments::gpu_picker,
-                   "Which GPUs of the node. A name (`gpu_picker_names`), or a callable (cluster, task, node) "
-                   "that answers a list of GPUs.")
+            .field(
+                "gpu_picker", &AllocateArguments::gpu_picker,
+                "Which GPUs of the node. A name (`gpu_picker_names`), a `ByLinks`, or a callable (cluster, "
+                "task, node) that answers a list of GPUs.")
             .field("seed", &AllocateArguments::seed)
             .field("workload", &AllocateArguments::workload,
                    "What \"fgd\" and \"expected_fill\" expect to come: a `fragmentation.Workload`, or what "
@@ -227,6 +301,8 @@ void bind_allocation(py::module_& parent) {
                 "\n\nNodes are given by position in `cluster.nodes`, as an array that selects from its "
                 "columns. `task` is what `place` takes, or a task that runs.")
             .c_str());
+    bind_by_links(m);
+    bind_switch_counts(m);
     bind_gangs(m);
 }
 

@@ -52,6 +52,7 @@ struct Keywords {
     a::AllocatePolicy policy = a::AllocateOptions{}.policy;
     std::optional<Level> level{};
     std::optional<NetworkMode> mode{};
+    py::object further = py::none(), traffic = py::none();
 };
 
 Options<Keywords> keywords_of_allocate() {
@@ -61,14 +62,13 @@ Options<Keywords> keywords_of_allocate() {
             "How pods of one shape are spread: \"exact\" has the least entropy; \"entropy\" is the paper's "
             "Algorithm 2, as written.")
         .level_field("level", &Keywords::level)
-        .field("mode", &Keywords::mode);
-}
-
-a::AllocateOptions merged(a::AllocateOptions own, const Keywords& keywords) {
-    own.policy = keywords.policy;
-    if (keywords.level) own.level = keywords.level;
-    if (keywords.mode) own.mode = keywords.mode;
-    return own;
+        .field("mode", &Keywords::mode)
+        .field("further", &Keywords::further,
+               "Wishes at other levels, a list of {\"level\", \"mode\"}; None = those of the job's dict.")
+        .field("traffic", &Keywords::traffic,
+               "Traffic between groups of pods, a symmetric matrix; None = that of the job's dict. The "
+               "groups of a job by "
+               "name are its pending pods that ask for the same, in the order of their first pods.");
 }
 
 std::vector<NetworkAffinity> further_levels(py::handle value) {
@@ -95,6 +95,21 @@ std::vector<NetworkAffinity> further_levels(py::handle value) {
         if (!has_level) bad_option(field, item, "a 'level'");
     }
     return wishes;
+}
+
+using TrafficMatrix = OptionType<std::vector<std::vector<double>>>;
+
+a::AllocateOptions merged(a::AllocateOptions own, const Keywords& keywords) {
+    own.policy = keywords.policy;
+    if (keywords.level) own.level = keywords.level;
+    if (keywords.mode) own.mode = keywords.mode;
+    Problems problems;
+    if (!keywords.further.is_none())
+        collect(problems, [&] { own.further = further_levels(keywords.further); });
+    if (!keywords.traffic.is_none())
+        collect(problems, [&] { own.traffic = TrafficMatrix::read("traffic", keywords.traffic); });
+    problems.throw_if_any();
+    return own;
 }
 
 a::PodRequest pod_request(const std::string& field, py::handle value) {
@@ -213,7 +228,7 @@ JobArgument job_argument(const py::object& job) {
             } else if (field == "further") {
                 out.options.further = further_levels(value);
             } else if (field == "traffic") {
-                out.options.traffic = OptionType<std::vector<std::vector<double>>>::read("traffic", value);
+                out.options.traffic = TrafficMatrix::read("traffic", value);
             } else {
                 problems.add("job: unknown key " + gpusched::quoted(field) +
                              "; expected name, pods, mode, level, further, traffic");
@@ -339,6 +354,16 @@ void bind_gangs(py::module_& m) {
         py::arg("cluster"),
         documented("with_job(cluster, *jobs)", "The cluster with the pods of new jobs, pending: what plans "
                                                "that place the jobs are applied to and checked against.")
+            .c_str());
+    m.def(
+        "pending_pods",
+        [](const ClusterPtr& cluster, const std::string& job) {
+            std::vector<std::string> names;
+            for (const auto pod : a::pending_pods(*cluster, job)) names.push_back(cluster->name(pod));
+            return names;
+        },
+        py::arg("cluster"), py::arg("job"),
+        documented("pending_pods(cluster, job)", "The names of a job's pending tasks, in snapshot order.")
             .c_str());
     m.def(
         "with_task",

@@ -4,6 +4,7 @@
 #include "records.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
+#include <gpusched/io/cluster_json.hpp>
 #include <gpusched/topology/hardware_dot.hpp>
 #include <gpusched/topology/racks.hpp>
 
@@ -119,6 +120,18 @@ Graph graph_from(const py::object& vertex_list, const py::object& edge_list) {
     return std::make_shared<HardwareGraph>(HardwareGraph::from_graph(graph));
 }
 
+/// Hardware as the cluster format has it: a preset's name, or a dict with its NUMA nodes.
+Hardware hardware_argument(const py::object& hardware) {
+    const py::dict node(py::arg("name") = "machine", py::arg("gpu_count") = 0, py::arg("cpu_milli") = 0,
+                        py::arg("memory_mib") = 0, py::arg("hardware") = hardware);
+    const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 1,
+                            py::arg("nodes") = py::make_tuple(node), py::arg("tasks") = py::list());
+    auto found =
+        io::cluster_from_json(json_text(document, "<hardware>"), "<hardware>").nodes.front().hardware;
+    if (!found || found->numa_nodes.empty()) bad_option("hardware", hardware, "a preset's name or a dict");
+    return *found;
+}
+
 void bind_graph(py::module_& m) {
     const auto text = [](const char* name) { return doc(std::string("topology::HardwareGraph::") + name); };
     py::class_<HardwareGraph, Graph> type(m, "HardwareGraph", doc("topology::HardwareGraph").c_str());
@@ -135,6 +148,8 @@ void bind_graph(py::module_& m) {
             },
             py::arg("name"),
             documented("preset(name)", text("preset") + "\n\nNone for an unknown name.").c_str())
+        .def_property_readonly(
+            "gpus", [](const HardwareGraph& g) { return gpu_list(g.gpus()); }, text("gpus").c_str())
         .def_property_readonly("vertices", vertices,
                                "A list of dicts: kind, id, status, used_by; of GPUs uuid, model, memory_mib.")
         .def_property_readonly(
@@ -262,6 +277,29 @@ void bind_graph(py::module_& m) {
         .def(py::pickle([](const HardwareGraph& g) { return py::make_tuple(vertices(g), edges(g)); },
                         [](const py::tuple& s) { return graph_from(s[0], s[1]); }));
     type.attr("__hash__") = py::none();
+
+    using H = topology::HardwareGraphOptions;
+    const auto drawn = Options<H>("topology::HardwareGraphOptions")
+                           .field("core_group_size", &H::core_group_size)
+                           .field("gpus_per_pcie_root", &H::gpus_per_pcie_root)
+                           .field("pcie_gb_s", &H::pcie_gb_s)
+                           .field("interconnect_gb_s", &H::interconnect_gb_s)
+                           .field("nvlink_gb_s", &H::nvlink_gb_s);
+    type.def_static(
+        "from_hardware",
+        [drawn](const py::object& hardware, const py::kwargs& keywords) {
+            const auto o = drawn.read("from_hardware", keywords);
+            return std::make_shared<HardwareGraph>(hardware_argument(hardware), o);
+        },
+        py::arg("hardware"),
+        drawn
+            .documented(
+                "from_hardware(hardware",
+                "The machine that NUMA nodes describe: PCIe roots hang from NUMA nodes, sockets are all "
+                "connected.\n\n`hardware` is a node's in the cluster format: a dict, or the name of a "
+                "preset, of "
+                "which only the NUMA nodes count here.")
+            .c_str());
 
     using O = topology::HardwareDotOptions;
     const auto options = Options<O>("topology::HardwareDotOptions").field("cores", &O::cores);

@@ -27,7 +27,7 @@ struct NamedGangDecision {
     double cost = 0;
 };
 
-struct GangOptions : p::Options {
+struct GangOptions : DecisionArguments {
     p::GangObjective objective = p::GangObjective::cost;
 };
 
@@ -87,8 +87,9 @@ void bind_preempt_gang(py::module_& m) {
         "preempt_gang",
         [options](const ClusterPtr& cluster, const py::object& pods,
                   const py::kwargs& keywords) -> std::optional<NamedGangDecision> {
-            const auto o = options.read("preempt_gang", keywords);
+            auto o = options.read("preempt_gang", keywords);
             const auto gang = gang_argument(cluster, pods);
+            use_cost_function(o, gang.cluster);
             const auto found = Call().run([&](const Context& context) {
                 return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context);
             });
@@ -128,8 +129,9 @@ void bind_preempt_gang(py::module_& m) {
     m.def(
         "explain_gang",
         [options](const ClusterPtr& cluster, const py::object& pods, const py::kwargs& keywords) {
-            const auto o = options.read("explain_gang", keywords);
+            auto o = options.read("explain_gang", keywords);
             const auto gang = gang_argument(cluster, pods);
+            use_cost_function(o, gang.cluster);
             return Call().run([&](const Context& context) {
                 return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context).reason;
             });

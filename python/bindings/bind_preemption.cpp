@@ -6,9 +6,13 @@
 #include "task_argument.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
+#include <gpusched/preemption/detail/cost.hpp>
 #include <gpusched/preemption/index.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
+#include <variant>
 
 namespace gpusched::python {
 
@@ -22,6 +26,33 @@ struct PreemptionExplanation {
     std::int64_t missing = 0;
     std::string text;
 };
+
+/// A cost function written in Python.
+struct PythonCost {
+    ClusterPtr cluster;
+    std::shared_ptr<py::object> function;
+
+    std::int64_t operator()(const Cluster&, TaskId task, std::int64_t now) const {
+        const py::gil_scoped_acquire lock;
+        const py::object answer = (*function)(cluster, TaskView{cluster, task}, now);
+        const auto gpu_s = OptionType<double>::read("cost", answer);
+        constexpr auto most = static_cast<double>(p::detail::largest_cost) / 1000;
+        if (!(gpu_s >= 0 && gpu_s < most))
+            bad_option("cost", answer,
+                       "GPU-seconds, 0 to 7.2e13, for task " + gpusched::quoted(cluster->name(task)));
+        return std::llround(gpu_s * 1000);
+    }
+};
+
+/// What the index takes besides what decisions are made by.
+struct IndexArguments : DecisionArguments {
+    std::size_t most_shapes = 64;
+};
+
+/// The time asked for, else that of the snapshot.
+std::int64_t time_or_now(const Cluster& cluster, const std::optional<std::int64_t>& now) {
+    return now.value_or(cluster.inventory().now);
+}
 
 GpuMask mask_of(const Cluster& cluster, NodeId node, const std::vector<int>& gpus) {
     const auto bad = [&](int gpu) {
@@ -38,11 +69,18 @@ struct Index {
 };
 
 void bind_index(py::module_& m) {
-    const auto options = decision_options();
+    const auto options =
+        decision_options<IndexArguments>().field("most_shapes", &IndexArguments::most_shapes,
+                                                 "How many shapes of preemptors are kept, at least 1; beyond "
+                                                 "them the one not asked for longest makes room.");
+    const auto text = [](const char* name) {
+        return doc(std::string("preemption::PreemptionIndex::") + name);
+    };
     py::class_<Index>(m, "PreemptionIndex", doc("preemption::PreemptionIndex").c_str())
         .def(py::init([options](const ClusterPtr& cluster, const py::kwargs& keywords) {
-                 const auto o = options.read("PreemptionIndex", keywords);
-                 return Index{p::PreemptionIndex(*cluster, o)};
+                 auto o = options.read("PreemptionIndex", keywords);
+                 use_cost_function(o, cluster);
+                 return Index{p::PreemptionIndex(*cluster, o, o.most_shapes)};
              }),
              py::arg("cluster"),
              options.documented("__init__(self, cluster", "An index over a copy of the cluster.").c_str())
@@ -78,6 +116,27 @@ void bind_index(py::module_& m) {
             "set_now", [](Index& i, std::int64_t now) { i.live.set_now(now); }, py::arg("now"),
             documented("set_now(self, now)", doc("preemption::PreemptionIndex::set_now")).c_str())
         .def(
+            "cluster", [](const Index& i) { return std::make_shared<Cluster>(i.c()); },
+            documented("cluster(self)",
+                       "A copy of the snapshot as it is now. Failures that were reported are not in it.")
+                .c_str())
+        .def(
+            "failed_gpus",
+            [](const Index& i, const std::string& node) {
+                return gpu_list(i.live.failed_gpus(i.c().find_node(node)));
+            },
+            py::arg("node"), documented("failed_gpus(self, node)", text("failed_gpus")).c_str())
+        .def(
+            "has_failed",
+            [](const Index& i, const std::string& node) { return i.live.has_failed(i.c().find_node(node)); },
+            py::arg("node"),
+            documented("has_failed(self, node)", "Whether the node has vanished, as `fail_node` said.")
+                .c_str())
+        .def_property_readonly(
+            "proven", [](const Index& i) { return i.live.proven(); }, "No limit was hit so far.")
+        .def_property_readonly(
+            "shapes", [](const Index& i) { return i.live.shapes(); }, text("shapes").c_str())
+        .def(
             "decide",
             [](Index& i, const std::string& task) -> std::optional<NamedDecision> {
                 const auto id = i.c().find_task(task);
@@ -109,6 +168,13 @@ void bind_index(py::module_& m) {
 }
 
 }  // namespace
+
+void use_cost_function(DecisionArguments& arguments, const ClusterPtr& cluster) {
+    if (arguments.cost_function.is_none()) return;
+    if (PyCallable_Check(arguments.cost_function.ptr()) == 0)
+        bad_option("cost", arguments.cost_function, "a callable (cluster, task, now) or None");
+    arguments.cost = PythonCost{cluster, shared_object(arguments.cost_function)};
+}
 
 void warn_of_limit(StopReason reason, const char* consequence) {
     const auto limit = reason == StopReason::time_limit ? "time_limit" : "search_limit";
@@ -162,8 +228,9 @@ void bind_preemption(py::module_& parent) {
         "preempt",
         [options](const ClusterPtr& cluster, const py::object& task,
                   const py::kwargs& keywords) -> std::optional<NamedDecision> {
-            const auto o = options.read("preempt", keywords);
+            auto o = options.read("preempt", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
+            use_cost_function(o, with_task);
             const auto result = Call().run(
                 [&, c = with_task, t = id](const Context& context) { return p::preempt(*c, t, o, context); });
             if (!result.decision) {
@@ -187,8 +254,9 @@ void bind_preemption(py::module_& parent) {
         "minimal_victim_sets",
         [options](const ClusterPtr& cluster, const py::object& task, const std::string& node,
                   const py::kwargs& keywords) {
-            const auto o = options.read("minimal_victim_sets", keywords);
+            auto o = options.read("minimal_victim_sets", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
+            use_cost_function(o, with_task);
             const auto at = with_task->find_node(node);
             const auto found = Call().run([&, c = with_task, t = id](const Context& context) {
                 return p::minimal_victim_sets(*c, t, at, o, context);
@@ -211,8 +279,9 @@ void bind_preemption(py::module_& parent) {
     m.def(
         "explain",
         [options](const ClusterPtr& cluster, const py::object& task, const py::kwargs& keywords) {
-            const auto o = options.read("explain", keywords);
+            auto o = options.read("explain", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
+            use_cost_function(o, with_task);
             const auto e = p::explain(*with_task, id, o);
             PreemptionExplanation out{std::nullopt, to_string(e.obstacle), e.missing, e.text};
             if (e.node != none<NodeId>) out.node = with_task->name(e.node);
@@ -225,6 +294,24 @@ void bind_preemption(py::module_& parent) {
                 "Why nothing helps: an `Explanation` with the node that came closest and what it lacks with "
                 "all potential victims gone.")
             .c_str());
+    m.def(
+        "lost_work",
+        [](const ClusterPtr& cluster, const std::variant<std::string, TaskView>& task,
+           const std::optional<std::int64_t>& now) {
+            const auto id = task_argument(cluster, py::cast(task)).second;
+            return static_cast<double>(p::lost_work(*cluster, id, time_or_now(*cluster, now))) / 1000;
+        },
+        py::arg("cluster"), py::arg("task"), py::arg("now") = py::none(),
+        documented(
+            "lost_work(cluster, task, now=None)",
+            "What evicting a task loses by default, in GPU-seconds: the GPUs that it holds, times the "
+            "seconds "
+            "since its last checkpoint or, where none is known, its start; 0 for times in the future.\n\n"
+            "`task` is a name or a `Task`; `now` in seconds, None for the snapshot's.")
+            .c_str());
+    m.def("score", &p::score, py::arg("priority_sum"), py::arg("topology"),
+          py::arg("alpha") = p::Options{}.alpha,
+          documented("score(priority_sum, topology, alpha=0.5)", doc("preemption::score")).c_str());
     bind_index(m);
     bind_preempt_gang(m);
     bind_standby(m);

@@ -2,6 +2,8 @@
 #include "arrays.hpp"
 #include "call.hpp"
 #include "options.hpp"
+#include "plan.hpp"
+#include "preemption.hpp"
 #include "records.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
@@ -22,8 +24,19 @@ using Numbers = std::vector<std::int64_t>;
 using SpotTracePtr = std::shared_ptr<SpotTrace>;
 
 struct SpotReplayArguments : sim::SpotReplayOptions {
-    py::object progress = py::none();
+    py::object progress = py::none(), watcher = py::none();
 };
+
+/// An observer of plans written in Python; it gets a copy of the cluster, which is its to keep.
+sim::PlanObserver python_observer(const py::object& function) {
+    if (function.is_none()) return {};
+    if (PyCallable_Check(function.ptr()) == 0)
+        bad_option("observer", function, "a callable (now_s, cluster, plan) or None");
+    return [shared = shared_object(function)](std::int64_t now_s, const Cluster& before, const Plan& plan) {
+        const py::gil_scoped_acquire lock;
+        (*shared)(now_s, std::make_shared<Cluster>(before), NamedPlan{to_spec(plan, before)});
+    };
+}
 
 constexpr std::array record_columns{std::pair{"first_start_s", &SpotJobRecord::first_start_s},
                                     std::pair{"finish_s", &SpotJobRecord::finish_s},
@@ -285,23 +298,32 @@ void bind_spot_jobs(py::module_& m) {
     bind_spot_trace(m);
     bind_spot_result(m);
     using A = SpotReplayArguments;
-    const auto options = Options<A>("sim::SpotReplayOptions")
-                             .field("rankers", &A::rankers)
-                             .field("gpu_picker", &A::gpu_picker)
-                             .field("victims", &A::victims,
-                                    "Whom an HP pod evicts that finds no room: \"none\", \"random\", "
-                                    "\"spot\" (ASI: cheapest first until it fits), \"exact\".")
-                             .field("spot_jobs", &A::spot_jobs)
-                             .field("start_delay_s", &A::start_delay_s)
-                             .field("consolidate_every_h", &A::consolidate_every_h)
-                             .field("measure_from_s", &A::measure_from_s)
-                             .field("measure_until_s", &A::measure_until_s, "See `measure_from_s`.")
-                             .field("seed", &A::seed)
-                             .field("progress", &A::progress, progress_text);
+    const auto options =
+        Options<A>("sim::SpotReplayOptions")
+            .field("rankers", &A::rankers)
+            .field("gpu_picker", &A::gpu_picker)
+            .field("victims", &A::victims,
+                   "Whom an HP pod evicts that finds no room: \"none\", \"random\", "
+                   "\"spot\" (ASI: cheapest first until it fits), \"exact\".")
+            .field("spot_jobs", &A::spot_jobs)
+            .field("start_delay_s", &A::start_delay_s)
+            .field("consolidate_every_h", &A::consolidate_every_h)
+            .field("measure_from_s", &A::measure_from_s)
+            .field("measure_until_s", &A::measure_until_s, "See `measure_from_s`.")
+            .field("seed", &A::seed)
+            .field("eviction", &A::eviction,
+                   "How long victims take to leave, an `EvictionModel` of `gpusched.preemption`; None = "
+                   "the published figures. They hold no GPUs meanwhile, and their work stops at once; "
+                   "the HP job begins to work when the last of its victims has left.")
+            .field("observer", &A::watcher,
+                   "Called with every plan before it is carried out: (now_s, cluster, plan), with a "
+                   "copy of the cluster as it is. An exception in it ends the replay and surfaces.")
+            .field("progress", &A::progress, progress_text);
     m.def(
         "replay_spot",
         [options](const SpotTracePtr& trace, const py::kwargs& keywords) {
-            const auto arguments = options.read("replay_spot", keywords);
+            auto arguments = options.read("replay_spot", keywords);
+            arguments.observer = python_observer(arguments.watcher);
             const sim::SpotReplayOptions& o = arguments;
             return Call(arguments.progress).run([&](const Context& context) {
                 return sim::replay_spot(*trace, o, context);

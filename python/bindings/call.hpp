@@ -6,6 +6,7 @@
 #include <gpusched/core/context.hpp>
 
 #include <exception>
+#include <memory>
 #include <stop_token>
 #include <utility>
 
@@ -14,6 +15,14 @@ namespace gpusched::python {
 /// What every `progress` keyword says.
 inline constexpr const char* progress_text =
     "True for a progress bar, or a callable (phase, done, total), called about every 50 ms.";
+
+/// A Python object for code that runs without the interpreter lock: its references are counted only while the lock is held.
+inline std::shared_ptr<py::object> shared_object(py::object object) {
+    return {new py::object(std::move(object)), [](py::object* held) {
+                const py::gil_scoped_acquire lock;
+                delete held;
+            }};
+}
 
 /// Runs an algorithm with the interpreter lock released. Its progress hook, called on this thread about every 50 ms,
 /// lets Python look at signals: when a handler raises (Ctrl-C raises KeyboardInterrupt), the algorithm is asked to

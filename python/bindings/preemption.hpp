@@ -5,6 +5,7 @@
 #include "options.hpp"
 
 #include <gpusched/preemption/preempt.hpp>
+#include <gpusched/preemption/standby.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -28,8 +29,29 @@ struct NamedDecision {
 
 NamedDecision named_decision(const Cluster& cluster, TaskId task, const preemption::Decision& d, bool proven);
 
-/// The keywords of decisions, for options that are or extend preemption::Options.
-template <class O = preemption::Options>
+/// None stands for the default.
+template <>
+struct OptionType<preemption::EvictionModel> {
+    static preemption::EvictionModel read(const std::string& field, py::handle value) {
+        if (value.is_none()) return {};
+        if (!py::isinstance<preemption::EvictionModel>(value))
+            bad_option(field, value, "a gpusched.preemption.EvictionModel or None");
+        return value.cast<preemption::EvictionModel>();
+    }
+    static std::string literal(const preemption::EvictionModel&) { return "None"; }
+};
+
+/// What decisions are made by; `cost_function` is not yet among the options, since it is asked about a snapshot.
+struct DecisionArguments : preemption::Options {
+    py::object cost_function = py::none();
+};
+
+/// Makes `cost_function`, if there is one, the options' cost, asked about tasks of that snapshot.
+/// @throws InvalidInput when it cannot be called
+void use_cost_function(DecisionArguments& arguments, const ClusterPtr& cluster);
+
+/// The keywords of decisions, for options that are or extend DecisionArguments.
+template <class O = DecisionArguments>
 Options<O> decision_options() {
     using P = preemption::Options;
     return Options<O>("preemption::Options")
@@ -41,6 +63,10 @@ Options<O> decision_options() {
         .field("socket_score", &P::socket_score)
         .field("cross_score", &P::cross_score)
         .field("now", &P::now)
+        .field("cost", &DecisionArguments::cost_function,
+               "What evicting a task loses: a callable (cluster, task, now) that answers GPU-seconds, at "
+               "least 0, "
+               "for a `Task` and seconds; None for `lost_work`. It must depend on its arguments alone.")
         .field("search_limit", &P::search_limit)
         .field("time_limit", &P::time_limit);
 }

@@ -1,5 +1,7 @@
 #include "python_placement.hpp"
 
+#include "call.hpp"
+
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/describe_obstacle.hpp>
@@ -7,11 +9,7 @@
 
 namespace gpusched::python {
 
-PythonPlacement::PythonPlacement(py::object policy)
-    : policy_(new py::object(std::move(policy)), [](py::object* object) {
-          const py::gil_scoped_acquire lock;
-          delete object;
-      }) {}
+PythonPlacement::PythonPlacement(py::object policy) : policy_(shared_object(std::move(policy))) {}
 
 void PythonPlacement::follow(const Cluster& cluster) {
     if (!mirror_) {

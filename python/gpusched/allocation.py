@@ -2,12 +2,16 @@
 
 from ._core.allocation import (
     Allocation,
+    ByLinks,
     JointAllocation,
     allocate,
     allocate_many,
+    entropy_greedy,
     feasible_nodes,
     filter_names,
     gpu_picker_names,
+    least_entropy,
+    pending_pods,
     place,
     placement_names,
     ranker_names,
@@ -18,12 +22,16 @@ from ._core.allocation import (
 
 __all__ = [
     "Allocation",
+    "ByLinks",
     "JointAllocation",
     "allocate",
     "allocate_many",
+    "entropy_greedy",
     "feasible_nodes",
     "filter_names",
     "gpu_picker_names",
+    "least_entropy",
+    "pending_pods",
     "place",
     "placement_names",
     "ranker_names",

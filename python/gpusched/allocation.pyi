@@ -6,15 +6,20 @@ import numpy.typing as npt
 
 from .fragmentation import _Workload
 from .model import Cluster, Node, Plan, Task
+from .topology import HardwareGraph
 
 __all__ = [
     "Allocation",
+    "ByLinks",
     "JointAllocation",
     "allocate",
     "allocate_many",
+    "entropy_greedy",
     "feasible_nodes",
     "filter_names",
     "gpu_picker_names",
+    "least_entropy",
+    "pending_pods",
     "place",
     "placement_names",
     "ranker_names",
@@ -29,6 +34,17 @@ def ranker_names() -> list[str]: ...
 def filter_names() -> list[str]: ...
 def gpu_picker_names() -> list[str]: ...
 def placement_names() -> list[str]: ...
+class ByLinks:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        by_gpu_model: Mapping[str, HardwareGraph] = {},
+        by_node: Mapping[str, HardwareGraph] = {},
+    ) -> None: ...
+    def __copy__(self) -> ByLinks: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> ByLinks: ...
+
 def feasible_nodes(cluster: Cluster, task: Mapping[str, Any] | str | Task) -> npt.NDArray[np.int64]: ...
 def place(
     cluster: Cluster,
@@ -40,7 +56,7 @@ def place(
         "eviction_history",
     ],
     filters: Sequence[str | Callable[[Cluster, Task, Node], bool]] = [],
-    gpu_picker: str | Callable[[Cluster, Task, Node], Sequence[int]] = "by_wish",
+    gpu_picker: str | ByLinks | Callable[[Cluster, Task, Node], Sequence[int]] = "by_wish",
     seed: int = 0,
     workload: _Workload | None = None,
 ) -> tuple[str, list[int]] | None: ...
@@ -96,6 +112,8 @@ def allocate(
     policy: Literal["entropy", "exact"] = "exact",
     level: int | Literal["node"] | None = None,
     mode: Literal["required", "preferred"] | None = None,
+    further: Sequence[Mapping[str, Any]] | None = None,
+    traffic: Sequence[Sequence[float]] | None = None,
 ) -> Allocation: ...
 def allocate_many(
     cluster: Cluster,
@@ -108,6 +126,11 @@ def allocate_many(
     node_visits: int = 30000000,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> JointAllocation: ...
+def entropy_greedy(capacity: Iterable[int], pods: int) -> list[int] | None: ...
+def least_entropy(
+    capacity: Iterable[int], pods: int, groups: Iterable[Iterable[int]] = []
+) -> list[int] | None: ...
+def pending_pods(cluster: Cluster, job: str) -> list[str]: ...
 def with_task(cluster: Cluster, *tasks: Mapping[str, Any]) -> Cluster: ...
 def with_job(cluster: Cluster, *jobs: _Job) -> Cluster: ...
 def to_plan(*allocations: Allocation) -> Plan: ...

@@ -12,9 +12,11 @@ from ._core.preemption import (
     StandbyLease,
     explain,
     explain_gang,
+    lost_work,
     minimal_victim_sets,
     preempt,
     preempt_gang,
+    score,
     simulate_harvest,
     to_plan,
 )
@@ -31,9 +33,11 @@ __all__ = [
     "StandbyLease",
     "explain",
     "explain_gang",
+    "lost_work",
     "minimal_victim_sets",
     "preempt",
     "preempt_gang",
+    "score",
     "simulate_harvest",
     "to_plan",
 ]

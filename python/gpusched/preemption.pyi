@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from .model import Cluster, Plan, Task
@@ -15,9 +15,11 @@ __all__ = [
     "StandbyLease",
     "explain",
     "explain_gang",
+    "lost_work",
     "minimal_victim_sets",
     "preempt",
     "preempt_gang",
+    "score",
     "simulate_harvest",
     "to_plan",
 ]
@@ -27,6 +29,7 @@ _Engine = Literal["masks", "plain"]
 _Qos = Literal["guaranteed", "best_effort", "none"]
 _Objective = Literal["cost", "lost_gangs"]
 _Task = Mapping[str, Any] | str | Task
+_Cost = Callable[[Cluster, Task, int], float]
 
 class Decision:
     @property
@@ -190,14 +193,23 @@ class PreemptionIndex:
         socket_score: float = 0.5,
         cross_score: float = 0.0,
         now: int | None = None,
+        cost: _Cost | None = None,
         search_limit: int = 1000000,
         time_limit: float | None = None,
+        most_shapes: int = 64,
     ) -> None: ...
     def place(self, task: str, node: str, gpus: Sequence[int]) -> None: ...
     def remove(self, task: str) -> None: ...
     def fail_gpu(self, node: str, gpu: int, failed: bool = True) -> None: ...
     def fail_node(self, node: str, failed: bool = True) -> None: ...
     def set_now(self, now: int) -> None: ...
+    def cluster(self) -> Cluster: ...
+    def failed_gpus(self, node: str) -> list[int]: ...
+    def has_failed(self, node: str) -> bool: ...
+    @property
+    def proven(self) -> bool: ...
+    @property
+    def shapes(self) -> int: ...
     def decide(self, task: str) -> Decision | None: ...
     def apply(self, decision: Decision) -> None: ...
 
@@ -213,6 +225,7 @@ def preempt(
     socket_score: float = 0.5,
     cross_score: float = 0.0,
     now: int | None = None,
+    cost: _Cost | None = None,
     search_limit: int = 1000000,
     time_limit: float | None = None,
 ) -> Decision | None: ...
@@ -229,6 +242,7 @@ def minimal_victim_sets(
     socket_score: float = 0.5,
     cross_score: float = 0.0,
     now: int | None = None,
+    cost: _Cost | None = None,
     search_limit: int = 1000000,
     time_limit: float | None = None,
 ) -> list[list[str]]: ...
@@ -244,6 +258,7 @@ def explain(
     socket_score: float = 0.5,
     cross_score: float = 0.0,
     now: int | None = None,
+    cost: _Cost | None = None,
     search_limit: int = 1000000,
     time_limit: float | None = None,
 ) -> Explanation: ...
@@ -259,6 +274,7 @@ def preempt_gang(
     socket_score: float = 0.5,
     cross_score: float = 0.0,
     now: int | None = None,
+    cost: _Cost | None = None,
     search_limit: int = 1000000,
     time_limit: float | None = None,
     objective: _Objective = "cost",
@@ -275,10 +291,13 @@ def explain_gang(
     socket_score: float = 0.5,
     cross_score: float = 0.0,
     now: int | None = None,
+    cost: _Cost | None = None,
     search_limit: int = 1000000,
     time_limit: float | None = None,
     objective: _Objective = "cost",
 ) -> str: ...
+def lost_work(cluster: Cluster, task: str | Task, now: int | None = None) -> float: ...
+def score(priority_sum: int, topology: float, alpha: float = 0.5) -> float: ...
 def to_plan(decision: Decision | GangDecision) -> Plan: ...
 def simulate_harvest(
     *,
@@ -291,4 +310,5 @@ def simulate_harvest(
     checkpoint_minutes: int = 30,
     start_delay_s: int = 120,
     seed: int = 0,
+    eviction: EvictionModel | None = None,
 ) -> HarvestResult: ...

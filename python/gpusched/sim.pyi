@@ -5,7 +5,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from .model import Cluster, Node, Task
+from .model import Cluster, Node, Plan, Task
+from .preemption import EvictionModel
 
 __all__ = [
     "HostResult",
@@ -260,5 +261,7 @@ def replay_spot(
     measure_from_s: int = 0,
     measure_until_s: int | None = None,
     seed: int = 0,
+    eviction: EvictionModel | None = None,
+    observer: Callable[[int, Cluster, Plan], object] | None = None,
     progress: _Progress = None,
 ) -> SpotReplayResult: ...

@@ -60,6 +60,18 @@ class HardwareGraph:
     def __init__(self, vertices: Iterable[Mapping[str, Any]], edges: Iterable[_Edge]) -> None: ...
     @staticmethod
     def preset(name: str) -> HardwareGraph | None: ...
+    @staticmethod
+    def from_hardware(
+        hardware: Mapping[str, Any] | str,
+        *,
+        core_group_size: int = 8,
+        gpus_per_pcie_root: int = 0,
+        pcie_gb_s: float = 31.5,
+        interconnect_gb_s: float = 32.0,
+        nvlink_gb_s: float | None = None,
+    ) -> HardwareGraph: ...
+    @property
+    def gpus(self) -> list[int]: ...
     @property
     def vertices(self) -> list[dict[str, Any]]: ...
     @property

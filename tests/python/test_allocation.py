@@ -92,6 +92,80 @@ def test_groups_with_traffic() -> None:
     assert a.placed and a.entropy == 0 and a.proven
 
 
+def test_keywords_say_what_the_dict_may_say(cluster: gs.Cluster) -> None:
+    nodes = [node(f"{s}{i}", [s]) for s in "st" for i in range(2)]
+    nodes += [node(f"{s}b", [s], gpu_model="B") for s in "st"]
+    c = gs.Cluster.from_json(document(nodes, [], now=0))
+    pod = {"cpu_milli": 0, "memory_mib": 0}
+    groups = [{"count": 2, "gpu_count": 4, "gpu_models": ["B"]}, {"count": 3, "gpu_count": 8, "gpu_models": ["A"]}]
+    pd = {"name": "pd", "pods": [group | pod for group in groups]}
+    traffic = [[0.0, 6.0], [6.0, 0.0]]
+    assert gs.allocate(c, pd, traffic=traffic) == gs.allocate(c, pd | {"traffic": traffic})
+    assert gs.allocate(c, pd).cross_traffic == 0
+    # A job of the cluster has no dict.
+    named = gs.allocate(gs.allocation.with_job(c, pd), "pd", traffic=traffic)
+    assert named.placed and named.cross_traffic == pytest.approx(2)
+    assert gs.allocation.pending_pods(gs.allocation.with_job(c, pd), "pd") == [f"pd-{i}" for i in range(5)]
+
+    wish: Any = [{"level": 0, "mode": "required"}]
+    assert gs.allocate(cluster, job(4, 8)).placed and not gs.allocate(cluster, job(4, 8), further=wish).placed
+    assert gs.allocate(cluster, job(3, 8), further=wish) == gs.allocate(cluster, job(3, 8, further=wish))
+    with pytest.raises(gs.InvalidInput) as caught:
+        gs.allocate(cluster, job(1, 1), further=[{"mode": "required"}], traffic=7)  # type: ignore[arg-type]
+    assert "further[0]" in str(caught.value) and "traffic: 7" in str(caught.value)
+
+
+def test_counts_under_switches() -> None:
+    assert gs.allocation.entropy_greedy([1, 3], 2) == [1, 1]
+    assert gs.allocation.least_entropy([1, 3], 2) == [0, 2]
+    assert gs.allocation.least_entropy([1, 3], 5) is None
+    # The last pod goes where half of the job is.
+    assert gs.allocation.least_entropy([4, 1, 1, 1], 5, groups=[[0, 1, 1, 0]]) == [4, 0, 0, 1]
+    with pytest.raises(gs.InvalidInput, match="capacity"):
+        gs.allocation.least_entropy([-1], 1)
+    with pytest.raises(gs.InvalidInput, match=r"capacity\[1\]: 1.5"):
+        gs.allocation.entropy_greedy([1, 1.5], 1)  # type: ignore[list-item]
+
+
+def bridged(*pairs: tuple[int, int]) -> gs.topology.HardwareGraph:
+    """Four GPUs of one NUMA node, some pairs with NVLink."""
+    hardware = {"numa_nodes": [{"socket": 0, "cores": 8, "gpus": [0, 1, 2, 3]}]}
+    graph = gs.topology.HardwareGraph.from_hardware(hardware)
+    at = {v["id"]: i for i, v in enumerate(graph.vertices) if v["kind"] == "gpu"}
+    links = [(at[a], at[b], "nvlink", 300.0) for a, b in pairs]
+    return gs.topology.HardwareGraph(graph.vertices, [*graph.edges, *links])
+
+
+def test_gpus_by_their_links() -> None:
+    nodes = [make_node("n0", gpu_count=4), make_node("n1", gpu_count=4), make_node("n2", gpu_model="B")]
+    c = gs.Cluster.from_json(document(nodes, [], now=0))
+    picker = gs.allocation.ByLinks(
+        c, by_gpu_model={"A100": bridged((0, 2), (1, 3))}, by_node={"n1": bridged((0, 3), (1, 2))}
+    )
+
+    def where(name: str, gpu_picker: Any, count: int = 2) -> Any:
+        pod = {"name": "new", "cpu_milli": 0, "memory_mib": 0, "gpu_count": count}
+        return gs.place(c, pod, filters=[lambda c, task, node: node.name == name], gpu_picker=gpu_picker)
+
+    for again in (picker, copy.copy(picker), copy.deepcopy(picker)):
+        assert where("n0", again) == ("n0", [0, 2])
+    assert where("n1", picker) == ("n1", [0, 3]) and where("n2", picker) == ("n2", [0, 1])
+    assert where("n0", "fewest_crossings") == ("n0", [0, 1])
+    with pytest.raises(gs.InvalidInput) as caught:
+        gs.allocation.ByLinks(c, by_gpu_model={"A10": bridged(), "B": bridged()}, by_node={"n9": bridged()})
+    assert caught.value.problems == [
+        "by_gpu_model: 'A10'; expected a GPU model of the cluster",
+        "by_node: 'n9'; expected a node of the cluster",
+        "node 'n2': the graph of its machine lacks GPU 4",
+    ]
+    with pytest.raises(gs.InvalidInput) as caught:
+        gs.allocation.ByLinks(c, by_gpu_model=3, by_node={"n0": "x"})  # type: ignore[arg-type, dict-item]
+    assert "by_gpu_model: 3" in str(caught.value) and "by_node['n0']: 'x'" in str(caught.value)
+    with pytest.raises(gs.InvalidInput, match="lacks GPU 4"):  # made for another cluster
+        other = gs.Cluster.from_json(document([make_node("big", gpu_model="A100")], [], now=0))
+        gs.place(other, {"name": "x", "cpu_milli": 0, "memory_mib": 0, "gpu_count": 1}, gpu_picker=picker)
+
+
 def test_several_jobs_at_once() -> None:
     # By size: the job of four takes the large switch and that of three is split. Nothing better exists.
     nodes = [node(name, [f"s{name}"], gpu_count=gpus) for name, gpus in (("small", 1), ("large", 6))]

@@ -155,12 +155,84 @@ def test_the_index_follows_events(cluster: gs.Cluster) -> None:
         index.place("m1-0", "m2", [8, 9])
 
 
+def test_costs_of_ones_own(cluster: gs.Cluster) -> None:
+    b = task("b", 2, 1000)
+    asked = []
+
+    def cost(snapshot: gs.Cluster, victim: gs.model.Task, now: int) -> float:
+        asked.append((victim.name, now))
+        assert "b" in [t.name for t in snapshot.tasks]
+        return 0.5 if victim.name in ("c23", "c27") else 9
+
+    for policy in ("spot", "spot_exact", "imp", "exhaustive"):
+        d = gs.preempt(cluster, b, policy=policy, qos="none", cost=cost)  # type: ignore[arg-type]
+        assert d is not None and d.victims == ["c23", "c27"] and d.cost == 1
+    assert {now for _, now in asked} == {50} and ("c14", 50) in asked
+    with_b = gs.allocation.with_task(cluster, b)
+    index = gs.preemption.PreemptionIndex(with_b, qos="none", cost=cost)
+    assert index.decide("b") == gs.preempt(with_b, "b", qos="none", cost=cost)
+    gang = gs.preemption.preempt_gang(with_b, ["b"], policy="spot", cost=cost)
+    assert gang is not None and gang.victims == ["c23", "c27"] and gang.cost == 1
+    # The default, written out.
+    default = gs.preempt(cluster, b, policy="spot")
+    assert gs.preempt(cluster, b, policy="spot", cost=gs.preemption.lost_work) == default
+
+    class Enough(Exception):
+        pass
+
+    def fail(snapshot: gs.Cluster, victim: gs.model.Task, now: int) -> float:
+        raise Enough
+
+    for ask in (gs.preempt, lambda *a, **k: gs.preemption.PreemptionIndex(with_b, **k).decide("b")):
+        with pytest.raises(Enough):
+            ask(cluster, b, cost=fail)
+        for answer, message in (
+            (-1, "cost: -1; expected GPU-seconds, 0 to 7.2e13, for task 'c"),
+            (float("nan"), "cost: nan; expected GPU-seconds"),
+            ("much", "cost: 'much'; expected a number"),
+        ):
+            with pytest.raises(gs.InvalidInput, match=message):
+                ask(cluster, b, cost=lambda snapshot, victim, now, answer=answer: answer)
+    with pytest.raises(gs.InvalidInput, match="cost: 3; expected a callable"):
+        gs.preempt(cluster, b, cost=3)  # type: ignore[arg-type]
+
+
+def test_lost_work_and_scores(cluster: gs.Cluster) -> None:
+    assert gs.preemption.lost_work(cluster, "c14") == 50 == gs.preemption.lost_work(cluster, cluster.tasks[0])
+    assert gs.preemption.lost_work(cluster, "m1-0", now=60) == 2 * 60 and gs.preemption.lost_work(cluster, "c14", -5) == 0
+    assert gs.preemption.score(400, 0.5) == 0.5 / 400 + 0.5 * 0.5
+    assert gs.preemption.score(0, 0, alpha=1) == 1 < gs.preemption.score(-1, 0, 1) == 1.5
+    with pytest.raises(gs.InvalidInput, match="nobody"):
+        gs.preemption.lost_work(cluster, "nobody")
+
+
+def test_the_index_answers_questions(cluster: gs.Cluster) -> None:
+    index = gs.preemption.PreemptionIndex(gs.allocation.with_task(cluster, task("b", 2, 1000)), most_shapes=1)
+    assert index.shapes == 0
+    for name in ("waits", "b"):
+        index.decide(name)
+    assert index.shapes == 1 and index.proven
+    index.remove("m1-0")
+    index.fail_gpu("m1", 4)
+    index.fail_node("m2")
+    assert (index.failed_gpus("m1"), index.has_failed("m1"), index.has_failed("m2")) == ([4], False, True)
+    now = {t.name: t.node for t in index.cluster().tasks}
+    assert now["m1-0"] is None and now["m1-2"] == "m1" and now["m2-0"] is None
+    with pytest.raises(gs.InvalidInput, match="most_shapes: 0; expected at least 1"):
+        gs.preemption.PreemptionIndex(cluster, most_shapes=0)
+
+
 def test_harvest() -> None:
     a = gs.preemption.simulate_harvest(owners=100, days=3)
     assert 0.7 < a.harvested < 1 and a.eviction_max_s <= 60 and len(a.standby_by_hour) == 24
     assert a == gs.preemption.simulate_harvest(owners=100, days=3)
     with pytest.raises(gs.InvalidInput, match="owners: 0"):
         gs.preemption.simulate_harvest(owners=0)
+    at_once = gs.preemption.EvictionModel(grace_ms=0)
+    b = gs.preemption.simulate_harvest(owners=100, days=3, eviction=at_once)
+    assert b.eviction_max_s == 0 and b.killed == b.evictions > 0
+    with pytest.raises(gs.InvalidInput, match="eviction: 3; expected a gpusched.preemption.EvictionModel or None"):
+        gs.preemption.simulate_harvest(eviction=3)  # type: ignore[arg-type]
 
 
 def test_the_command(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

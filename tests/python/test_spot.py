@@ -47,6 +47,36 @@ def test_a_case_by_hand(by_hand: gs.sim.SpotTrace) -> None:
     assert none.jobs["finish_s"].tolist() == [1010, 1110]
 
 
+def test_evictions_of_ones_own(by_hand: gs.sim.SpotTrace) -> None:
+    at_once = gs.preemption.EvictionModel(grace_ms=0)
+    result = gs.sim.replay_spot(by_hand, start_delay_s=10, eviction=at_once)
+    assert result.jobs["wait_s"].tolist() == [0, 0] and result.jobs["finish_s"].tolist() == [1310, 600]
+    with pytest.raises(gs.InvalidInput, match="eviction: 'soon'; expected a gpusched.preemption.EvictionModel"):
+        gs.sim.replay_spot(by_hand, eviction="soon")  # type: ignore[arg-type]
+
+
+def test_every_plan_is_observed(by_hand: gs.sim.SpotTrace) -> None:
+    seen: list[tuple[int, gs.Cluster, gs.Plan]] = []
+    gs.sim.replay_spot(by_hand, observer=lambda *what: seen.append(what))
+    assert [(now, len(plan.evictions), len(plan.placements)) for now, _, plan in seen[:2]] == [(0, 0, 1), (500, 1, 1)]
+    assert len(seen) == 3 and not seen[2][2].evictions
+    for _, before, plan in seen:
+        assert gs.verify.plan(before, plan).ok
+    running = [[task.name for task in before.tasks if task.node] for _, before, _ in seen]
+    assert [len(names) for names in running] == [0, 1, 0]
+
+    class Enough(Exception):
+        pass
+
+    def stop(now_s: int, cluster: gs.Cluster, plan: gs.Plan) -> None:
+        raise Enough
+
+    with pytest.raises(Enough):
+        gs.sim.replay_spot(by_hand, observer=stop)
+    with pytest.raises(gs.InvalidInput, match="observer: 3; expected a callable"):
+        gs.sim.replay_spot(by_hand, observer=3)  # type: ignore[arg-type]
+
+
 def test_traces(by_hand: gs.sim.SpotTrace) -> None:
     assert (by_hand.node_count, by_hand.job_count) == (1, 2)
     assert repr(by_hand) == "<gpusched.sim.SpotTrace: 1 nodes, 2 jobs>"

@@ -137,6 +137,22 @@ def test_a_machine_of_ones_own() -> None:
         gs.topology.HardwareGraph(vertices, [(0, 5, "nvlink")])
 
 
+def test_a_machine_of_numa_nodes() -> None:
+    hardware = {"numa_nodes": [{"socket": s, "cores": 8, "gpus": [2 * s, 2 * s + 1]} for s in range(2)]}
+    graph = gs.topology.HardwareGraph.from_hardware(hardware, pcie_gb_s=16, interconnect_gb_s=10)
+    assert graph.hardware() == hardware and graph.gpus == [0, 1, 2, 3]
+    assert (graph.bandwidth(0, 1), graph.bandwidth(0, 2)) == (16, 10)
+    assert gs.topology.HardwareGraph.from_hardware(hardware, nvlink_gb_s=300).bandwidth(0, 2) == 300
+    graph.set_failed(3)
+    assert graph.gpus == [0, 1, 2, 3] and graph.healthy_gpus == [0, 1, 2]
+    assert gs.topology.HardwareGraph.from_hardware("a100x8").hardware() == gs.model.hardware_preset("a100x8")
+    for bad in ("abacus", {"numa_nodes": 7}, None, 3):
+        with pytest.raises(gs.InvalidInput, match="hardware"):
+            gs.topology.HardwareGraph.from_hardware(bad)  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match="pcie_gb_s: 0"):
+        gs.topology.HardwareGraph.from_hardware(hardware, pcie_gb_s=0)
+
+
 def test_reading_a_machine(tmp_path: Path) -> None:
     file = tmp_path / "topo.txt"
     file.write_text(MATRIX)
