@@ -1,7 +1,8 @@
 // The invariants I1 to I20 of docs/control.md, each by name, over 100,000 windows of random signals, failures, layouts and
-// options, for the paper's policy and for ours (`predict`). One run of each looks at all of them; every test case asks
+// options, for the paper's policy and for ours (`predict`), the controller being killed and started again now and then. One run of each looks at all of them; every test case asks
 // for its own, and that it was put to the test often enough.
 #include <gpusched/control/audit.hpp>
+#include <gpusched/control/journal.hpp>
 
 #include <support/catch.hpp>
 #include <support/control_signals.hpp>
@@ -40,6 +41,7 @@ struct Findings {
 struct Observed {
     double last_structural_s = -1;
     std::set<std::tuple<int, int, int>> entered{};        ///< of the episode
+    std::vector<std::pair<Action, double>> undone{};      ///< rollbacks, and when
     std::vector<std::pair<double, double>> structural{};  ///< when, and the pause
     Phase phase = Phase::observe;                         ///< of the last line
     std::int64_t high = 0;                                ///< windows above in this stay in SUSPECT
@@ -69,7 +71,7 @@ class Round {
     }
 
     void run() {
-        const auto hash = options_hash(o_);
+        auto hash = options_hash(o_);
         auto twin = state_;
         StepResult again;
         std::string line, other;
@@ -97,8 +99,14 @@ class Round {
             append_audit_line(other, seen, twin, again, hash);
             look(12, line == other, "the same observation decided otherwise");
             window(seen, before, line);
+            if (state_.deeds != before.deeds) remember();
             carry_out();
             after(seen);
+            if (restarts_ && rng_.chance(0.005)) {
+                restart();
+                twin = state_;
+                hash = options_hash(o_);
+            }
         }
     }
 
@@ -107,6 +115,39 @@ class Round {
         auto o = test::random_options(rng);
         o.flags.predict = predict;
         return o;
+    }
+    /// Into the journal, as the actuator of a host does.
+    void remember() {
+        const auto memory = memory_of(state_, o_);
+        journal_.memory.clear();
+        for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
+            journal_.memory.push_back({o_.host.tenants[i].name, memory[i]});
+        journal_.memory_s = true_s_;
+    }
+    /// Killed, and started again some time later; limits have been ended, changes brought to one of their ends.
+    void restart() {
+        for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
+            o_.host.tenants[i].start = state_.tenants[i].current;
+        for (const auto& c : host_.changes) {
+            const bool done = c.outcome.status == BackendStatus::ok;
+            o_.host.tenants[static_cast<std::size_t>(c.action.tenant)].start =
+                done ? c.action.after : c.action.before;
+            if (!done) continue;
+            host_.layouts[static_cast<std::size_t>(c.action.before.gpu)].remove(c.action.before.instance);
+            host_.layouts[static_cast<std::size_t>(c.action.after.gpu)].add(c.action.after.instance);
+        }
+        host_.changes.clear();
+        std::fill(limits_.begin(), limits_.end(), 0);
+        for (auto& was : observed_) {
+            was.entered.clear();
+            was.phase = Phase::observe;
+            was.high = 0;
+            was.told = false;
+        }
+        if (rng_.chance(0.5)) true_s_ += 20 * o_.window_s * rng_.uniform();
+        const auto read = parse_journal(write_journal(journal_, o_.host), o_.host);
+        look(0, read == journal_, "a journal that is read back otherwise");
+        state_ = initial_state(o_, remembered(read, o_.host, true_s_, o_.window_s));
     }
     void look(int n, bool holds, const char* what) { f_.look(n, holds, round_, w_, what); }
     int sms(const Configuration& c) const { return device_.profiles[c.instance.profile].sm_count; }
@@ -226,6 +267,16 @@ class Round {
         }
         if (!structural(a)) return;
         auto& seen_before = observed_[i];
+        if (a.lever == Lever::rollback) seen_before.undone.emplace_back(a, true_s_);
+        for (const auto& [undo, when] : seen_before.undone)
+            if (a.lever != Lever::rollback && true_s_ - when < 4 * o_.dwell * o_.window_s - 1e-6)
+                look(0,
+                     a.before.gpu != undo.after.gpu ||
+                         a.before.instance.profile != undo.after.instance.profile ||
+                         a.after.gpu != undo.before.gpu ||
+                         a.after.instance.profile != undo.before.instance.profile ||
+                         a.after.quota_percent != undo.before.quota_percent,
+                     "a change that was rolled back, again");
         if (a.lever != Lever::rollback && seen_before.last_structural_s >= 0)
             look(1, true_s_ - seen_before.last_structural_s >= o_.dwell * o_.window_s - 1e-6,
                  "sooner than the dwell");
@@ -316,6 +367,8 @@ class Round {
     ControlHost host_;
     ControllerState state_;
     double true_s_ = 0;
+    bool restarts_ = round_ % 3 == 0;
+    Journal journal_{};
     bool toggles_ = false;
     std::vector<double> limits_;
     std::vector<Observed> observed_;
@@ -346,6 +399,9 @@ void holds(int n, std::int64_t occasions) {
 
 }  // namespace
 
+TEST_CASE("a change that was rolled back is not repeated for four dwells, over restarts too") {
+    holds(0, 100);
+}
 TEST_CASE("I1 structural actions of a tenant are at least the dwell apart") { holds(1, 100); }
 TEST_CASE("I2 no action in COOLDOWN, HOLD, DISABLED or a dry run, but releases") { holds(2, 1000); }
 TEST_CASE("I3 no episode starts before the tail was high for long enough") { holds(3, 100); }

@@ -243,6 +243,17 @@ struct CrashWorld {
             if (seen.feedback[0].finished) ends.push_back(seen.feedback[0]);
         };
         act({.kind = ActionKind::throttle_io, .tenant = 0, .target = 1, .value = 500});
+        // As the runner does: what has been decided is remembered before it is begun.
+        auto state = initial_state(options);
+        state.now = 7;
+        state.clock_s = 14;
+        state.tenants[0].ever_structural = true;
+        state.tenants[0].last_structural = 7;
+        state.tenants[0].structural_s[0] = 14;
+        state.tenants[0].pause_s[0] = options.pause_s;
+        state.tenants[0].structural_count = 1;
+        state.deeds = 1;
+        actuator.remember(state, options, 1000);
         act({.kind = ActionKind::reconfigure, .tenant = 0, .target = 0, .before = before, .after = after});
         act({.kind = ActionKind::release_io, .tenant = 0, .target = 1});
         if (!ends.empty() && ends[0].status == BackendStatus::ok) {

@@ -6,6 +6,7 @@
 #include <gpusched/control/config.hpp>
 #include <gpusched/control/estimators.hpp>
 #include <gpusched/control/host.hpp>
+#include <gpusched/control/memory.hpp>
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/control/mig_tables.hpp>
 #include <gpusched/control/nvidia_smi.hpp>

@@ -72,6 +72,22 @@ class HostActuator {
         }
         outcomes_.push_back({action.kind, action.target, status});
     }
+    /// Brings what must outlive the controller into the journal, whenever it is more than the same grown older. Not in a dry
+    /// run. What cannot be written is tried again in the next window; actions that cannot be written are not begun.
+    void remember(const ControllerState& state, const ControllerOptions& options, double time_s) {
+        if (options.flags.dry_run || state.deeds == deeds_) return;
+        const auto memory = memory_of(state, options);
+        journal_.memory.clear();
+        for (std::size_t i = 0; i < memory.size(); ++i)
+            if (host_.tenants[i].is_protected) journal_.memory.push_back({host_.tenants[i].name, memory[i]});
+        journal_.memory_s = time_s;
+        const auto status = save();
+        if (status == ok) deeds_ = state.deeds;
+        if (status != ok && !forgetful_)
+            notes_.push_back(file_.path() +
+                             ": what must outlive the controller cannot be written: " + enum_name(status));
+        forgetful_ = status != ok;
+    }
     /// The ends of changes since the last call. Also tries again to end limits that could not be ended.
     void give_feedback(Observation& seen) {
         for (std::size_t i = 0; i < feedback_.size(); ++i) seen.feedback[i] = std::exchange(feedback_[i], {});
@@ -325,6 +341,8 @@ class HostActuator {
     std::vector<ActionOutcome> outcomes_{};
     std::vector<std::string> notes_{};
     std::vector<std::int32_t> ending_{};
+    std::int64_t deeds_ = 0;  ///< of the state that the journal has
+    bool forgetful_ = false;  ///< the journal could not take it
 };
 
 }  // namespace gpusched::control

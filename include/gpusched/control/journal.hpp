@@ -35,17 +35,34 @@ struct JournalLease {
     friend bool operator==(const JournalLease&, const JournalLease&) = default;
 };
 
+/// What outlives the controller of a protected tenant.
+struct JournalMemory {
+    std::string name{};
+    TenantMemory memory{};
+    friend bool operator==(const JournalMemory&, const JournalMemory&) = default;
+};
+
 struct Journal {
     std::string boot{};  ///< of the kernel: GPU instances and cgroups do not outlive it
     std::vector<JournalTenant> tenants{};
     std::vector<JournalLease> leases{};
+    double memory_s = 0;  ///< of the monotonic clock of that boot: when `memory` was so
+    std::vector<JournalMemory> memory{};
     friend bool operator==(const Journal&, const Journal&) = default;
 
     /// The entry of a tenant, made if need be.
     JournalTenant& of(std::string_view name);
 };
 
-/// The document of format `gpusched.control-journal`, version 1.
+/// What a start at `now_s` of the monotonic clock must respect. It is kept over a boot, where the time in between is not
+/// known and counts as none.
+[[nodiscard]] ControllerMemory remembered(const Journal& journal, const Host& host, double now_s,
+                                          double window_s);
+
+/// Where a start stands with a journal: all of it in the same boot, nothing but the memory after another.
+[[nodiscard]] Journal believed(const std::optional<Journal>& found, const std::string& boot);
+
+/// The document of format `gpusched.control-journal`, version 2. Version 1, which has no memory, is read too.
 [[nodiscard]] std::string write_journal(const Journal& journal, const Host& host);
 
 /// The inverse.

@@ -133,8 +133,7 @@ template <MigBackend Mig, FileAccess Files, CommandRunner Run>
         return out;
     }
     const bool same_boot = found && found->boot == boot;
-    if (same_boot) out.journal = *found;
-    out.journal.boot = boot;
+    out.journal = believed(found, boot);
     std::erase_if(out.journal.leases, [&](const JournalLease& lease) {
         if (!cgroups.empty() && !is_limit_file(lease.file, cgroups)) {
             out.problems.push_back(gpusched::quoted(lease.file) + ": named by " + file.path() +

@@ -13,7 +13,9 @@ namespace gpusched::control {
 template <class S>
 concept SignalSource = requires(S& source, Observation& seen) { source.read(seen); };
 
-/// What carries out actions. `reconfigure` may return before it is done: its end comes with the observations.
+/// What carries out actions. `reconfigure` may return before it is done: its end comes with the observations. Where it has
+/// `remember(state, options, time_s)`, that is called after each decision, before the actions: what must outlive the
+/// controller is to be kept before anything is done.
 template <class A>
 concept Actuator = requires(A& actuator, const Action& action) { actuator.act(action); };
 
@@ -33,11 +35,13 @@ template <SignalSource Source, Actuator Act, WindowClock Clk, AuditSink Sink,
           PlacementScorer Scorer = WeightedScore>
 class Runner {
   public:
+    /// @param memory as for `initial_state`
     /// @throws InvalidInput when the options are out of range
     Runner(ControllerOptions options, Source& source, Act& actuator, Clk& clock, Sink& sink,
-           Scorer scorer = {})
-        : options_(std::move(options)), state_(initial_state(options_)), hash_(options_hash(options_)),
-          source_(source), actuator_(actuator), clock_(clock), sink_(sink), scorer_(std::move(scorer)) {
+           Scorer scorer = {}, const ControllerMemory& memory = {})
+        : options_(std::move(options)), state_(initial_state(options_, memory)),
+          hash_(options_hash(options_)), source_(source), actuator_(actuator), clock_(clock), sink_(sink),
+          scorer_(std::move(scorer)) {
         const auto& h = options_.host;
         seen_.tenants.resize(h.tenants.size());
         seen_.feedback.resize(h.tenants.size());
@@ -89,6 +93,8 @@ class Runner {
         line_.clear();
         append_audit_line(line_, seen_, state_, result_, hash_);
         sink_.write(line_);
+        if constexpr (requires { actuator_.remember(state_, options_, seen_.time_s); })
+            actuator_.remember(state_, options_, seen_.time_s);
         for (const auto& action : result_.actions) actuator_.act(action);
     }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/control/estimators.hpp>
+#include <gpusched/control/memory.hpp>
 #include <gpusched/control/observation.hpp>
 #include <gpusched/control/options.hpp>
 #include <gpusched/control/tail_model.hpp>
@@ -142,6 +143,7 @@ struct ControllerState {
     double since_peak_s = 0;  ///< counted in `clock_s` since then
     bool started = false;
     bool admission_open = true;  ///< new tenants may come: no protected tenant is out of levers
+    std::int64_t deeds = 0;      ///< grows whenever `memory_of` gives more than the same, aged
 };
 
 /// Why something happened, for the audit log.
@@ -177,9 +179,15 @@ struct StepResult {
     }
 };
 
-/// The state before the first window: configurations as found, nothing blocked.
-/// @throws InvalidInput when the options are out of range
-[[nodiscard]] ControllerState initial_state(const ControllerOptions& options);
+/// The state before the first window: configurations as found; dwell, cool-down, the hour's budget and the changes not to
+/// be repeated as remembered.
+/// @param memory of a controller before this one, as long as the host's tenants, or empty
+/// @throws InvalidInput when the options are out of range, or `memory` has another length
+[[nodiscard]] ControllerState initial_state(const ControllerOptions& options,
+                                            const ControllerMemory& memory = {});
+
+/// What must outlive the controller, as of the last window.
+[[nodiscard]] ControllerMemory memory_of(const ControllerState& state, const ControllerOptions& options);
 
 }  // namespace gpusched::control
 

@@ -108,6 +108,55 @@ TEST_CASE("a host over NVML: what it has, windows, an enlargement, what the next
     CHECK(again.options().host.tenants[0].start.instance != h.options.host.tenants[0].start.instance);
 }
 
+TEST_CASE("a controller that ends in the middle and is started again acts no more often") {
+    LiveHost h;
+    h.options.dwell = 100'000;
+    h.options.cool_down = 1;
+    const auto acts = [](const std::vector<std::string>& lines) { return any(lines, "reconfig"); };
+    {
+        // It ends as a crash does: nothing is released, the journal is what it was.
+        LiveController controller(h.options, h.live, h.audit());
+        controller.start();
+        bool changed = false;
+        for (int k = 0; k < 6 && !changed; ++k) {
+            h.slow();
+            changed = any(controller.window(), "reconfigure of T1: ok");
+        }
+        REQUIRE(changed);
+    }
+    for (const char* boot : {"b1", "b2"}) {
+        std::ofstream(h.folder / "sys/kernel/random/boot_id") << boot << "\n";
+        LiveController again(h.options, h.live, h.audit());
+        const auto lines = again.start();
+        CHECK(any(lines, "T1: remembered: 1 structural actions, 0 changes not to be repeated"));
+        CHECK(!any(lines, "T4: remembered"));
+        bool gate = false;
+        for (int k = 0; k < 6; ++k) {
+            h.slow();
+            const auto told = again.window();
+            CHECK(!acts(told));
+            gate |= any(told, "gate");
+        }
+        CHECK(gate);
+        // After a boot whoever sets the machine up puts T1 where the configuration has it.
+        h.options.host.tenants[0].start = again.options().host.tenants[0].start;
+    }
+    std::ostringstream log;
+    log << std::ifstream(h.audit()).rdbuf();
+    const auto replay = replay_audit(log.str(), h.options);
+    CHECK(replay.first_difference == -1);
+    CHECK(replay.actions == 1);
+    std::filesystem::remove(h.live.journal);
+    LiveController forgetful(h.options, h.live, "");
+    CHECK(!any(forgetful.start(), "remembered"));
+    bool acted = false;
+    for (int k = 0; k < 6; ++k) {
+        h.slow();
+        acted |= acts(forgetful.window());
+    }
+    CHECK(acted);
+}
+
 TEST_CASE("a host over NVML: a lost GPU is seen, a missing library or instance is not passed over") {
     LiveHost h;
     {

@@ -66,6 +66,45 @@ TEST_CASE(
     CHECK(moved < died - 10);
 }
 
+TEST_CASE("SIGKILL at any point: what has been begun is remembered, over restarts and boots") {
+    int begun = 0, not_yet = 0;
+    for (const bool disjoint : {false, true})
+        for (int point = 0;; ++point) {
+            CrashWorld w(disjoint);
+            const auto untouched = w.shared.instances;
+            INFO(disjoint << " point " << point);
+            if (!w.killed(point, [&](SharedRun& run, CrashingFiles& files) { w.work(run, files); })) break;
+            const bool touched =
+                !w.runs_only_in(w.before) || w.list(true).front().id != untouched[0].front().id;
+            SharedRun run{w.shared};
+            CrashingFiles files{w.shared};
+            JournalFile<CrashingFiles> file(files, w.journal());
+            const auto found = file.load(w.options.host);
+            const bool pending = found && !found->tenants.empty() && found->tenants[0].pending;
+            const auto kept = [&](const Journal& journal, double now_s) {
+                const auto memory = remembered(journal, w.options.host, now_s, 2);
+                return memory[0].structural ==
+                           std::vector<PastChange>{{.ago_s = now_s - 1000, .pause_s = 18}} &&
+                       memory[0].structural_windows == static_cast<std::int64_t>(now_s - 1000) / 2;
+            };
+            if (touched || pending) REQUIRE((found && kept(*found, 1005)));
+            begun += touched;
+            not_yet += !found || found->memory.empty();
+            const auto r = w.recover(run, files);
+            REQUIRE(r.known());
+            REQUIRE(r.journal.memory == (found ? found->memory : std::vector<JournalMemory>{}));
+            REQUIRE(*file.load(w.options.host) == r.journal);
+            // After a boot the clock is another: as much time as that has shown has passed at least.
+            const auto later = believed(r.journal, "b2");
+            REQUIRE(later.tenants.empty());
+            if (touched)
+                REQUIRE(remembered(later, w.options.host, 30, 2)[0].structural ==
+                        std::vector<PastChange>{{.ago_s = 30, .pause_s = 18}});
+        }
+    CHECK(begun > 20);
+    CHECK(not_yet > 10);
+}
+
 TEST_CASE("I18 SIGKILL in the recovery from a SIGKILL") {
     int died = 0;
     for (const bool disjoint : {false, true})
@@ -207,6 +246,14 @@ TEST_CASE("journals are read back, and what is none is refused") {
     t.switched = t.drained = true;
     t.cpuset = "0-3";
     journal.leases = {{"T2", "/x/io.max", "259:0 rbps=max"}};
+    journal.memory_s = 12.5;
+    journal.memory = {{"T1",
+                       {.structural_windows = 3,
+                        .guard_windows = 0,
+                        .cooldown_windows = 17,
+                        .disjoint_pause_s = 0.1,
+                        .structural = {{.ago_s = 1.0 / 3, .pause_s = 18}},
+                        .blocked = {{.from = w.before, .to = w.after, .windows = 9}}}}};
     CHECK(parse_journal(write_journal(journal, w.options.host), w.options.host) == journal);
     CHECK_THROWS_WITH(parse_journal("{", w.options.host), ContainsSubstring("journal"));
     CHECK_THROWS_WITH(parse_journal("{}", w.options.host), ContainsSubstring("format, version"));
@@ -218,6 +265,29 @@ TEST_CASE("journals are read back, and what is none is refused") {
                           "tenants": [{"name": "T1", "now": {"gpu": 7, "profile": "2g"}}]})",
                                     w.options.host),
                       ContainsSubstring("/tenants/0/now/gpu"));
+    // One of before there was a memory; and memories that cannot be.
+    CHECK(
+        parse_journal(R"({"format": "gpusched.control-journal", "version": 1, "boot": "b1"})", w.options.host)
+            .memory.empty());
+    const auto memory = [&](const std::string& text) {
+        return R"({"format": "gpusched.control-journal", "version": 2, "memory": [{"name": "T1", )" + text +
+               "}]}";
+    };
+    CHECK_THROWS_WITH(parse_journal(memory(R"("structural_windows": -2, "guard_windows": 1e3, "x": 1,
+                          "structural": [{"ago_s": -1}, {"ago_s": null}],
+                          "blocked": [{"to": {"gpu": 7, "profile": "2g"}}])"),
+                                    w.options.host),
+                      ContainsSubstring("/memory/0/structural_windows") &&
+                          ContainsSubstring("/memory/0/guard_windows") &&
+                          ContainsSubstring("/memory/0/structural/0/ago_s") &&
+                          ContainsSubstring("/memory/0/structural/1/ago_s") &&
+                          ContainsSubstring("/memory/0/blocked/0/from: missing") &&
+                          ContainsSubstring("/memory/0/blocked/0/to/gpu") &&
+                          ContainsSubstring("/memory/0/x: unknown field"));
+    CHECK_THROWS_WITH(parse_journal(R"({"format": "gpusched.control-journal", "version": 2, "memory_s": -1,
+                          "memory": [{"name": "T2"}]})",
+                                    w.options.host),
+                      ContainsSubstring("/memory_s") && ContainsSubstring("/memory/0/name"));
 }
 
 TEST_CASE("after a start of the machine the journal is no claim to anything") {

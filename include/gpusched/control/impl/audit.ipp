@@ -2,6 +2,7 @@
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
+#include <gpusched/control/detail/memory_json.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <nlohmann/json.hpp>
@@ -202,7 +203,14 @@ inline void follow(std::string_view line, ControllerOptions& options, Controller
         const auto kind = j.at("record").get<std::string>();
         if (kind == "start") {
             if (j.contains("config")) options = parse_config(j.at("config").dump());
-            state = initial_state(options);
+            ControllerMemory memory(options.host.tenants.size());
+            Problems problems;
+            const detail::FieldReader reader(j, "", problems);
+            detail::read_memories(reader, "memory", options.host, problems, [&](const std::string& name) {
+                return detail::memory_of_tenant(memory, options.host, name);
+            });
+            problems.throw_if_any();
+            state = initial_state(options, memory);
             hash = options_hash(options);
         } else if (kind == "release") {
             options.release_on_disable = true;
@@ -293,9 +301,17 @@ GPUSCHED_INLINE Observation parse_audit_observation(std::string_view line) {
     }
 }
 
-GPUSCHED_INLINE void append_start_record(std::string& line, const ControllerOptions& options) {
+GPUSCHED_INLINE void append_start_record(std::string& line, const ControllerOptions& options,
+                                         const ControllerMemory& memory) {
     line += R"({"record":"start","config":)";
     line += nlohmann::ordered_json::parse(write_config(options)).dump();
+    auto remembered = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < memory.size(); ++i)
+        if (memory[i] != TenantMemory{})
+            remembered.push_back(detail::write_memory(options.host.tenants[i].name, memory[i], options.host));
+    if (!remembered.empty())
+        line += R"(,"memory":)" +
+                remembered.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
     line += "}\n";
 }
 

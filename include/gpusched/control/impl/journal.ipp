@@ -1,8 +1,10 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/control/detail/configuration_json.hpp>
+#include <gpusched/control/detail/memory_json.hpp>
 #include <gpusched/control/journal.hpp>
+
+#include <algorithm>
 
 namespace gpusched::control {
 
@@ -14,10 +16,32 @@ GPUSCHED_INLINE JournalTenant& Journal::of(std::string_view name) {
     return t;
 }
 
+GPUSCHED_INLINE ControllerMemory remembered(const Journal& journal, const Host& host, double now_s,
+                                            double window_s) {
+    ControllerMemory out(host.tenants.size());
+    const double passed = std::max(0.0, now_s - journal.memory_s);
+    for (const auto& m : journal.memory)
+        if (auto* const to = detail::memory_of_tenant(out, host, m.name))
+            *to = aged(m.memory, passed, window_s);
+    return out;
+}
+
+GPUSCHED_INLINE Journal believed(const std::optional<Journal>& found, const std::string& boot) {
+    Journal out;
+    if (found && !boot.empty() && found->boot == boot) {
+        out = *found;
+    } else if (found) {
+        // The monotonic clock begins with the boot: no less than what it shows has passed.
+        out.memory = found->memory;
+    }
+    out.boot = boot;
+    return out;
+}
+
 GPUSCHED_INLINE std::string write_journal(const Journal& journal, const Host& host) {
     nlohmann::ordered_json j;
     j["format"] = "gpusched.control-journal";
-    j["version"] = 1;
+    j["version"] = 2;
     j["boot"] = journal.boot;
     j["tenants"] = j["leases"] = nlohmann::ordered_json::array();
     for (const auto& t : journal.tenants) {
@@ -31,6 +55,9 @@ GPUSCHED_INLINE std::string write_journal(const Journal& journal, const Host& ho
     }
     for (const auto& l : journal.leases)
         j["leases"].push_back({{"tenant", l.tenant}, {"file", l.file}, {"before", l.before}});
+    j["memory_s"] = journal.memory_s;
+    j["memory"] = nlohmann::ordered_json::array();
+    for (const auto& m : journal.memory) j["memory"].push_back(detail::write_memory(m.name, m.memory, host));
     return j.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -45,9 +72,9 @@ GPUSCHED_INLINE Journal parse_journal(std::string_view text, const Host& host) {
         reader("format", format);
         reader("version", version);
         reader("boot", journal.boot);
-        if (format != "gpusched.control-journal" || version != 1)
+        if (format != "gpusched.control-journal" || version < 1 || version > 2)
             problems.add("format, version: " + gpusched::quoted(format) + ", " + number_text(version) +
-                         "; expected gpusched.control-journal, 1");
+                         "; expected gpusched.control-journal, 1 or 2");
         reader.elements("tenants", [&](const detail::Json& item, const std::string& path) {
             const detail::FieldReader fields(item, path, problems);
             auto& t = journal.tenants.emplace_back();
@@ -75,6 +102,18 @@ GPUSCHED_INLINE Journal parse_journal(std::string_view text, const Host& host) {
             fields("before", l.before);
             fields.finish();
         });
+        if (version == 2) {
+            reader("memory_s", journal.memory_s);
+            if (!(journal.memory_s >= 0 && journal.memory_s <= 1e12))
+                problems.add(bad_value("/memory_s", number_text(journal.memory_s), "0 to 1e12"));
+            detail::read_memories(reader, "memory", host, problems,
+                                  [&](const std::string& name) -> TenantMemory* {
+                                      for (const auto& tenant : host.tenants)
+                                          if (tenant.is_protected && tenant.name == name)
+                                              return &journal.memory.emplace_back(JournalMemory{name}).memory;
+                                      return nullptr;
+                                  });
+        }
         reader.finish();
         problems.throw_if_any();
     } catch (const InvalidInput& e) {

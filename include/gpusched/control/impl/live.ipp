@@ -2,6 +2,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/control/audit.hpp>
+#include <gpusched/control/detail/live_files.hpp>
 #include <gpusched/control/detail/mig_port.hpp>
 #include <gpusched/control/host_signals.hpp>
 #include <gpusched/control/live.hpp>
@@ -22,56 +23,6 @@
 #include <unistd.h>
 
 namespace gpusched::control {
-
-namespace live_detail {
-
-inline double clock_s(clockid_t clock) {
-    std::timespec t{};
-    clock_gettime(clock, &t);
-    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-/// A descriptor of a file that is opened and, at the end, closed.
-struct Descriptor {
-    int fd = -1;
-    Descriptor() = default;
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    ~Descriptor() {
-        if (fd >= 0) ::close(fd);
-    }
-    void open(const std::string& path, int flags) {
-        fd = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
-        if (fd < 0) throw BackendError(path + ": cannot be opened: " + std::strerror(errno));
-    }
-};
-
-/// Appends lines; at the end, what cannot be written must not keep limits from being ended.
-struct AuditFile {
-    Descriptor file{};
-    bool must = true;
-    void open(const std::string& path) {
-        file.open(path, O_WRONLY | O_CREAT | O_APPEND);
-        // Whoever wrote it before may have died in the middle of a line.
-        Descriptor old;
-        old.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        const auto size = ::lseek(old.fd, 0, SEEK_END);
-        char last = '\n';
-        if (size > 0 && ::pread(old.fd, &last, 1, size - 1) == 1 && last != '\n') write("\n");
-    }
-    void write(std::string_view line) {
-        while (file.fd >= 0 && !line.empty()) {
-            const auto n = ::write(file.fd, line.data(), line.size());
-            if (n < 0 && errno == EINTR) continue;
-            if (n <= 0 && must)
-                throw BackendError(std::string("audit log: cannot be written: ") + std::strerror(errno));
-            if (n <= 0) return;
-            line.remove_prefix(static_cast<std::size_t>(n));
-        }
-    }
-};
-
-}  // namespace live_detail
 
 struct LiveController::Impl {
     using Mig = detail::MigPort;
@@ -251,8 +202,7 @@ struct LiveController::Impl {
     }
     /// What a dry run starts from: as recorded, nothing mended.
     Journal look(const std::optional<Journal>& found, const std::string& boot) {
-        Journal journal = found && !boot.empty() && found->boot == boot ? *found : Journal{};
-        journal.boot = boot;
+        auto journal = believed(found, boot);
         for (std::size_t i = 0; i < access.size(); ++i) {
             if (!options.host.tenants[i].is_protected) continue;
             bool recorded = false;
@@ -321,15 +271,27 @@ struct LiveController::Impl {
         std::vector<TenantSource> sources(access.size());
         for (std::size_t i = 0; i < access.size(); ++i)
             sources[i] = {source_of(i), access[i].cgroup, access[i].disks};
+        const auto memory =
+            remembered(journal, options.host, live_detail::clock_s(CLOCK_MONOTONIC), options.window_s);
+        tell_memory(memory);
         actuator = std::make_unique<Act>(*mig, files, commands, options.host, access, file,
                                          std::move(journal), live.backoff_s);
         signals = std::make_unique<Signals>(options.host, files, *mig, nvml ? &*nvml : nullptr, handles,
                                             std::move(sources), live.proc, live.numa_disks, live.layout_every,
                                             options.window_s);
-        runner = std::make_unique<Run>(options, source, *actuator, clock, audit);
+        runner = std::make_unique<Run>(options, source, *actuator, clock, audit, WeightedScore{}, memory);
         std::string record;
-        append_start_record(record, options);
+        append_start_record(record, options, memory);
         audit.write(record);
+    }
+    void tell_memory(const ControllerMemory& memory) {
+        for (std::size_t i = 0; i < memory.size(); ++i) {
+            const auto& m = memory[i];
+            if (m.structural.empty() && m.blocked.empty() && m.cooldown_windows == 0) continue;
+            say(name(i) + ": remembered: " + number_text(m.structural.size()) + " structural actions, " +
+                number_text(m.blocked.size()) + " changes not to be repeated, " +
+                number_text(m.cooldown_windows) + " windows of cool-down");
+        }
     }
     void tell(const StepResult& result) {
         for (const auto& e : result.events) say(describe(options, e));

@@ -1,11 +1,74 @@
 #pragma once
 
 #include <gpusched/control/state.hpp>
+#include <gpusched/core/errors.hpp>
+
+#include <algorithm>
 
 namespace gpusched::control {
 
-GPUSCHED_INLINE ControllerState initial_state(const ControllerOptions& options) {
+namespace state_detail {
+
+/// The first window counts as one whatever has passed since the start, so everything is a window later than remembered.
+inline void remember(TenantState& t, const TenantMemory& m, const ControllerOptions& o) {
+    t.ever_structural = m.structural_windows >= 0;
+    t.ever_guard = m.guard_windows >= 0;
+    if (t.ever_structural) t.last_structural = 1 - m.structural_windows;
+    if (t.ever_guard) t.last_guard = 1 - m.guard_windows;
+    t.disjoint_pause_s = m.disjoint_pause_s;
+    const auto past = std::min(m.structural.size(), t.structural_s.size());
+    for (std::size_t k = 0; k < past; ++k) {
+        const auto& change = m.structural[m.structural.size() - past + k];
+        t.structural_s[k] = o.window_s - change.ago_s;
+        t.pause_s[k] = change.pause_s;
+    }
+    t.structural_count = static_cast<std::int32_t>(past);
+    const auto blocked = std::min(m.blocked.size(), t.blocked.size());
+    for (std::size_t k = 0; k < blocked; ++k) {
+        const auto& change = m.blocked[m.blocked.size() - blocked + k];
+        t.blocked[k] = {change.from, change.to, 1 + change.windows};
+    }
+    t.next_blocked = static_cast<std::int32_t>(blocked % t.blocked.size());
+    if (m.cooldown_windows <= 0) return;
+    t.phase = Phase::cooldown;
+    t.counter = static_cast<std::int32_t>(std::max<std::int64_t>(0, o.cool_down - m.cooldown_windows - 1));
+}
+
+}  // namespace state_detail
+
+GPUSCHED_INLINE ControllerMemory memory_of(const ControllerState& state, const ControllerOptions& options) {
+    ControllerMemory out(state.tenants.size());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        if (!options.host.tenants[i].is_protected) continue;
+        const auto& t = state.tenants[i];
+        auto& m = out[i];
+        if (t.ever_structural) m.structural_windows = state.now - t.last_structural;
+        if (t.ever_guard) m.guard_windows = state.now - t.last_guard;
+        m.disjoint_pause_s = t.disjoint_pause_s;
+        // Who is not sure of what stands begins with a whole COOLDOWN, as after HOLD.
+        if (t.phase == Phase::cooldown)
+            m.cooldown_windows = options.cool_down - t.counter;
+        else if (t.phase == Phase::reconfig || t.phase == Phase::validate || t.phase == Phase::hold)
+            m.cooldown_windows = options.cool_down;
+        const auto size = static_cast<std::int32_t>(t.structural_s.size());
+        for (auto k = std::max(0, t.structural_count - size); k < t.structural_count; ++k) {
+            const auto slot = static_cast<std::size_t>(k % size);
+            const double ago = state.clock_s - t.structural_s[slot];
+            if (ago < options.hour_s) m.structural.push_back({ago, t.pause_s[slot]});
+        }
+        for (std::size_t k = 0; k < t.blocked.size(); ++k) {
+            const auto& b = t.blocked[(static_cast<std::size_t>(t.next_blocked) + k) % t.blocked.size()];
+            if (b.until > state.now) m.blocked.push_back({b.from, b.to, b.until - state.now});
+        }
+    }
+    return out;
+}
+
+GPUSCHED_INLINE ControllerState initial_state(const ControllerOptions& options,
+                                              const ControllerMemory& memory) {
     validate(options);
+    if (!memory.empty() && memory.size() != options.host.tenants.size())
+        throw InvalidInput("memory: expected one entry per tenant of the host, or none");
     ControllerState state;
     state.layouts.resize(options.host.gpus.size());
     for (const auto& tenant : options.host.tenants) {
@@ -23,6 +86,9 @@ GPUSCHED_INLINE ControllerState initial_state(const ControllerOptions& options) 
         if (tenant.is_protected)
             state.layouts[static_cast<std::size_t>(tenant.start.gpu)].add(tenant.start.instance);
     }
+    for (std::size_t i = 0; i < memory.size(); ++i)
+        if (options.host.tenants[i].is_protected)
+            state_detail::remember(state.tenants[i], memory[i], options);
     // Who is declared to be on a root, a node or in an instance will be busy some time, until experience says otherwise.
     state.roots.resize(options.host.roots.size());
     state.numa_io.resize(static_cast<std::size_t>(options.host.numa_nodes));

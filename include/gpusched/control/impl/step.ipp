@@ -21,6 +21,8 @@ GPUSCHED_INLINE void Stepper::to(std::size_t i, Phase phase, std::int32_t row, c
     auto& t = s_.tenants[i];
     out_.events.push_back({static_cast<std::int32_t>(i), row, t.phase, phase, cause_of(t), reason, loss});
     t.phase = phase;
+    s_.deeds += phase == Phase::guarded || phase == Phase::reconfig || phase == Phase::validate ||
+                phase == Phase::cooldown || phase == Phase::hold;
     t.counter = t.settle = 0;
     t.settling = t.suppressed = t.unsteady = false;
 }

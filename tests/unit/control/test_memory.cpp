@@ -1,0 +1,198 @@
+// What a restart must not forget: dwell, cool-down, the budget of an hour, changes not to be repeated.
+#include <gpusched/control/audit.hpp>
+#include <gpusched/control/runner.hpp>
+
+#include <support/catch.hpp>
+#include <support/control_host.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::control;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+struct Run {
+    ControllerOptions o;
+    test::ControlHost host;
+    ControllerState state;
+    StepResult out{};
+    std::string log{};
+    std::int64_t window = 0;
+
+    explicit Run(ControllerOptions options, const ControllerMemory& memory = {})
+        : o(std::move(options)), host(o), state(initial_state(o, memory)) {
+        append_start_record(log, o, memory);
+    }
+    /// One window with T1's tail at that, and both roots as busy as asked.
+    void step(double p99_ms, double root0 = 1e9) {
+        auto seen = test::control_window(o, window);
+        host.fill(seen);
+        seen.tenants[0].p99_ms = p99_ms;
+        seen.roots[0].bytes_per_s = root0;
+        control::step(state, seen, o, out);
+        append_audit_line(log, seen, state, out, options_hash(o));
+        for (const auto& a : out.actions)
+            if (a.kind == ActionKind::reconfigure) host.start(a, window, 1);
+        ++window;
+    }
+    /// Windows until something structural is asked for; -1: it is not.
+    std::int64_t until_change(double p99_ms, std::int64_t most) {
+        for (std::int64_t k = 0; k < most; ++k) {
+            step(p99_ms);
+            for (const auto& a : out.actions)
+                if (a.kind == ActionKind::reconfigure) return k;
+        }
+        return -1;
+    }
+    /// As a restart finds it: where T1 is now.
+    [[nodiscard]] ControllerOptions found() const {
+        auto options = o;
+        options.host.tenants[0].start = state.tenants[0].current;
+        return options;
+    }
+};
+
+ControllerOptions structural_only() {
+    auto o = test::control_options();
+    o.flags.guard_io = o.flags.guard_mps = o.flags.pin = o.flags.relax = false;
+    return o;
+}
+
+}  // namespace
+
+TEST_CASE("a restart respects the dwell, and the time that it took") {
+    for (const double down_s : {0.0, 1.9, 100.0}) {
+        Run first(structural_only());
+        REQUIRE(first.until_change(20, 10) == 2);
+        for (int k = 0; k < 5; ++k) first.step(10);
+        auto memory = memory_of(first.state, first.o);
+        CHECK(memory[0].structural_windows == 5);
+        CHECK(memory[0].structural == std::vector<PastChange>{{.ago_s = 10, .pause_s = 0}});
+        CHECK(memory[0].cooldown_windows == first.o.cool_down);  // it was being validated
+        CHECK(memory[1] == TenantMemory{});
+        CHECK(memory[3] == TenantMemory{});
+        for (auto& m : memory) m = aged(m, down_s, first.o.window_s);
+        Run second(first.found(), memory);
+        CHECK(second.state.tenants[0].phase == Phase::cooldown);
+        // The window of the change itself counts as none: the next one comes when the dwell is over, not before.
+        const auto waited = second.until_change(20, 300);
+        CHECK(waited == first.o.dwell - 5 - static_cast<std::int64_t>(down_s / 2));
+        CHECK(Run(first.found()).until_change(20, 300) == 2);  // without a memory it would be at once
+    }
+}
+
+TEST_CASE("the structural actions of an hour are those of all the controllers in it") {
+    auto o = structural_only();
+    o.dwell = o.cool_down = o.validation = 1;
+    o.hour_s = 1000;
+    o.loss_budget = 1;
+    o.structural_per_hour = 3;
+    ControllerMemory memory;
+    std::int64_t changes = 0, windows = 0;
+    for (int restart = 0; restart < 10; ++restart) {
+        Run run(o, memory);
+        changes += run.until_change(20, 10) >= 0;
+        run.step(20);
+        run.step(10);
+        windows += run.window;
+        memory = memory_of(run.state, run.o);
+        o = run.found();
+    }
+    CHECK(windows * o.window_s < 1000);
+    CHECK(changes == 2);  // the third is kept for a rollback
+    CHECK(memory[0].structural.size() == 2);
+    for (auto& m : memory) m = aged(m, 1000, o.window_s);
+    CHECK(initial_state(o, memory).tenants[0].structural_count == 2);
+    CHECK(memory_of(initial_state(o, memory), o)[0].structural.empty());  // an hour ago
+}
+
+TEST_CASE("a change that was rolled back is not made again after a restart") {
+    auto o = structural_only();
+    o.flags.place = false;
+    o.dwell = 60;
+    o.cool_down = 5;
+    Run first(o);
+    REQUIRE(first.until_change(20, 10) >= 0);
+    const auto wanted = first.out.actions[0].after;
+    for (int k = 0; k < 60 && first.state.tenants[0].lever != Lever::rollback; ++k) first.step(60);
+    REQUIRE(first.state.tenants[0].lever == Lever::rollback);
+    first.step(60);
+    first.step(60);
+    REQUIRE(first.state.tenants[0].current == o.host.tenants[0].start);
+    const auto memory = memory_of(first.state, first.o);
+    REQUIRE(memory[0].blocked.size() == 1);
+    CHECK(memory[0].blocked[0].from == o.host.tenants[0].start);
+    CHECK(memory[0].blocked[0].to == wanted);
+    Run second(first.found(), memory);
+    const auto end = memory[0].blocked[0].windows;
+    bool repeated = false;
+    for (std::int64_t k = 0; k < end; ++k) {
+        second.step(20);
+        for (const auto& a : second.out.actions)
+            repeated |= a.after.instance.profile == wanted.instance.profile;
+    }
+    CHECK(!repeated);
+    // Aged beyond its end it is gone.
+    CHECK(aged(memory[0], static_cast<double>(end) * o.window_s, o.window_s).blocked.empty());
+    CHECK(aged(memory[0], static_cast<double>(end) * o.window_s - 0.1, o.window_s).blocked.size() == 1);
+}
+
+TEST_CASE("a log over a restart replays with the memory of its record") {
+    Run first(structural_only());
+    REQUIRE(first.until_change(20, 10) >= 0);
+    for (int k = 0; k < 40; ++k) first.step(20 + 0.1 * k);
+    auto memory = memory_of(first.state, first.o);
+    memory[0] = aged(memory[0], 1.0 / 3, first.o.window_s);
+    Run second(first.found(), memory);
+    for (int k = 0; k < 300; ++k) second.step(20 + 0.1 * (k % 7));
+    const auto log = first.log + second.log;
+    const auto replay = replay_audit(log, test::control_options());
+    CHECK(replay.first_difference == -1);
+    CHECK(replay.windows == first.window + second.window);
+    // The memory is part of what decides.
+    const auto at = second.log.find(",\"memory\":");
+    REQUIRE(at != std::string::npos);
+    auto forgotten = second.log;
+    forgotten.erase(at, forgotten.find('\n') - 1 - at);
+    CHECK(replay_audit(forgotten, test::control_options()).first_difference == 1);
+    CHECK_THROWS_WITH(replay_audit(first.log + R"({"record":"start","memory":[{"name":"T9"}]})"
+                                               "\n",
+                                   test::control_options()),
+                      ContainsSubstring("/memory/0/name"));
+    CHECK_THROWS_WITH(initial_state(first.o, ControllerMemory(3)), ContainsSubstring("memory"));
+}
+
+TEST_CASE("the runner lets the actuator remember before it acts") {
+    struct Source {
+        ControllerOptions o = structural_only();
+        std::int64_t window = 0;
+        void read(Observation& seen) {
+            seen = test::control_window(o, window++);
+            seen.tenants[0].p99_ms = 20;
+        }
+    } source;
+    struct Act {
+        std::vector<std::string> calls{};
+        std::int64_t deeds = 0;
+        void remember(const ControllerState& state, const ControllerOptions& options, double) {
+            if (state.deeds == deeds) return;
+            deeds = state.deeds;
+            calls.push_back("remember " + std::to_string(memory_of(state, options)[0].structural.size()));
+        }
+        void act(const Action& a) { calls.emplace_back(enum_name(a.kind)); }
+    } act;
+    struct Clock {
+        double now = 0;
+        double monotonic_s() { return now += 2; }
+        double wall_s() const { return 0; }
+    } clock;
+    struct Sink {
+        void write(std::string_view) const {}
+    } sink;
+    Runner<Source, Act, Clock, Sink> runner(structural_only(), source, act, clock, sink);
+    for (int k = 0; k < 4; ++k) runner.window();
+    CHECK(act.calls == std::vector<std::string>{"remember 1", "reconfigure"});
+}
