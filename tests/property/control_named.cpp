@@ -1,58 +1,24 @@
 // The invariants I1 to I20 of docs/control.md, each by name, over 100,000 windows of random signals, failures, layouts and
-// options, for the paper's policy and for ours (`predict`), the controller being killed and started again now and then. One run of each looks at all of them; every test case asks
-// for its own, and that it was put to the test often enough.
+// options, for the paper's policy and for ours (`predict`), the controller being killed and started again now and then. One
+// run of each looks at all of them; every test case asks for its own, and that it was put to the test often enough.
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/journal.hpp>
 
 #include <support/catch.hpp>
+#include <support/control_findings.hpp>
 #include <support/control_signals.hpp>
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <set>
 #include <string>
 #include <vector>
 
 using namespace gpusched;
 using namespace gpusched::control;
-using test::ControlHost;
+using namespace gpusched::test;
 
 namespace {
-
 constexpr int rounds = 130, windows = 1000;
-
-struct Findings {
-    std::array<std::string, 21> first{};       ///< what was seen first against I<n>
-    std::array<std::int64_t, 21> occasions{};  ///< how often it could have been broken
-    std::int64_t steps = 0;
-
-    void look(int n, bool holds, int round, std::int64_t window, const char* what) {
-        const auto k = static_cast<std::size_t>(n);
-        ++occasions[k];
-        if (!holds && first[k].empty())
-            first[k] = std::string(what) + " in round " + std::to_string(round) + ", window " +
-                       std::to_string(window);
-    }
-};
-
-/// A tenant as the host has it: what the controller asked for, carried out, in seconds of a clock that the controller
-/// does not see.
-struct Observed {
-    double last_structural_s = -1;
-    std::set<std::tuple<int, int, int>> entered{};        ///< of the episode
-    std::vector<std::pair<Action, double>> undone{};      ///< rollbacks, and when
-    std::vector<std::pair<double, double>> structural{};  ///< when, and the pause
-    Phase phase = Phase::observe;                         ///< of the last line
-    std::int64_t high = 0;                                ///< windows above in this stay in SUSPECT
-    bool told = false;                                    ///< a line said why nothing was done
-};
-
-bool structural(const Action& a) { return a.kind == ActionKind::reconfigure; }
-bool escalates(const Action& a) {
-    return a.lever == Lever::throttle || a.lever == Lever::quota || a.lever == Lever::pin ||
-           a.lever == Lever::move || a.lever == Lever::enlarge;
-}
 
 /// One round: a controller with random options in a random environment.
 class Round {
@@ -88,6 +54,12 @@ class Round {
                                                            : 1);
             seen.time_s = true_s_;
             test::random_signals(seen, rng_, regime_, 0.1);
+            seen.guards = failing_;
+            for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
+                if (const auto& t = state_.tenants[i];
+                    std::exchange(failing_[i], BackendStatus::ok) != BackendStatus::ok &&
+                    t.lever == Lever::throttle && t.offender >= 0)
+                    limits_[static_cast<std::size_t>(t.offender)] = 0;
             host_.fill(seen);
             const auto before = state_;
             step(state_, seen, o_, out_);
@@ -138,11 +110,10 @@ class Round {
         }
         host_.changes.clear();
         std::fill(limits_.begin(), limits_.end(), 0);
+        std::fill(failing_.begin(), failing_.end(), BackendStatus::ok);
         for (auto& was : observed_) {
             was.entered.clear();
             was.phase = Phase::observe;
-            was.high = 0;
-            was.told = false;
         }
         if (rng_.chance(0.5)) true_s_ += 20 * o_.window_s * rng_.uniform();
         const auto read = parse_journal(write_journal(journal_, o_.host), o_.host);
@@ -287,7 +258,8 @@ class Round {
         look(5, can_create(device_, rest, a.after.instance), "an instance that does not fit");
         look(6,
              seen.gpus[from].layout.contains(a.before.instance) &&
-                 (a.before == was.current || (was.in_flight && a.before == was.pending)),
+                 (a.before == was.current || (was.in_flight && a.before == was.pending) ||
+                  (seen.guards[i] != BackendStatus::ok && a.before == was.before)),
              "an instance of another");
         look(6, a.tenant != 0 || o_.host.tenants[2].follows || !seen.tenants[2].present,
              "an instance with another owner");
@@ -321,6 +293,9 @@ class Round {
     void carry_out() {
         for (const auto& a : out_.actions) {
             const auto target = static_cast<std::size_t>(a.target);
+            const bool guard = a.kind != ActionKind::release_io && !structural(a);
+            if (guard && rng_.chance(0.15))
+                failing_[static_cast<std::size_t>(a.tenant)] = static_cast<BackendStatus>(1 + rng_.below(10));
             if (a.kind == ActionKind::throttle_io) {
                 look(8, limits_[target] == 0, "a limit over a limit");
                 limits_[target] = true_s_;
@@ -371,6 +346,7 @@ class Round {
     Journal journal_{};
     bool toggles_ = false;
     std::vector<double> limits_;
+    std::vector<BackendStatus> failing_ = std::vector<BackendStatus>(4, BackendStatus::ok);  ///< guards
     std::vector<Observed> observed_;
     std::array<std::vector<MigInstance>, 2> foreign_{};
     std::uint64_t regime_ = 0;

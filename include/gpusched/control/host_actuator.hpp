@@ -60,16 +60,23 @@ class HostActuator {
                  JournalFile<Files> file, Journal journal, double backoff_s = 0.5)
         : mig_(mig), files_(files), run_(run), host_(host), access_(std::move(access)),
           file_(std::move(file)), journal_(std::move(journal)), backoff_s_(backoff_s),
-          feedback_(host.tenants.size()) {}
+          feedback_(host.tenants.size()), guards_(host.tenants.size(), ok) {}
 
     void act(const Action& action) {
         auto status = BackendStatus::unknown;
+        const bool guard = action.kind == ActionKind::throttle_io || action.kind == ActionKind::set_quota ||
+                           action.kind == ActionKind::pin;
         // A program that cannot be started, or memory that is out, is a failure of this action only.
         try {
             status = perform(action);
+            for (int k = 0; k < 3 && guard && status == in_use; ++k) {
+                pause_for(backoff_s_ * (1 << k));
+                status = perform(action);
+            }
         } catch (const std::exception&) {
             if (action.kind == ActionKind::reconfigure) answer(action.tenant, {true, status, false});
         }
+        if (guard) guards_[static_cast<std::size_t>(action.tenant)] = status;
         outcomes_.push_back({action.kind, action.target, status});
     }
     /// Brings what must outlive the controller into the journal, whenever it is more than the same grown older. Not in a dry
@@ -88,9 +95,11 @@ class HostActuator {
                              ": what must outlive the controller cannot be written: " + enum_name(status));
         forgetful_ = status != ok;
     }
-    /// The ends of changes since the last call. Also tries again to end limits that could not be ended.
+    /// The ends of changes since the last call, and which guards are not in place. Also tries again to end limits that could not be ended.
     void give_feedback(Observation& seen) {
         for (std::size_t i = 0; i < feedback_.size(); ++i) seen.feedback[i] = std::exchange(feedback_[i], {});
+        seen.guards = guards_;
+        std::fill(guards_.begin(), guards_.end(), ok);
         retry_releases();
     }
     [[nodiscard]] std::vector<ActionOutcome> take_outcomes() { return std::exchange(outcomes_, {}); }
@@ -136,6 +145,9 @@ class HostActuator {
     BackendStatus throttle(const Action& action) {
         const auto& to = access(action.target);
         if (to.cgroup.empty() || to.disks.empty()) return not_supported;
+        // A limit that could not be ended would be taken for what was there before.
+        if (is_limited(action.target))
+            if (const auto status = release(action.target); status != ok) return status;
         Cgroup<Files> group(files_, to.cgroup);
         const auto limit = static_cast<std::uint64_t>(action.value) * 1'000'000;
         std::vector<IoMax> wanted;
@@ -160,6 +172,11 @@ class HostActuator {
         return status;
     }
 
+    bool is_limited(std::int32_t target) const {
+        return std::any_of(journal_.leases.begin(), journal_.leases.end(),
+                           [&](const JournalLease& lease) { return lease.tenant == name(target); });
+    }
+
     BackendStatus release(std::int32_t target) {
         auto status = ok;
         std::erase_if(journal_.leases, [&](const JournalLease& lease) {
@@ -169,6 +186,7 @@ class HostActuator {
             return ended == ok;
         });
         const auto saved = save();
+        std::erase(ending_, target);
         if (status != ok) ending_.push_back(target);
         return status != ok ? status : saved;
     }
@@ -288,8 +306,10 @@ class HostActuator {
         if (!same) end = replace(action, entry);
         if (end.status == ok && action.after.cpus != entry.now.cpus) {
             // Cores are a help, not a condition: where they cannot be set the change stands without.
-            if (pin(action.tenant, action.after.cpus) != ok)
-                outcomes_.push_back({ActionKind::pin, action.tenant, not_supported});
+            if (const auto status = pin(action.tenant, action.after.cpus); status != ok) {
+                outcomes_.push_back({ActionKind::pin, action.tenant, status});
+                guards_[static_cast<std::size_t>(action.tenant)] = status;
+            }
         }
         const bool settled = end.status == ok || (end.restored && !freezes(end.status));
         if (end.status == ok) {
@@ -338,6 +358,7 @@ class HostActuator {
     Journal journal_;
     double backoff_s_;
     std::vector<Feedback> feedback_;
+    std::vector<BackendStatus> guards_;  ///< by the tenant for whose sake
     std::vector<ActionOutcome> outcomes_{};
     std::vector<std::string> notes_{};
     std::vector<std::int32_t> ending_{};

@@ -91,6 +91,9 @@ struct Observation {
     std::vector<double> numa_io_bytes_per_s{};
     std::vector<double> irq_per_s{};  ///< per core
     std::vector<GpuSignals> gpus{};
+    /// Per tenant for whose sake it was: why the limit, quota or cores of the window before are not in place, and what was
+    /// before is; ok where they are. May be empty: all are.
+    std::vector<BackendStatus> guards{};
 };
 
 }  // namespace gpusched::control

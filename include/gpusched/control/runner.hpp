@@ -54,6 +54,7 @@ class Runner {
     /// One window. What source, sink or actuator throw passes through; after the sink's, nothing was carried out.
     const StepResult& window() {
         for (auto& f : seen_.feedback) f = {};
+        seen_.guards.clear();
         source_.read(seen_);
         seen_.window = next_++;
         seen_.time_s = clock_.monotonic_s();
@@ -78,6 +79,7 @@ class Runner {
         while (leased()) {
             seen_.enabled = false;
             for (auto& f : seen_.feedback) f = {};
+            seen_.guards.clear();
             seen_.window = next_++;
             seen_.time_s = clock_.monotonic_s();
             seen_.wall_time_s = clock_.wall_s();

@@ -31,7 +31,11 @@ struct Memory {
         text = at->second;
         return 0;
     }
+    int busy = 0;         ///< so many writes of limits find them in use
+    bool broken = false;  ///< limits cannot be written
     int write(const std::string& path, std::string_view text) {
+        if (path.ends_with("/io.max") && broken) return EIO;
+        if (path.ends_with("/io.max") && busy > 0 && busy-- > 0) return EBUSY;
         texts[path] = text;
         return 0;
     }
@@ -108,4 +112,62 @@ TEST_CASE("memory that is out is a failure of that action only") {
     CHECK(w.act(ActionKind::throttle_io, 1, 500) == BackendStatus::unknown);
     w.files.out = false;
     CHECK(w.act(ActionKind::throttle_io, 1, 500) == BackendStatus::ok);
+}
+
+TEST_CASE("the core is told which guard is not in place") {
+    World w;
+    Observation seen;
+    seen.feedback.resize(4);
+    const auto told = [&] {
+        w.actuator.give_feedback(seen);
+        return seen.guards;
+    };
+    const std::vector<BackendStatus> all(4, BackendStatus::ok);
+    auto failed = all;
+    failed[0] = BackendStatus::not_found;
+    CHECK(w.act(ActionKind::throttle_io, 1, 500) == BackendStatus::not_found);  // no io.max
+    CHECK(told() == failed);
+    CHECK(told() == all);
+    w.files.texts["/g/t2/io.max"] = "";
+    CHECK(w.act(ActionKind::throttle_io, 1, 500) == BackendStatus::ok);
+    CHECK(told() == all);
+    w.programs.restart_code = 5;
+    CHECK(w.act(ActionKind::set_quota, 2, 50) == BackendStatus::not_supported);
+    failed[0] = BackendStatus::not_supported;
+    CHECK(told() == failed);
+    CHECK(w.act(ActionKind::pin, 0, 0) == BackendStatus::ok);  // on the cores that it has
+    CHECK(told() == all);
+}
+
+TEST_CASE("what is in use is tried three more times") {
+    // The first try writes the limit and takes it back; each of the next begins with taking it back.
+    for (const int busy : {1, 4, 5}) {
+        World w;
+        auto& limit = w.files.texts["/g/t2/io.max"];
+        w.files.busy = busy;
+        const bool good = busy < 5;
+        CHECK(w.act(ActionKind::throttle_io, 1, 500) == (good ? BackendStatus::ok : BackendStatus::in_use));
+        CHECK((limit.find("rbps=500000000") != std::string::npos) == good);
+        CHECK(w.actuator.journal().leases.size() == 1);
+        w.actuator.retry_releases();
+        CHECK(w.actuator.journal().leases.size() == (good ? 1u : 0u));
+    }
+}
+
+TEST_CASE("a limit that cannot be ended is not taken for what was there before") {
+    World w;
+    auto& limit = w.files.texts["/g/t2/io.max"];
+    const std::string before = "259:0 rbps=max wbps=2000000 riops=max wiops=max";
+    limit = before;
+    REQUIRE(w.act(ActionKind::throttle_io, 1, 500) == BackendStatus::ok);
+    w.files.broken = true;
+    CHECK(w.act(ActionKind::release_io, 1, 0) != BackendStatus::ok);
+    CHECK(w.act(ActionKind::throttle_io, 1, 250) != BackendStatus::ok);
+    CHECK(w.actuator.journal().leases.size() == 1);
+    CHECK(w.actuator.releases_left());
+    w.files.broken = false;
+    CHECK(w.act(ActionKind::throttle_io, 1, 250) == BackendStatus::ok);
+    CHECK(w.act(ActionKind::release_io, 1, 0) == BackendStatus::ok);
+    CHECK(limit == before);
+    CHECK(w.actuator.journal().leases.empty());
 }

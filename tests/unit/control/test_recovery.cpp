@@ -66,45 +66,6 @@ TEST_CASE(
     CHECK(moved < died - 10);
 }
 
-TEST_CASE("SIGKILL at any point: what has been begun is remembered, over restarts and boots") {
-    int begun = 0, not_yet = 0;
-    for (const bool disjoint : {false, true})
-        for (int point = 0;; ++point) {
-            CrashWorld w(disjoint);
-            const auto untouched = w.shared.instances;
-            INFO(disjoint << " point " << point);
-            if (!w.killed(point, [&](SharedRun& run, CrashingFiles& files) { w.work(run, files); })) break;
-            const bool touched =
-                !w.runs_only_in(w.before) || w.list(true).front().id != untouched[0].front().id;
-            SharedRun run{w.shared};
-            CrashingFiles files{w.shared};
-            JournalFile<CrashingFiles> file(files, w.journal());
-            const auto found = file.load(w.options.host);
-            const bool pending = found && !found->tenants.empty() && found->tenants[0].pending;
-            const auto kept = [&](const Journal& journal, double now_s) {
-                const auto memory = remembered(journal, w.options.host, now_s, 2);
-                return memory[0].structural ==
-                           std::vector<PastChange>{{.ago_s = now_s - 1000, .pause_s = 18}} &&
-                       memory[0].structural_windows == static_cast<std::int64_t>(now_s - 1000) / 2;
-            };
-            if (touched || pending) REQUIRE((found && kept(*found, 1005)));
-            begun += touched;
-            not_yet += !found || found->memory.empty();
-            const auto r = w.recover(run, files);
-            REQUIRE(r.known());
-            REQUIRE(r.journal.memory == (found ? found->memory : std::vector<JournalMemory>{}));
-            REQUIRE(*file.load(w.options.host) == r.journal);
-            // After a boot the clock is another: as much time as that has shown has passed at least.
-            const auto later = believed(r.journal, "b2");
-            REQUIRE(later.tenants.empty());
-            if (touched)
-                REQUIRE(remembered(later, w.options.host, 30, 2)[0].structural ==
-                        std::vector<PastChange>{{.ago_s = 30, .pause_s = 18}});
-        }
-    CHECK(begun > 20);
-    CHECK(not_yet > 10);
-}
-
 TEST_CASE("I18 SIGKILL in the recovery from a SIGKILL") {
     int died = 0;
     for (const bool disjoint : {false, true})

@@ -323,3 +323,59 @@ TEST_CASE("options out of range are named, all at once") {
     CHECK_THROWS_WITH(step(state, empty, control_options(), out),
                       Catch::Matchers::ContainsSubstring("observation: expected vectors"));
 }
+
+TEST_CASE(
+    "a limit that could not be set is no limit: other levers at once, the same when the dwell is over") {
+    auto o = only("guards");
+    o.host.tenants[2].client_of = -1;
+    Run run(o);
+    const auto fails = [](Observation& seen) {
+        busy_root(seen);
+        seen.guards.assign(4, BackendStatus::ok);
+        seen.guards[0] = BackendStatus::in_use;
+    };
+    run.go(3, busy_root);
+    REQUIRE(run.actions.size() == 1);
+    REQUIRE(run.t1().offender == 1);
+    run.go(1, fails);
+    CHECK(run.t1().offender == -1);
+    CHECK(run.t1().phase == Phase::suspect);
+    REQUIRE(!run.out.events.empty());
+    CHECK(run.out.events[0].row == 15);
+    CHECK(std::string_view(run.out.events[0].reason) == "in_use");
+    run.go(o.guard_dwell - 2, busy_root);
+    CHECK(run.actions.size() == 1);  // no release of what was never there, and no second try yet
+    run.go(1, busy_root);
+    REQUIRE(run.actions.size() == 2);
+    CHECK(run.actions[1].kind == ActionKind::throttle_io);
+    CHECK(run.actions[1].value == run.actions[0].value);
+    // With other levers there is no wait.
+    auto more = only("full");
+    more.host.tenants[2].client_of = -1;
+    Run full(more);
+    full.go(3, busy_root);
+    REQUIRE(full.actions.back().kind == ActionKind::throttle_io);
+    full.go(1, fails);
+    CHECK(full.actions.back().kind == ActionKind::reconfigure);
+}
+
+TEST_CASE("a quota that could not be set is not validated") {
+    Run run(only("guards"));
+    run.go(3, busy_client);
+    REQUIRE(run.t1().phase == Phase::validate);
+    REQUIRE(run.t1().current.quota_percent == 75);
+    run.go(1, [](Observation& seen) {
+        busy_client(seen);
+        seen.guards.assign(4, BackendStatus::ok);
+        seen.guards[0] = BackendStatus::timeout;
+    });
+    CHECK(run.t1().current.quota_percent == 100);
+    CHECK(run.t1().phase == Phase::suspect);
+    CHECK(!run.t1().frozen);
+    // What is said of a guard that was never set changes nothing.
+    Run quiet(control_options());
+    quiet.go(5, [](Observation& seen) { seen.guards.assign(4, BackendStatus::in_use); });
+    CHECK(quiet.t1().phase == Phase::observe);
+    CHECK(quiet.t1().current == quiet.o.host.tenants[0].start);
+    CHECK_THROWS_AS(quiet.go(1, [](Observation& seen) { seen.guards.resize(1); }), InvalidInput);
+}

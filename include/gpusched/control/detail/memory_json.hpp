@@ -5,6 +5,7 @@
 #include <gpusched/control/memory.hpp>
 
 #include <string>
+#include <utility>
 
 namespace gpusched::control::detail {
 

@@ -41,6 +41,7 @@ class Stepper {
     void expire_lease(std::size_t i);
     void advance(std::size_t i);
     void take_feedback(std::size_t i);
+    void take_guard(std::size_t i);
     void hold_if_needed(std::size_t i);
     void validate_window(std::size_t i);
     void verdict(std::size_t i);

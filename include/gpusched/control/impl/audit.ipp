@@ -108,6 +108,13 @@ inline void write_observation(Writer& w, const Observation& seen) {
         w.close(']');
     }
     w.close(']');
+    bool failed = false;
+    for (const auto status : seen.guards) failed |= status != BackendStatus::ok;
+    if (failed) {
+        w.key("guards").open('[');
+        for (const auto status : seen.guards) w.integer(static_cast<int>(status));
+        w.close(']');
+    }
     w.key("roots").open('[');
     for (const auto& r : seen.roots) {
         w.open('[');
@@ -173,6 +180,8 @@ inline Observation read_observation(const nlohmann::json& j) {
     for (const auto& row : j.at("feedback"))
         seen.feedback.push_back(
             {row.at(0).get<bool>(), enumerator<BackendStatus>(row.at(1)), row.at(2).get<bool>()});
+    if (j.contains("guards"))
+        for (const auto& x : j.at("guards")) seen.guards.push_back(enumerator<BackendStatus>(x));
     for (const auto& row : j.at("roots")) seen.roots.push_back({real(row.at(0)), real(row.at(1))});
     for (const auto& x : j.at("numa_io")) seen.numa_io_bytes_per_s.push_back(real(x));
     for (const auto& x : j.at("irq")) seen.irq_per_s.push_back(real(x));

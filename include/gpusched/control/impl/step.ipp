@@ -80,6 +80,32 @@ GPUSCHED_INLINE void Stepper::take_feedback(std::size_t i) {
     to(i, Phase::cooldown, 15, enum_name(f.status));
 }
 
+/// A guard that could not be set is not in place. Other levers may be tried at once, the same again when the guards' dwell is
+/// over.
+GPUSCHED_INLINE void Stepper::take_guard(std::size_t i) {
+    if (seen_.guards.empty() || seen_.guards[i] == BackendStatus::ok) return;
+    auto& t = s_.tenants[i];
+    const char* const why = enum_name(seen_.guards[i]);
+    if (t.lever == Lever::throttle) {
+        if (t.offender < 0) return;
+        t.offender = -1;
+        --t.throttles;
+    } else if (t.current.gpu != t.before.gpu || t.current.instance != t.before.instance) {
+        // Cores are a help, not a condition: the change of instance stands without.
+        t.current.cpus = t.before.cpus;
+        return remark(i, why, 15);
+    } else {
+        t.current = t.before;
+    }
+    if (t.lever == Lever::rollback) return remark(i, "a quota or cores cannot be put back: kept, alert", 17);
+    if (t.phase != Phase::guarded && t.phase != Phase::validate) return remark(i, why, 15);
+    if (t.lever == Lever::relax) return to(i, Phase::cooldown, 15, why);
+    to(i, t.tail.on && in_time_ ? Phase::suspect : Phase::observe, 15, why);
+    if (t.phase != Phase::suspect) return;
+    t.counter = o_.persistence;
+    t.recent_flags = t.last_flags;
+}
+
 GPUSCHED_INLINE void Stepper::hold_if_needed(std::size_t i) {
     auto& t = s_.tenants[i];
     if (t.phase == Phase::hold || t.phase == Phase::disabled) return;
@@ -275,6 +301,7 @@ GPUSCHED_INLINE void Stepper::run() {
         for (std::size_t i = 0; i < n; ++i)
             if (tenant(i).is_protected) {
                 take_feedback(i);
+                take_guard(i);
                 disable(i);
             }
         return;
@@ -288,6 +315,7 @@ GPUSCHED_INLINE void Stepper::run() {
             end_episode(s_.tenants[i]);
         }
         take_feedback(i);
+        take_guard(i);
         hold_if_needed(i);
         expire_lease(i);
     }
@@ -325,9 +353,10 @@ GPUSCHED_INLINE void Stepper::run() {
 GPUSCHED_INLINE void step_with(ControllerState& state, const Observation& seen,
                                const ControllerOptions& options, ScoreRef score, StepResult& result) {
     const auto& h = options.host;
-    if (seen.tenants.size() != h.tenants.size() || seen.feedback.size() != h.tenants.size() ||
-        seen.roots.size() != h.roots.size() || seen.gpus.size() != h.gpus.size() ||
-        seen.irq_per_s.size() != h.core_numa.size() ||
+    if (seen.tenants.size() != h.tenants.size() ||
+        (!seen.guards.empty() && seen.guards.size() != h.tenants.size()) ||
+        seen.feedback.size() != h.tenants.size() || seen.roots.size() != h.roots.size() ||
+        seen.gpus.size() != h.gpus.size() || seen.irq_per_s.size() != h.core_numa.size() ||
         seen.numa_io_bytes_per_s.size() != static_cast<std::size_t>(h.numa_nodes) ||
         state.tenants.size() != h.tenants.size() || state.layouts.size() != h.gpus.size() ||
         state.roots.size() != h.roots.size() || state.numa_io.size() != seen.numa_io_bytes_per_s.size())

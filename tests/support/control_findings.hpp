@@ -1,0 +1,50 @@
+// What is seen against the invariants of the controller, and what the host knows of a tenant.
+#pragma once
+
+#include <gpusched/control/state.hpp>
+
+#include <array>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace gpusched::test {
+
+using namespace control;
+
+struct Findings {
+    std::array<std::string, 21> first{};       ///< what was seen first against I<n>
+    std::array<std::int64_t, 21> occasions{};  ///< how often it could have been broken
+    std::int64_t steps = 0;
+
+    void look(int n, bool holds, int round, std::int64_t window, const char* what) {
+        const auto k = static_cast<std::size_t>(n);
+        ++occasions[k];
+        if (!holds && first[k].empty())
+            first[k] = std::string(what) + " in round " + std::to_string(round) + ", window " +
+                       std::to_string(window);
+    }
+};
+
+/// A tenant as the host has it: what the controller asked for, carried out, in seconds of a clock that the controller
+/// does not see.
+struct Observed {
+    double last_structural_s = -1;
+    std::set<std::tuple<int, int, int>> entered{};        ///< of the episode
+    std::vector<std::pair<Action, double>> undone{};      ///< rollbacks, and when
+    std::vector<std::pair<double, double>> structural{};  ///< when, and the pause
+    Phase phase = Phase::observe;                         ///< of the last line
+    std::int64_t high = 0;                                ///< windows above in this stay in SUSPECT
+    bool told = false;                                    ///< a line said why nothing was done
+};
+
+inline bool structural(const Action& a) { return a.kind == ActionKind::reconfigure; }
+inline bool escalates(const Action& a) {
+    return a.lever == Lever::throttle || a.lever == Lever::quota || a.lever == Lever::pin ||
+           a.lever == Lever::move || a.lever == Lever::enlarge;
+}
+
+}  // namespace gpusched::test
