@@ -2,6 +2,7 @@
 // Every policy against exhaustive enumeration on random nodes: random hardware graphs, whole GPUs and fractions, CPU,
 // memory, GPU memory, failed GPUs, Standby lenders, LP borrowers, daemons, locked tasks, priorities of any sign.
 #include "support/catch.hpp"
+#include "support/free_cores.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/rng.hpp>
@@ -10,7 +11,6 @@
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -102,6 +102,11 @@ ClusterSpec random_spec(Rng& rng, int nodes, int most_tasks, bool cpu_local, int
         candidates.resize(static_cast<std::size_t>(task.gpu_count));
         spec.tasks.back().node = cluster.name(node);
         spec.tasks.back().gpus = candidates;
+        if (cpu_local && rng.chance(0.5)) {  // some cores from one on, not all of them on the machine
+            auto& cores = spec.tasks.back().cores.emplace();
+            const auto first = rng.between(0, 6);
+            for (int c = 0; 1000 * c < task.cpu_milli; ++c) cores.push_back(static_cast<int>(first) + c);
+        }
     }
     TaskSpec preemptor{.name = "preemptor"};
     request(preemptor);
@@ -146,21 +151,7 @@ int place_after(const ClusterSpec& spec, const Cluster& cluster, const std::vect
                 if ((mask & ~numa.gpus) == 0) found = 0;
             for (const auto& numa : n.hardware->numa_nodes) {
                 if ((numa.gpus & mask) == 0) continue;
-                std::int64_t left = numa.cores * 1000;
-                for (const auto other : after.tasks_on(node)) {
-                    const auto& o = spec.tasks[index(other)];
-                    if (o.standby && t.priority_class == PriorityClass::lp) continue;
-                    std::vector<const NumaNode*> own;
-                    for (const auto& place : n.hardware->numa_nodes)
-                        if (o.gpu_count == 0 || (place.gpus & after.gpus_of(other)) != 0)
-                            own.push_back(&place);
-                    for (std::size_t i = 0; i < own.size(); ++i)
-                        if (own[i] == &numa) {
-                            const auto parts = static_cast<std::int64_t>(own.size());
-                            left -=
-                                o.cpu_milli / parts + (static_cast<std::int64_t>(i) < o.cpu_milli % parts);
-                        }
-                }
+                const auto left = testing_support::free_cores(spec, after, t, node, numa);
                 cores += std::max<std::int64_t>(0, left);
             }
         }

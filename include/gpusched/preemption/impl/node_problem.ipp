@@ -89,13 +89,12 @@ std::uint8_t NodeProblem<Set>::local_cores(Argument leaving, GpuMask free, GpuMa
     for (std::size_t n = 0; n < nodes.size(); ++n) {
         const auto here = static_cast<GpuMask>(nodes[n].gpus & free);
         if (here == 0) continue;
-        std::int64_t cores = std::int64_t{nodes[n].cores} * 1000;
-        for (const auto task : cluster_->tasks_on(node_)) {
-            if (cluster_->inventory().tasks.standby[index(task)] && request_->borrows) continue;
-            bool leaves = false;
-            for_each_victim(leaving, [&](int i) { leaves = leaves || victim(i).task == task; });
-            if (!leaves) cores -= cores_used(*cluster_, *hardware_, task, cluster_->gpus_of(task), n);
-        }
+        const auto kept = cores_kept(*cluster_, *hardware_, node_, n, request_->borrows, [&](TaskId task) {
+            bool stays = true;
+            for_each_victim(leaving, [&](int i) { stays = stays && victim(i).task != task; });
+            return stays;
+        });
+        const auto cores = std::int64_t{nodes[n].cores} * 1000 - kept;
         numa[size++] = {gpu_count(here), std::max<std::int64_t>(cores, 0), here, nodes[n].socket};
     }
     std::uint8_t best = infeasible;

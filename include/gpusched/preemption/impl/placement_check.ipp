@@ -1,7 +1,6 @@
 #pragma once
 
 #include <gpusched/model/feasibility.hpp>
-#include <gpusched/preemption/detail/cores.hpp>
 #include <gpusched/preemption/detail/placement_check.hpp>
 #include <gpusched/preemption/preempt.hpp>
 
@@ -9,6 +8,59 @@
 #include <array>
 
 namespace gpusched::preemption::detail {
+
+/// Thousandths of a NUMA node's cores that the preemptor may take: core by core where tasks say which they hold; then
+/// those who do not say take what is left, sharing only what may be shared, a claim of Standby with a borrower.
+/// @param first the number of its first core
+inline std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hardware, const Request& request,
+                               const Decision& decision, std::size_t numa, int first) {
+    const auto& inv = cluster.inventory();
+    const auto& t = inv.tasks;
+    const auto& places = hardware.description.numa_nodes;
+    const auto list_of = [&](TaskId task) -> const auto& {
+        return inv.task_affinities[t.affinities[index(task)]].cores;
+    };
+    const auto each_holder = [&](const auto& visit) {
+        for (const auto task : cluster.tasks_on(decision.node)) {
+            const bool used = !t.standby[index(task)], claimed = !used || !cluster.may_borrow(task);
+            const auto gone = std::find(decision.victims.begin(), decision.victims.end(), task);
+            if (gone == decision.victims.end() && (used || !request.borrows)) visit(task, used, claimed);
+        }
+    };
+    std::int64_t left = 1000 * std::int64_t{places[numa].cores}, only_used = 0, only_claimed = 0;
+    for (int core = first; core < first + places[numa].cores; ++core) {
+        int uses = 0, claims = 0;
+        each_holder([&](TaskId task, bool used, bool claimed) {
+            const auto& list = list_of(task);
+            if (!list || std::find(list->begin(), list->end(), core) == list->end()) return;
+            uses += used;
+            claims += claimed;
+        });
+        left -= 1000 * std::max(uses, claims);
+        only_used += 1000 * std::max(0, uses - claims);
+        only_claimed += 1000 * std::max(0, claims - uses);
+    }
+    std::int64_t borrowed = 0, lent = 0;
+    each_holder([&](TaskId task, bool used, bool claimed) {
+        if (list_of(task)) return;
+        std::int64_t parts = 0, mine = -1;  // NUMA nodes it is spread over
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            const auto gpus = cluster.gpus_of(task);
+            if (gpus != 0 && (places[i].gpus & gpus) == 0) continue;
+            if (i == numa) mine = parts;
+            ++parts;
+        }
+        if (mine < 0) return;
+        const auto cpu = t.cpu_milli[index(task)];
+        const auto amount = cpu / parts + (mine < cpu % parts ? 1 : 0);
+        if (used && claimed)
+            left -= amount;
+        else
+            (used ? borrowed : lent) += amount;
+    });
+    left -= std::max({std::int64_t{0}, borrowed - only_claimed, lent - only_used});
+    return std::max<std::int64_t>(0, left);  // one that is used beyond what it has takes from no other
+}
 
 GPUSCHED_INLINE bool placement_holds(const Cluster& cluster, const Request& request, const Decision& decision,
                                      GpuMask healthy) {
@@ -64,19 +116,10 @@ GPUSCHED_INLINE bool placement_holds(const Cluster& cluster, const Request& requ
         if (hardware == nullptr) return false;
         const auto& numa = hardware->description.numa_nodes;
         std::int64_t local = 0;
-        for (std::size_t i = 0; i < numa.size(); ++i) {
-            if ((numa[i].gpus & decision.gpus) == 0) continue;
-            auto left = std::int64_t{1000} * numa[i].cores;
-            for (const auto task : cluster.tasks_on(node)) {
-                if (t.standby[index(task)] && request.borrows) continue;
-                if (std::find(decision.victims.begin(), decision.victims.end(), task) !=
-                    decision.victims.end())
-                    continue;
-                left -= cores_used(cluster, *hardware, task, cluster.gpus_of(task), i);
-            }
-            local +=
-                std::max<std::int64_t>(0, left);  // one that is used beyond what it has takes from no other
-        }
+        for (std::size_t i = 0, first = 0; i < numa.size();
+             first += static_cast<std::size_t>(numa[i++].cores))
+            if ((numa[i].gpus & decision.gpus) != 0)
+                local += free_cores(cluster, *hardware, request, decision, i, static_cast<int>(first));
         if (local < request.cpu_milli) return false;
     }
     if (!request.grouped) return true;

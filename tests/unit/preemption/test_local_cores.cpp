@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Preemptors that need cores next to their GPUs, where others claim, use, lend and borrow cores.
+#include "machines.hpp"
+#include "support/catch.hpp"
+
+#include <gpusched/preemption/preempt.hpp>
+
+#include <optional>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::preemption;
+using testing_support::pending;
+using testing_support::running;
+
+TEST_CASE("local cores that are lent and borrowed are taken once") {
+    ClusterSpec spec;
+    NodeSpec node{.name = "n", .gpu_count = 2, .cpu_milli = 16'000, .memory_mib = 100};
+    node.hardware = Hardware{"", {{0, 16, 0b11}}};
+    spec.nodes = {node};
+    const std::vector cores{0, 1, 2, 3, 4, 5, 6, 7}, others{8, 9, 10, 11, 12, 13, 14, 15};
+    auto owner = running("owner", "n", {0}, 0);
+    owner.priority_class = PriorityClass::hp;
+    owner.preemptible = false;
+    owner.standby = true;
+    auto borrower = running("borrower", "n", {0}, 0);
+    auto p = pending("p", 1, 10);
+    p.cpu_local = true;
+    using List = std::optional<std::vector<int>>;
+    const auto decide = [&](const List& lent, const List& borrowed, std::int64_t cpu_milli) {
+        owner.cores = lent;
+        borrower.cores = borrowed;
+        p.cpu_milli = cpu_milli;
+        spec.tasks = {owner, borrower, p};
+        const auto cluster = Cluster::build(spec);
+        return preempt(cluster, cluster.find_task("p")).decision;
+    };
+    // The other GPU's half is free, whether cores are listed or not.
+    for (const auto& lent : {List(cores), List()})
+        for (const auto& borrowed : {List(cores), List()}) {
+            const auto found = decide(lent, borrowed, 8000);
+            REQUIRE(found);
+            CHECK(found->victims.empty());
+            CHECK(found->gpus == 0b10);
+            CHECK(!decide(lent, borrowed, 8001));
+        }
+    // Whoever borrows the GPU but runs on cores that nobody lends keeps both halves; it can be sent away.
+    const auto found = decide(cores, others, 8000);
+    REQUIRE(found);
+    CHECK(found->victims == std::vector{TaskId{1}});
+    CHECK(found->gpus == 0b10);
+    borrower.locked = true;
+    CHECK(!decide(cores, others, 1000));
+    CHECK(decide(cores, cores, 8000));
+}
