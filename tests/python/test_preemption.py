@@ -99,6 +99,12 @@ def test_what_fits_and_what_does_not(cluster: gs.Cluster) -> None:
 def test_search_limits_are_told(cluster: gs.Cluster) -> None:
     with pytest.warns(RuntimeWarning, match="search_limit was hit"):
         gs.preemption.minimal_victim_sets(cluster, task("b", 2, 1000), "m1", search_limit=1)
+    crowd = [dict(task(f"v{i}", 0, 1), cpu_milli=1000, preemptible=True, node="n0", gpus=[]) for i in range(300)]
+    crowded = gs.Cluster.from_json(document([make_node("n0", cpu_milli=300_000, hardware=None)], crowd))
+    half = dict(task("half", 0, 100), cpu_milli=150_000)
+    with pytest.warns(RuntimeWarning, match="search_limit was hit: sets may be missing"):
+        sets = gs.preemption.minimal_victim_sets(crowded, half, "n0", search_limit=15_000)
+    assert len(sets) == 100 and {len(victims) for victims in sets} == {150}
     b = task("b", 2, 1000)
     for ask in (gs.preempt, lambda *a, **k: gs.preemption.preempt_gang(gs.allocation.with_task(*a), ["b"], **k)):
         with pytest.warns(RuntimeWarning, match="time_limit was hit: evictions may help all the same"):

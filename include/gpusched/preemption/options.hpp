@@ -52,7 +52,8 @@ struct Options {
     double cross_score = 0;  ///< T for GPUs of several sockets, or of a machine whose hardware is not known
     std::optional<std::int64_t> now{};  ///< seconds, -10^12 .. 10^12; absent = the snapshot's
     CostFunction cost{};                ///< absent = `lost_work`
-    /// Sets of victims looked at per node before its best so far is taken and `proven` is false, >= 1.
+    /// Sets of victims looked at per node before its best so far is taken and `proven` is false, >= 1. Of
+    /// `minimal_victim_sets` also how many victims all its sets may have together.
     std::int64_t search_limit = 1'000'000;
     /// Seconds, >= 0. A guard: the best found until then is returned, and `proven` is false. The result then depends on the
     /// machine.

@@ -78,7 +78,8 @@ struct MinimalSets {
 };
 /// IMP's answer for one node (Algorithm 2): all sets of as few victims as possible that make room, each in snapshot
 /// order, and so are the sets; one empty set if the task fits as it is, nothing if no eviction helps.
-/// @param options `qos` is looked at, and `policy` only for who may be a victim
+/// @param options `qos` is looked at, `policy` only for who may be a victim; `search_limit` bounds the sets looked at, and
+///     the victims of all sets together (and with them the memory): those found first are returned, `proven` is false
 [[nodiscard]] MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId task, NodeId node,
                                               const Options& options = {}, const Context& context = {});
 

@@ -104,6 +104,37 @@ TEST_CASE("a decision can be cancelled, and tells how far it is") {
     CHECK(gang.reason == "the search ended early (cancelled)");
 }
 
+TEST_CASE("the sets of victims that are returned have a bound") {
+    ClusterSpec spec;
+    spec.nodes = {machine("n")};
+    spec.nodes[0].cpu_milli = 300'000;
+    spec.nodes[0].hardware.reset();
+    for (int i = 0; i < 300; ++i) {
+        spec.tasks.push_back(running("v" + std::to_string(i), "n", {}, 1));
+        spec.tasks.back().cpu_milli = 1000;
+    }
+    spec.tasks.push_back(pending("p", 0, 100));
+    spec.tasks.back().cpu_milli = 150'000;
+    const auto many = Cluster::build(spec);
+    const auto found = minimal_victim_sets(many, many.find_task("p"), NodeId{0});
+    CHECK(found.sets.size() == 1'000'000 / 150);
+    CHECK_FALSE(found.proven);
+    CHECK(found.stop_reason == StopReason::completed);
+    for (const auto& set : found.sets) REQUIRE(set.size() == 150);
+    // As many as one word holds: 18 choose 9 sets of 9.
+    spec.nodes[0].cpu_milli = 18'000;
+    spec.tasks.erase(spec.tasks.begin() + 18, spec.tasks.end() - 1);
+    spec.tasks.back().cpu_milli = 9000;
+    const auto few = Cluster::build(spec);
+    const auto p = few.find_task("p");
+    const auto all = minimal_victim_sets(few, p, NodeId{0});
+    CHECK(all.sets.size() == 48'620);
+    CHECK(all.proven);
+    const auto cut = minimal_victim_sets(few, p, NodeId{0}, {.search_limit = 300'000});
+    CHECK(cut.sets.size() == 300'000 / 9);
+    CHECK_FALSE(cut.proven);
+}
+
 TEST_CASE("time limits that make no sense are refused") {
     const auto cluster = Cluster::build(long_searches(1));
     CHECK_THROWS_MESSAGE(preempt(cluster, cluster.find_task("p"), {.time_limit = -1.0}), InvalidInput,

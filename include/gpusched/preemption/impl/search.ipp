@@ -360,7 +360,11 @@ template <class Set>
 void Search<Set>::list(int at, Argument chosen, int left, GpuMask open, std::vector<Set>& sets) {
     if (out_of_steps()) return;
     if (left == 0) {
-        if (node_->locality(chosen) != infeasible) sets.push_back(chosen);
+        if (node_->locality(chosen) == infeasible) return;
+        if (static_cast<std::int64_t>(sets.size() + 1) * count_of(chosen) <= request_->search_limit)
+            sets.push_back(chosen);
+        else
+            limit_ = steps_, proven_ = false;
         return;
     }
     if (size_ - at < left) return;
