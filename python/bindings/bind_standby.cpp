@@ -40,6 +40,7 @@ struct Lease {
     std::vector<std::string> names{};  // of the borrowers so far, by TaskId - 1; 0 is the owner
 
     TaskId id_of(const std::string& task) {
+        if (task == owner) return live.owner();
         const auto at = std::find(names.begin(), names.end(), task);
         const auto id = make_id<TaskId>(static_cast<std::size_t>(at - names.begin()) + 1);
         if (at == names.end()) names.push_back(task);

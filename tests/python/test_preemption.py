@@ -338,6 +338,8 @@ def test_a_lease_of_standby() -> None:
     lease.lend(10)
     assert lease.state == "standby" and lease.lent == [0, 1, 2, 3]
     assert not lease.borrow("a", "HP", [0], 11) and not lease.borrow("a", "LP", [0, 4], 11)
+    with pytest.raises(gs.InvalidInput, match="^task: the owner; expected another task$"):
+        lease.borrow("owner", "LP", [0], 11)
     assert lease.borrow("a", "LP", [0, 1], 11) and lease.borrow("b", "LP", [2], 12)
     assert [(b.task, b.gpus, b.eviction) for b in lease.borrowers] == [("a", [0, 1], None), ("b", [2], None)]
     lease.give_back("a", 20)

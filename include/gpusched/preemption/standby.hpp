@@ -76,6 +76,7 @@ class StandbyLease {
     void lend(std::int64_t now_ms);
     /// A task starts on lent GPUs.
     /// @return false, and nothing happens, unless the state is Standby, the task is LP, and all GPUs are lent and free
+    /// @throws InvalidInput when the task is the owner
     [[nodiscard]] bool borrow(TaskId task, PriorityClass priority_class, GpuMask gpus, std::int64_t now_ms);
     /// A borrower ended by itself; unknown ones are ignored.
     void give_back(TaskId task, std::int64_t now_ms);

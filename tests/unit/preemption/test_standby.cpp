@@ -42,6 +42,9 @@ TEST_CASE("a lease lends, is borrowed from, and comes back whole") {
     CHECK(lease.lent() == 0b1111);
     CHECK(!lease.borrow(TaskId{1}, PriorityClass::hp, 0b1, 11));      // not spot
     CHECK(!lease.borrow(TaskId{1}, PriorityClass::lp, 0b10001, 11));  // not lent
+    CHECK_THROWS_MESSAGE(lease.borrow(TaskId{0}, PriorityClass::lp, 0b1, 11), InvalidInput,
+                         "task: the owner; expected another task");
+    CHECK(lease.lent() == 0b1111);
     CHECK(lease.borrow(TaskId{1}, PriorityClass::lp, 0b11, 11));
     CHECK(!lease.borrow(TaskId{2}, PriorityClass::lp, 0b110, 12));  // taken
     CHECK(lease.borrow(TaskId{2}, PriorityClass::lp, 0b100, 12));

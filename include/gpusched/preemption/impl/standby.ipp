@@ -64,6 +64,7 @@ GPUSCHED_INLINE void StandbyLease::lend(std::int64_t now_ms) {
 
 GPUSCHED_INLINE bool StandbyLease::borrow(TaskId task, PriorityClass priority_class, GpuMask gpus,
                                           std::int64_t now_ms) {
+    if (task == owner_) throw InvalidInput(bad_value("task", "the owner", "another task"));
     if (priority_class != PriorityClass::lp || gpus == 0 || (gpus & ~lent()) != 0) return false;
     pass(now_ms);
     borrowers_.push_back({task, gpus, {}});
@@ -155,9 +156,10 @@ GPUSCHED_INLINE HarvestResult simulate_harvest(const HarvestOptions& o) {
         const auto gpus = detail::draw_gpus(rng);
         all_gpus += gpus;
         const auto [sleeps, wakes] = window(-1);
-        owners.push_back({StandbyLease(make_id<TaskId>(static_cast<std::size_t>(i)), NodeId{0},
-                                       first_gpus(static_cast<int>(gpus)), o.eviction),
-                          sleeps, wakes});
+        // Owners need no ids here; borrowers have those from 0 on.
+        owners.push_back(
+            {StandbyLease(none<TaskId>, NodeId{0}, first_gpus(static_cast<int>(gpus)), o.eviction), sleeps,
+             wakes});
     }
     // Tasks per minute, so that they ask for `demand` times what is lent on average.
     const double mean_gpus = 0.4 + 0.44 + 0.64 + 1.76;
