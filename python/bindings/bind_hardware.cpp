@@ -8,6 +8,8 @@
 #include <gpusched/topology/hardware_dot.hpp>
 #include <gpusched/topology/racks.hpp>
 
+#include <algorithm>
+
 namespace gpusched::python {
 
 namespace {
@@ -270,9 +272,14 @@ void bind_graph(py::module_& m) {
             py::arg("memo"))
         .def("__repr__",
              [](const HardwareGraph& g) {
+                 const auto all = g.vertices();
+                 const auto count = [&](topology::HardwareKind kind) {
+                     return std::to_string(std::count_if(all.begin(), all.end(),
+                                                         [&](auto v) { return g.vertex(v).kind == kind; }));
+                 };
                  return "<gpusched.topology.HardwareGraph: " + std::to_string(gpu_count(g.masks().healthy)) +
-                        " healthy GPUs, " + std::to_string(g.masks().numa.size()) + " NUMA nodes, " +
-                        std::to_string(g.masks().socket.size()) + " sockets>";
+                        " healthy GPUs, " + count(topology::HardwareKind::numa_node) + " NUMA nodes, " +
+                        count(topology::HardwareKind::socket) + " sockets>";
              })
         .def(py::pickle([](const HardwareGraph& g) { return py::make_tuple(vertices(g), edges(g)); },
                         [](const py::tuple& s) { return graph_from(s[0], s[1]); }));

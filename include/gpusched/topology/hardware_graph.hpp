@@ -112,7 +112,8 @@ class HardwareGraph {
     [[nodiscard]] const BoostHardware& boost_graph() const noexcept { return *graph_; }
     /// Its GPUs, failed ones among them.
     [[nodiscard]] GpuMask gpus() const noexcept;
-    /// The machine in the model's words, for NodeSpec::hardware. Failed GPUs are among its GPUs.
+    /// The machine in the model's words, for NodeSpec::hardware: its NUMA nodes by ascending id, without the gaps that
+    /// ids may have. Failed GPUs are among its GPUs.
     /// @throws InvalidInput when a NUMA node with GPUs is in no socket, or a GPU near no NUMA node
     [[nodiscard]] Hardware hardware() const;
 

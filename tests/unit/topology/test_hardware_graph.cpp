@@ -67,6 +67,20 @@ TEST_CASE("cores come in groups of the asked size") {
     CHECK(graph.socket_of(0b11) == 0);
 }
 
+TEST_CASE("ids of NUMA nodes may have gaps") {
+    boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, HardwareVertex, HardwareEdge> g;
+    const auto socket = add_vertex({.kind = HardwareKind::socket, .id = 7}, g);
+    for (const int id : {8, 2}) {
+        const auto numa = add_vertex({.kind = HardwareKind::numa_node, .id = id}, g);
+        const auto gpu = add_vertex({.kind = HardwareKind::gpu, .id = id}, g);
+        add_edge(socket, numa, {HardwareRelation::hosts}, g);
+        add_edge(numa, gpu, {HardwareRelation::nearby}, g);
+    }
+    const auto graph = HardwareGraph::from_graph(BoostHardwareView(g));
+    CHECK(graph.masks().numa.size() == 9);
+    CHECK(graph.hardware().numa_nodes == std::vector<NumaNode>{{7, 0, 0b100}, {7, 0, 0b1'0000'0000}});
+}
+
 TEST_CASE("a foreign Boost graph is read") {
     boost::adjacency_list<boost::listS, boost::vecS, boost::undirectedS, HardwareVertex, HardwareEdge> g;
     const auto socket = add_vertex({.kind = HardwareKind::socket, .id = 3}, g);

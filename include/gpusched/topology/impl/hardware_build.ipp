@@ -144,6 +144,9 @@ GPUSCHED_INLINE Hardware HardwareGraph::hardware() const {
     Hardware out;
     out.numa_nodes.resize(masks_.numa.size());
     std::vector<int> socket(masks_.numa.size(), -1);
+    std::vector<bool> exists(masks_.numa.size(), false);
+    for (const auto v : vertices())
+        if (graph[v].kind == HardwareKind::numa_node) exists[static_cast<std::size_t>(graph[v].id)] = true;
     GpuMask placed = 0;
     for (std::size_t n = 0; n < masks_.numa.size(); ++n) {
         out.numa_nodes[n].gpus = masks_.numa[n];
@@ -187,6 +190,10 @@ GPUSCHED_INLINE Hardware HardwareGraph::hardware() const {
         if (gpu_vertex_[static_cast<std::size_t>(g)] >= 0 && (placed & gpu_bit(g)) == 0)
             problems.add("gpu " + std::to_string(g) + ": is near no NUMA node");
     problems.throw_if_any();
+    std::vector<NumaNode> there;  // ids may have gaps
+    for (std::size_t n = 0; n < exists.size(); ++n)
+        if (exists[n]) there.push_back(out.numa_nodes[n]);
+    out.numa_nodes = std::move(there);
     return out;
 }
 
