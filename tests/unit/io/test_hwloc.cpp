@@ -122,6 +122,48 @@ TEST_CASE("a topology of hwloc becomes a machine", "[io]") {
     CHECK(bare.notes.size() == 3);
 }
 
+TEST_CASE("display adapters are GPUs where nothing speaks against it", "[io]") {
+    if (!io::reads_xml()) return;
+    const auto machine = [](const std::string& first, const std::string& speed,
+                            const std::string& second = "") {
+        const auto device = [](const std::string& bus, const std::string& type, const std::string& link) {
+            return R"(<object type="PCIDev" pci_busid="0000:0)" + bus + R"(:00.0" pci_type=")" + type +
+                   R"(" pci_link_speed=")" + link + R"("><object type="OSDev" name="card)" + bus +
+                   R"(" osdev_type="1"/></object>)";
+        };
+        return io::hwloc_from_xml(
+            R"(<topology version="2.0"><object type="Machine" cpuset="0x3"><object type="Package" cpuset="0x3">
+               <object type="NUMANode" os_index="0" cpuset="0x3"/><object type="Core" cpuset="0x3"/>
+               <object type="Bridge" bridge_type="0-1">)" +
+            device("1", first, speed) + (second.empty() ? "" : device("2", second, "16")) +
+            "</object></object></object></topology>");
+    };
+    const auto noted = [](const io::HardwareReading& reading) {
+        return std::count_if(reading.notes.begin(), reading.notes.end(), [](const std::string& note) {
+            return note.starts_with("GPUs: display adapters of NVIDIA");
+        });
+    };
+    for (const auto* type : {"0300 [10de:2684] [1043:88a7] a1", "0300 [1002:744c] [1da2:471e] c8"}) {
+        const auto one = machine(type, "31.5");
+        CHECK(one.graph.hardware().numa_nodes == std::vector<NumaNode>{{0, 1, 0b1}});
+        CHECK(noted(one) == 1);
+    }
+    const auto two = machine("0300 [10de:2684] [1043:88a7] a1", "0", "0300 [10de:2684] [1043:88a7] a1");
+    CHECK(two.graph.masks().healthy == 0b11);
+    CHECK(noted(two) == 1);
+    // Beside a GPU of another class, whose library is not there either.
+    CHECK(machine("0300 [10de:2684] [1043:88a7] a1", "0", "0302 [10de:1eb8] [10de:12a2] a1")
+              .graph.masks()
+              .healthy == 0b11);
+    // On servers' boards: of other makers, also with NVIDIA's name on them, and AMD's old ones.
+    for (const auto* type : {"0300 [1a03:2000] [10de:1000] 41", "0300 [102b:0536] [0000:0000] 04",
+                             "0300 [1002:515e] [0014:0019] 02"}) {
+        const auto none = machine(type, "0.000000");
+        CHECK(none.graph.masks().healthy == 0);
+        CHECK(noted(none) == 0);
+    }
+}
+
 TEST_CASE("several kinds of memory for the same CPUs are one NUMA node", "[io]") {
     if (!io::reads_xml()) return;
     const auto machine = [](const std::string& numa_nodes) {

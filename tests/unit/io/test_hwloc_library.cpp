@@ -27,6 +27,8 @@ struct Numa {
 bool is_gpu(hwloc_obj_t device) {
     const auto& pci = device->attr->pcidev;
     const bool known = pci.vendor_id == 0x10de || pci.vendor_id == 0x1002;
+    if (pci.class_id == 0x0300 && (pci.vendor_id == 0x10de || (pci.vendor_id == 0x1002 && pci.linkspeed > 0)))
+        return true;
     if (pci.class_id == 0x0302 || ((pci.class_id == 0x0380 || pci.class_id == 0x1200) && known)) return true;
     for (auto child = device->io_first_child; child != nullptr; child = child->next_sibling) {
         if (child->type != HWLOC_OBJ_OS_DEVICE) continue;

@@ -10,8 +10,11 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 using namespace gpusched;
@@ -91,6 +94,30 @@ TEST_CASE("a machine through the hwloc library is that of its file", "[io]") {
             ++compared;
         }
     if (!testing_support::real_files("mpibind", ".xml").empty()) CHECK(compared >= 5);
+}
+
+TEST_CASE("this machine's display adapters may be GPUs", "[io]") {
+    if (!hwloc_is_there()) return;
+    const std::string sets = R"(cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" )";
+    const auto object = [&](const std::string& type, int number) {
+        return "<object type=\"" + type + "\" os_index=\"0\" gp_index=\"" + std::to_string(number) + "\" " +
+               sets;
+    };
+    const auto file =
+        std::filesystem::temp_directory_path() / ("gpusched-display-" + std::to_string(::getpid()) + ".xml");
+    std::ofstream(file)
+        << R"(<topology version="2.0">)" << object("Machine", 1)
+        << R"(allowed_cpuset="0x1" allowed_nodeset="0x1">)" << object("Package", 2) << ">"
+        << object("NUMANode", 3) << R"(local_memory="1024"/>)" << object("Core", 4) << ">" << object("PU", 5)
+        << R"(/></object><object type="Bridge" gp_index="6" bridge_type="0-1" depth="0" bridge_pci="0000:[00-02]">
+           <object type="PCIDev" gp_index="7" pci_busid="0000:01:00.0" pci_type="0300 [10de:2684] [1043:88a7] a1"
+            pci_link_speed="31.507692"/></object></object></object></topology>)";
+    const Environment elsewhere("HWLOC_XMLFILE", file.string());
+    const auto machine = io::read_this_machine();
+    std::filesystem::remove(file);
+    CHECK(machine.graph.hardware().numa_nodes == std::vector<NumaNode>{{0, 1, 0b1}});
+    REQUIRE(machine.notes.size() >= 1);
+    CHECK(machine.notes.front().starts_with("GPUs: display adapters of NVIDIA"));
 }
 
 TEST_CASE("what is not the hwloc library is refused", "[io]") {

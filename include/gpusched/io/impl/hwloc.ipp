@@ -2,6 +2,7 @@
 
 #include <gpusched/io/detail/gpu_links.hpp>
 #include <gpusched/io/detail/hardware_parts.hpp>
+#include <gpusched/io/detail/hwloc_devices.hpp>
 #include <gpusched/io/detail/hwloc_memory.hpp>
 #include <gpusched/io/detail/xml.hpp>
 #include <gpusched/io/file.hpp>
@@ -54,7 +55,6 @@ class HwlocReader {
     }
 
   private:
-    static constexpr std::array<std::string_view, 5> backends{"nvml", "rsmi", "cuda", "ze", "opencl"};
     enum class Place : std::uint8_t { gpu, package, other };
 
     struct Bridge {
@@ -64,7 +64,7 @@ class HwlocReader {
     struct Gpu {
         pugi::xml_node node{};
         std::string bus{};
-        std::array<std::optional<int>, backends.size()> index{};
+        std::array<std::optional<int>, gpu_libraries.size()> index{};
         std::vector<Bridge> above{};
         CpuSet near{};
         std::string model{}, uuid{};
@@ -79,30 +79,6 @@ class HwlocReader {
         auto set = cpu_mask(found.value());
         if (!set) xml_.expected(object, "cpuset", "words of hexadecimal digits");
         return set;
-    }
-
-    static bool is_gpu_class(std::string_view type) {
-        const bool vendor = type.find("[1002:") != type.npos || type.find("[10de:") != type.npos;
-        return type.starts_with("0302") || (vendor && (type.starts_with("0380") || type.starts_with("1200")));
-    }
-
-    /// `nvml3` -> (nvml, 3); `opencl0d2` -> (opencl, 2).
-    static std::optional<std::pair<std::size_t, int>> device(std::string_view name) {
-        for (std::size_t b = 0; b < backends.size(); ++b) {
-            if (!name.starts_with(backends[b])) continue;
-            auto digits = name.substr(backends[b].size());
-            if (backends[b] == "opencl") {
-                const auto d = digits.find('d');
-                if (d == digits.npos) return std::nullopt;
-                digits.remove_prefix(d + 1);
-            }
-            int value = -1;
-            const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-            if (digits.empty() || error != std::errc() || end != digits.data() + digits.size() || value < 0)
-                return std::nullopt;
-            return std::pair(b, value);
-        }
-        return std::nullopt;
     }
 
     static void describe(const pugi::xml_node& device, Gpu& gpu) {
@@ -149,7 +125,8 @@ class HwlocReader {
         } else if (type == "PCIDev") {
             pci_device(object, near, bridges);
         } else if (type == "OSDev") {
-            if (const auto known = device(object.attribute("name").value())) {  // on a chip without PCI
+            if (const auto known =
+                    gpu_library_device(object.attribute("name").value())) {  // on a chip without PCI
                 Gpu gpu{.node = object, .near = near};
                 gpu.index[known->first] = known->second;
                 describe(object, gpu);
@@ -163,23 +140,29 @@ class HwlocReader {
 
     void pci_device(const pugi::xml_node& object, const CpuSet& near, const std::vector<Bridge>& bridges) {
         Gpu gpu{.node = object, .bus = object.attribute("pci_busid").value(), .above = bridges, .near = near};
-        bool is_gpu = is_gpu_class(object.attribute("pci_type").value());
+        const auto kind = pci_kind(object.attribute("pci_type").value(),
+                                   leading_number(object.attribute("pci_link_speed").value()).value_or(0));
+        bool is_gpu = kind == PciKind::gpu;
         for (const auto& below : object.children("object")) {
             if (std::string_view(below.attribute("type").value()) != "OSDev") continue;
-            const auto known = device(below.attribute("name").value());
+            const auto known = gpu_library_device(below.attribute("name").value());
             if (!known) continue;
             is_gpu = true;
             gpu.index[known->first] = known->second;
             describe(below, gpu);
         }
-        if (!is_gpu) return;
+        if (!is_gpu && kind != PciKind::display) return;
+        if (!is_gpu && displays_++ == 0)
+            notes_.push_back(
+                "GPUs: display adapters of NVIDIA, and of AMD with a PCI Express link, count as GPUs, "
+                "though no GPU library names them");
         gpu.own_gb_s = speed(object);
         gpus_.push_back(std::move(gpu));
     }
 
     void number_gpus() {
         // Several libraries may know the same GPU of a chip; what the first of them knows counts.
-        for (std::size_t b = 0; b < backends.size(); ++b) {
+        for (std::size_t b = 0; b < gpu_libraries.size(); ++b) {
             const auto known = [&](const Gpu& gpu) { return gpu.index[b].has_value(); };
             if (std::none_of(on_chip_.begin(), on_chip_.end(), known)) continue;
             std::copy_if(on_chip_.begin(), on_chip_.end(), std::back_inserter(gpus_), known);
@@ -189,7 +172,7 @@ class HwlocReader {
         if (gpus_.size() > max_gpus_per_node)
             problems_.add(xml_.source() + ": " + std::to_string(gpus_.size()) + " GPUs; expected at most " +
                           std::to_string(max_gpus_per_node));
-        for (std::size_t b = 0; b < backends.size() && gpus_.front().id < 0; ++b) {
+        for (std::size_t b = 0; b < gpu_libraries.size() && gpus_.front().id < 0; ++b) {
             std::set<int> ids;
             for (const auto& gpu : gpus_)
                 if (gpu.index[b] && *gpu.index[b] < max_gpus_per_node) ids.insert(*gpu.index[b]);
@@ -352,6 +335,7 @@ class HwlocReader {
     Problems& problems_;
     std::vector<std::string>& notes_;
     bool seen_any_ = false;
+    int displays_ = 0;  // that count as GPUs
     CpuSet machine_;
     std::vector<CpuSet> packages_, cores_, pus_;
     std::vector<HwlocNuma> numa_;
