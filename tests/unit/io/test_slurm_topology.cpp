@@ -95,7 +95,22 @@ TEST_CASE("what is no topology.conf is refused", "[io]") {
         refused(std::string("SwitchName=a Nodes=") + list + "\n", "Nodes: expected names such as");
     refused("SwitchName=a Nodes=n[0-999]m[0-999]o[0-999]\n", "at most 1000000 in all");
     refused("SwitchName=a Nodes=x[0-999998]\nSwitchName=b Nodes=y[0-1]\n",
-            "t:2: Nodes: expected names such as");
+            "t:2: Nodes: expected names such as node[01-04,7], at most 1000000 in all; beyond that with "
+            "'y[0-1]'");
+    refused("SwitchName=a Nodes=n[2-1]\n",
+            "t:1: Nodes: expected names such as node[01-04,7], found 'n[2-1]'");
+    // Beyond the limit the lists of later lines are not to blame; what else is wrong there is still told.
+    try {
+        (void)io::slurm_topology_from_conf(
+            "SwitchName=a Nodes=x[0-999998]\nSwitchName=b Nodes=y[0-1]\nSwitchName=c Nodes=z\n"
+            "SwitchName=d Nodes=w[1-4]\nSwitchName=a Nodes=v\n",
+            "t");
+        FAIL("accepted");
+    } catch (const InvalidInput& error) {
+        REQUIRE(error.problems().size() == 2);
+        CHECK(error.problems()[0].starts_with("t:2: Nodes: "));
+        CHECK(error.problems()[1] == "t:5: 'a' occurs twice");
+    }
 }
 
 TEST_CASE("lists of hosts cost no more than what is left for them", "[io]") {

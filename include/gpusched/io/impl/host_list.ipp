@@ -25,9 +25,11 @@ inline bool host_numbers(std::string_view text, std::size_t most, HostBudget& le
             return !digits.empty() && digits.size() <= 9 && error == std::errc() &&
                    end == digits.data() + digits.size();
         };
-        if (!number(low, first) || !number(high, last) || last < first || last - first >= most ||
-            out.size() + (last - first) >= most)
+        if (!number(low, first) || !number(high, last) || last < first) return false;
+        if (last - first >= most || out.size() + (last - first) >= most) {
+            left.exceeded = true;
             return false;
+        }
         for (auto value = first; value <= last; ++value) {
             auto digits = std::to_string(value);
             if (digits.size() < low.size()) digits.insert(0, low.size() - digits.size(), '0');
@@ -67,7 +69,11 @@ GPUSCHED_INLINE std::optional<std::vector<std::string>> host_list(std::string_vi
             names = std::move(longer);
             text.remove_prefix(end + 1);
         }
-        if (names.front().empty() || names.size() > left.names - out.size()) return std::nullopt;
+        if (names.front().empty()) return std::nullopt;
+        if (names.size() > left.names - out.size()) {
+            left.exceeded = true;
+            return std::nullopt;
+        }
         out.insert(out.end(), std::make_move_iterator(names.begin()), std::make_move_iterator(names.end()));
         if (text.empty()) {
             left.names -= out.size();

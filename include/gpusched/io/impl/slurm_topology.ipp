@@ -100,13 +100,15 @@ class SlurmNetwork {
 
     void list(const std::string& where, const char* key, std::string_view text,
               std::vector<std::string>& out) {
-        if (text.empty()) return;
-        auto names = host_list(text, left_);
-        if (!names)
-            problems_.add(where + key + ": expected names such as node[01-04,7], at most " +
-                          std::to_string(most_hosts) + " in all, found " + gpusched::quoted(printable(text)));
-        else
+        if (text.empty() || left_.exceeded) return;  // of lists after that, nothing can be said
+        if (auto names = host_list(text, left_))
             out = std::move(*names);
+        else
+            problems_.add(where + key + ": expected names such as node[01-04,7], " +
+                          (left_.exceeded
+                               ? "at most " + std::to_string(most_hosts) + " in all; beyond that with "
+                               : std::string("found ")) +
+                          gpusched::quoted(printable(text)));
     }
 
     /// From the root down to the domain.
