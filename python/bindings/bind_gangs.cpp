@@ -112,13 +112,21 @@ a::AllocateOptions merged(a::AllocateOptions own, const Keywords& keywords) {
     return own;
 }
 
+std::int64_t pod_count(const std::string& field, py::handle value) {
+    try {
+        return OptionType<std::int64_t>::read(field, value);  // how many there may be is looked at later
+    } catch (const InvalidInput&) {
+        bad_option(field, value, "an integer from 1 to 1000000");
+    }
+}
+
 a::PodRequest pod_request(const std::string& field, py::handle value) {
     if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict");
     py::dict task;
     a::PodRequest request;
     for (const auto& [key, part] : value.cast<py::dict>())
         if (py::isinstance<py::str>(key) && key.cast<std::string>() == "count")
-            request.count = OptionType<std::int64_t>::read(field + ".count", part);
+            request.count = pod_count(field + ".count", part);
         else
             task[key] = part;
     task["name"] = field;
