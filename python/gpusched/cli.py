@@ -280,7 +280,11 @@ def parser() -> argparse.ArgumentParser:
         "file",
         nargs="?",
         metavar="FILE",
-        help="a cluster; a machine as nvidia-smi topo -m, NCCL, hwloc or FlexTopo describe it; Slurm's topology.conf",
+        help="a cluster; a machine as nvidia-smi topo -m, NCCL, hwloc or FlexTopo describe it; Slurm's topology.conf; "
+        "a Topology of Kueue or KAI",
+    )
+    p.add_argument(
+        "--node-labels", metavar="NODES", help="of Kueue or KAI: `kubectl get nodes -o json`; default: in FILE too"
     )
     p.add_argument("--this-machine", action="store_true", help="instead of a file: ask the hwloc library")
     p.add_argument("--dot", action="store_true", help="as a drawing for Graphviz")

@@ -125,9 +125,29 @@ def test_topology_of_other_sources(tmp_path: Path, capsys: pytest.CaptureFixture
     assert cli.main(["topology", "show", str(machine), "--this-machine"]) == 2
     assert cli.main(["topology", "show"]) == 2
     assert cli.main(["topology", "show", str(machine), "--no-nodes"]) == 2
+    assert cli.main(["topology", "show", str(machine), "--node-labels", str(conf)]) == 2
+    assert "only a Topology of Kueue or KAI" in capsys.readouterr().err
     machine.write_text("nothing of the kind")
     assert cli.main(["topology", "show", str(machine)]) == 2
     assert "expected a machine" in capsys.readouterr().err
+
+
+def test_topology_of_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    levels = '{"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Topology", "metadata": {"name": "t"}, '
+    levels += '"spec": {"levels": [{"nodeLabel": "rack"}]}}'
+    nodes = '{"kind": "Node", "metadata": {"name": "n0", "labels": {"rack": "r0"}}}, '
+    nodes += '{"kind": "Node", "metadata": {"name": "n1"}}'
+    topology, labels, both = (tmp_path / name for name in ("topology.yaml", "nodes.json", "both.json"))
+    topology.write_text(levels)
+    labels.write_text('{"kind": "List", "items": [' + nodes + "]}")
+    both.write_text('{"kind": "List", "items": [' + levels + ", " + nodes + "]}")
+    for arguments in ([str(topology), "--node-labels", str(labels)], [str(both)]):
+        assert cli.main(["topology", "show", *arguments]) == 0
+        assert "2 nodes, 1 of unknown position" in capsys.readouterr().out
+        assert cli.main(["topology", "show", *arguments, "--dot"]) == 0
+        assert '"r0' in capsys.readouterr().out
+    assert cli.main(["topology", "show", str(topology)]) == 2
+    assert "--node-labels" in capsys.readouterr().err
 
 
 def test_reports(cluster_file: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 
 from .. import io, topology
 from .._tables import format_table
@@ -11,19 +12,24 @@ from ..errors import BackendError, InvalidInput
 from ..model import Cluster
 from .shared import OK, given, require_writable, say, write_text
 
+LABEL_TOPOLOGY = re.compile(r"""apiVersion["']?\s*:\s*["']?(kueue\.x-k8s\.io|kai\.scheduler)/""")
+
 
 def kind_of_topology(path: str) -> str:
-    """What a file seems to hold: "cluster", "slurm" or "machine". A pipe, which cannot be read twice, a cluster."""
+    """What a file seems to hold: "cluster", "slurm", "labels" (a Topology of Kueue or KAI) or "machine". A pipe, which
+    cannot be read twice, a cluster."""
     if not os.path.isfile(path):
         return "cluster"
-    name = os.path.basename(path)
-    if name.endswith(".conf") or name in ("topology.yaml", "topology.yml"):
-        return "slurm"
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             start = file.read(1 << 16)
     except OSError as error:
         raise BackendError(f"{path}: cannot be opened: {error.strerror}") from None
+    if LABEL_TOPOLOGY.search(start):
+        return "labels"
+    name = os.path.basename(path)
+    if name.endswith(".conf") or name in ("topology.yaml", "topology.yml"):
+        return "slurm"
     if start.lstrip("\ufeff \t\r\n").startswith("{") and "FlexTopo" not in start:
         return "cluster"
     return "machine"
@@ -73,6 +79,15 @@ def places(graph: topology.HardwareGraph, gpu: int) -> tuple[int | None, int | N
     return graph.numa_node_of([gpu]), graph.socket_of([gpu]), graph.pcie_root_of([gpu])
 
 
+def labelled_network(args: argparse.Namespace) -> io.NetworkReading:
+    try:
+        return io.read_kubernetes_topology(args.file, args.node_labels or args.file)
+    except InvalidInput as error:
+        if args.node_labels is None and "objects of kind Node" in str(error):
+            raise InvalidInput(f"{error}; --node-labels names the file that has them") from None
+        raise
+
+
 def show_topology(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=[args.file])
     if args.output is not None and not args.dot:
@@ -80,12 +95,14 @@ def show_topology(args: argparse.Namespace) -> int:
     if args.this_machine == (args.file is not None):
         raise InvalidInput("topology show: expected either a FILE or --this-machine")
     kind = "machine" if args.this_machine else kind_of_topology(args.file)
+    if args.node_labels is not None and kind != "labels":
+        raise InvalidInput("--node-labels: only a Topology of Kueue or KAI names labels of nodes")
     if kind == "machine":
         return show_machine(args)
     if args.cores:
         raise InvalidInput("--cores: only a machine has cores to draw")
-    if kind == "slurm":
-        reading = io.read_slurm_topology(args.file)
+    if kind in ("slurm", "labels"):
+        reading = io.read_slurm_topology(args.file) if kind == "slurm" else labelled_network(args)
         for note in reading.notes:
             say(f"note: {note}")
         tree = io.network_tree(reading)
