@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gangs of preemptors against brute force: all sets of victims of a domain, with every way to place the pods beside the rest.
 #include "support/catch.hpp"
+#include "support/instances.hpp"
+#include "support/mixed_gangs.hpp"
 
+#include <gpusched/allocation/job_request.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -215,4 +219,32 @@ TEST_CASE("4,000 gangs of preemptors: valid, never better than brute force, most
     CHECK(bound > 300);
     CHECK(missed <= 20);
     CHECK(optimal * 100 >= placed * 93);
+}
+
+TEST_CASE("4,000 gangs of two and three shapes evict nobody where they fit together as it is") {
+    std::map<std::string, int> seen;
+    const auto rounds = testing_support::instances(std::uint64_t{4000});
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+        Rng rng(seed + 90'000);
+        const auto x = testing_support::random_mixed_gang(rng, rng.chance(0.5));
+        const auto with = allocation::with_job(Cluster::build(x.spec), x.job);
+        const bool possible = testing_support::EveryPlacement(x).any();
+        const auto policy = std::array{Policy::imp, Policy::spot_exact, Policy::first_fit}[seed % 3];
+        const auto found = preempt_gang(with.cluster, with.pods, {.policy = policy});
+        INFO("seed " << seed << " " << enum_name(policy) << " " << found.reason);
+        REQUIRE(found.proven);
+        REQUIRE((found.decision && found.decision->victims.empty()) == possible);
+        ++seen[possible ? "fits" : found.decision ? "evicts" : "none"];
+        if (!found.decision) continue;
+        const auto& d = *found.decision;
+        if (possible) REQUIRE(std::tuple(d.cost, d.lost_gangs) == std::tuple(0, 0));
+        const auto report =
+            verify::plan(with.cluster.to_spec(), to_spec(to_plan(d, with.pods), with.cluster));
+        INFO((report.ok ? "" : report.violations.front()));
+        REQUIRE(report.ok);
+    }
+    for (const char* kind : {"fits", "evicts", "none"}) {
+        INFO(kind);
+        CHECK(seen[kind] >= testing_support::instances(200));
+    }
 }

@@ -19,7 +19,8 @@ namespace gpusched::allocation {
 /// healthy GPUs, GPU memory and guaranteed locality, cores, memory, models, labels, taints and group constraints. Pods of one
 /// shape are placed by `options.policy`; ties of least entropy leave the largest block free. Within a domain the nodes that
 /// hold most are used first and the last pods go to the tightest node; GPUs as the pods wish (ByWish). Pods of several
-/// shapes are placed by a search: one domain for all if it finds one, else greedily, improved by moves and exchanges.
+/// shapes are placed by a search: one domain for all if it finds one, else greedily, improved by moves and exchanges. Where
+/// that finds no place, an exact search does or proves that there is none, within a limit of 200,000 steps.
 ///
 /// A required level is never relaxed: what cannot be met is reported with the constraint that binds, and nothing is placed.
 /// Levels that pods share an `affinity` group at count as required.

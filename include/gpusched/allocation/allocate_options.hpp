@@ -56,7 +56,8 @@ struct Allocation {
     double entropy = 0;                     ///< over their GPUs (over pods where there is no GPU), in nats
     double cross_traffic = 0;               ///< what crosses domains, in the unit of `traffic`
     /// The best possible: the entropy is the least (with traffic: none crosses), or no placement exists. False where a search
-    /// over several shapes, or over group constraints across domains, may have missed something; and for Algorithm 2 unless
+    /// over several shapes hit its limit or may have missed a better spread, where one over group constraints across domains
+    /// may have missed something, and for Algorithm 2 unless
     /// its entropy is the least.
     bool proven = false;
     Obstacle obstacle = Obstacle::none;  ///< the binding constraint when not placed

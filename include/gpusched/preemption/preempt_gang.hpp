@@ -32,7 +32,8 @@ struct GangResult {
     std::optional<GangDecision>
         decision{};  ///< nothing = some pod finds no place in every domain; nobody is evicted
     bool proven =
-        true;  ///< each pod's choice on each node was exact, as Result::proven; the whole is a heuristic
+        true;  ///< each pod's choice on each node was exact, as Result::proven, and so was the question whether all
+               ///< pods fit without evictions; the whole is a heuristic
     StopReason stop_reason = StopReason::completed;  ///< else domains were left out, or one was given up
     std::int64_t domains_considered = 0;
     std::string
@@ -44,15 +45,17 @@ struct GangResult {
 /// The pods go into one domain of the level that they or other members of their jobs require (`network_affinity`), the one
 /// that members which run already are in; without such a requirement anywhere. In every domain the pods are placed one after
 /// the other, the largest first, each by `options.policy` with what those before it took and freed; where a pod fits as it
-/// is, nobody leaves for it, and no pod leaves for another. Gangs of victims count as for spot policies, whatever the policy.
+/// is, nobody leaves for it, and no pod leaves for another. Before anybody is evicted, an exact search asks whether all pods
+/// of the gang fit together as it is; then nobody is. Gangs of victims count as for spot policies, whatever the policy.
 /// The best domain wins; ties: fewer victims, then the domain's name. Each placement is checked as in `preempt`, and the
 /// whole is returned only when every pod has one.
 ///
-/// A heuristic: the order of the pods and greedy choices may miss the cheapest set, or room that only fits together.
+/// A heuristic where evictions are needed: the order of the pods and greedy choices may miss the cheapest set, or room that
+/// only fits together.
 ///
 /// @param pods pending tasks, distinct, at least one, that require the same level or none
 /// @throws InvalidInput otherwise, and for options out of range
-/// O(domains x pods x nodes of a domain) searches of one node.
+/// O(domains x pods x nodes of a domain) searches of one node, and per domain at most 200,000 steps of the exact search.
 [[nodiscard]] GangResult preempt_gang(const Cluster& cluster, std::span<const TaskId> pods,
                                       const Options& options = {},
                                       GangObjective objective = GangObjective::cost,

@@ -233,3 +233,41 @@ TEST_CASE("bad arguments of allocate") {
     CHECK_THROWS_MESSAGE(with_job(c, {"other", {pods(0, 1)}}), InvalidInput, "count: 0");
     CHECK_THROWS_MESSAGE(with_job(c, {"other", {pods(1, 99)}}), InvalidInput, "gpu_count: 99");
 }
+
+TEST_CASE("shapes that only fit together in one way are placed, others refused for what binds") {
+    ClusterSpec spec;
+    spec.nodes = {node("a", {}, 5), node("b", {}, 8), node("e", {}, 3)};
+    const auto cluster = Cluster::build(spec);
+    const auto with = with_job(cluster, {"job", {pods(2, 4), pods(1, 5)}});
+    const auto found = allocate(with.cluster, with.pods, {.groups = with.groups});
+    INFO(found.reason);
+    REQUIRE(found.placed);
+    CHECK(with.cluster.name(found.pods[2].node) == "a");
+    CHECK(verify::plan(with.cluster.to_spec(), to_spec(to_plan(found), with.cluster)).ok);
+
+    const auto more = with_job(cluster, {"job", {pods(2, 5), pods(1, 4)}});
+    const auto refused = allocate(more.cluster, more.pods, {.groups = more.groups});
+    CHECK_FALSE(refused.placed);
+    CHECK(refused.proven);
+    CHECK(refused.obstacle == Obstacle::gpu);
+    INFO(refused.reason);
+    CHECK(refused.reason.find("gpu: the nodes hold 0 of the 1 pods like") == 0);
+    CHECK(refused.reason.find("beside those of the other groups") != std::string::npos);
+
+    // 8 = 5 + 3 and 7 = 3 + 3: the pod of 5 must not take the tightest node. Under the other switch nothing would do.
+    spec.nodes = {node("a", {"s"}, 7), node("b", {"s"}, 8), node("c", {"t"}, 7), node("d", {"t"}, 7)};
+    const auto under = with_job(Cluster::build(spec), {"job", {pods(3, 3), pods(1, 5)}});
+    const AllocateOptions required{.level = 0, .mode = NetworkMode::required, .groups = under.groups};
+    const auto together = allocate(under.cluster, under.pods, required);
+    INFO(together.reason);
+    REQUIRE(together.placed);
+    CHECK(text(under, together) == "s 14 ");
+    CHECK(together.proven);
+    spec.nodes[1].gpu_count = 7;
+    const auto apart = with_job(Cluster::build(spec), {"job", {pods(3, 3), pods(1, 5)}});
+    const auto nowhere = allocate(apart.cluster, apart.pods, required);
+    CHECK_FALSE(nowhere.placed);
+    CHECK(nowhere.proven);
+    CHECK(nowhere.reason == "network: no domain of level 0 holds all groups, which must share one; the whole "
+                            "cluster does");
+}

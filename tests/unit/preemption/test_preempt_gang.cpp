@@ -225,3 +225,35 @@ TEST_CASE("lists of pods that make no gang are refused") {
     CHECK_THROWS_MESSAGE(preempt_gang(cluster, mixed), InvalidInput,
                          "pods: 'free' requires another network level");
 }
+
+TEST_CASE("nobody is evicted for a gang of two shapes that fits as it is") {
+    // 8 = 5 + 3 and 7 = 3 + 3: the pod of 5 must not take the tightest node.
+    ClusterSpec spec;
+    spec.nodes = {machine("n0"), machine("n1"), machine("z")};
+    spec.nodes[0].failed_gpus = {7};
+    spec.tasks = {running("v", "z", all, 0)};
+    std::vector<TaskId> pods;
+    for (const int gpus : {3, 3, 3, 5}) {
+        pods.push_back(make_id<TaskId>(spec.tasks.size()));
+        spec.tasks.push_back(pending("p" + std::to_string(pods.size()), gpus, 1000));
+        spec.tasks.back().job = "gang";
+    }
+    auto cluster = Cluster::build(spec);
+    for (const auto policy : {Policy::imp, Policy::exhaustive, Policy::spot, Policy::spot_exact,
+                              Policy::reprieve, Policy::first_fit}) {
+        const auto found = preempt_gang(cluster, pods, {.policy = policy});
+        REQUIRE(found.decision);
+        CHECK(found.proven);
+        CHECK(found.decision->victims.empty());
+        CHECK(!found.decision->pods[3].score);
+        CHECK(cluster.name(found.decision->pods[3].node) == "n1");
+        CHECK(verify::plan(spec, to_spec(to_plan(*found.decision, pods), cluster)).ok);
+    }
+    spec.nodes[0].failed_gpus = {6, 7};
+    spec.tasks[1].gpu_count = 4;  // 15 GPUs on 14
+    cluster = Cluster::build(spec);
+    const auto found = preempt_gang(cluster, pods);
+    REQUIRE(found.decision);
+    CHECK(names(cluster, found.decision->victims) == std::vector<std::string>{"v"});
+    CHECK(found.proven);
+}

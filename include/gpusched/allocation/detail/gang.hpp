@@ -67,6 +67,7 @@ class Gang {
     [[nodiscard]] Rooms rooms(const PodClass& pods_alike, std::size_t next = 0) const;
     /// Puts the pod there if it fits.
     bool try_put(std::size_t pod, NodeId node) const;
+    bool try_put_task(TaskId task, NodeId node) const;
     /// Places `count` of the class's pods from its `next`-th on into nodes of one domain, as many as fit.
     std::int64_t fill(const PodClass& pods_alike, std::size_t next, std::int64_t count,
                       std::span<const NodeId> nodes, std::span<const std::int32_t> room) const;

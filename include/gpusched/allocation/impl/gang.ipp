@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/allocation/detail/exact_packing.hpp>
 #include <gpusched/allocation/detail/gang.hpp>
 #include <gpusched/allocation/detail/pod_room.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
@@ -66,21 +67,9 @@ GPUSCHED_INLINE Gang::Gang(Cluster& c, std::span<const TaskId> all, const Alloca
 }
 
 GPUSCHED_INLINE void Gang::make_classes() {
-    const auto& t = inv.tasks;
-    using Key = std::tuple<std::uint32_t, int, int, std::int64_t, std::int64_t, std::int64_t, std::uint32_t,
-                           std::uint32_t, PriorityClass>;
-    std::map<Key, std::size_t> known;
+    std::map<std::pair<std::uint32_t, decltype(shape_of(inv, TaskId{}))>, std::size_t> known;
     for (std::size_t p = 0; p < pods.size(); ++p) {
-        const auto i = index(pods[p]);
-        const Key key{options.groups.empty() ? 0 : options.groups[p],
-                      t.gpu_count[i],
-                      t.gpu_share_milli[i],
-                      t.cpu_milli[i],
-                      t.memory_mib[i],
-                      t.gpu_memory_mib[i],
-                      t.requirement[i],
-                      t.affinities[i],
-                      t.priority_class[i]};
+        const std::pair key(options.groups.empty() ? 0 : options.groups[p], shape_of(inv, pods[p]));
         const auto [at, fresh] = known.try_emplace(key, classes.size());
         if (fresh)
             classes.push_back(
@@ -189,7 +178,10 @@ GPUSCHED_INLINE Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
 }
 
 GPUSCHED_INLINE bool Gang::try_put(std::size_t pod, NodeId node) const {
-    const auto task = pods[pod];
+    return try_put_task(pods[pod], node);
+}
+
+GPUSCHED_INLINE bool Gang::try_put_task(TaskId task, NodeId node) const {
     if (find_obstacle(cluster, task, node) != Obstacle::none) return false;
     cluster.assign(task, node,
                    inv.tasks.gpu_count[index(task)] > 0 ? ByWish{}(cluster, task, node) : GpuMask{0});

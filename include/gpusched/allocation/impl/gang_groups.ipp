@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/allocation/detail/exact_packing.hpp>
 #include <gpusched/allocation/detail/gang.hpp>
 #include <gpusched/allocation/detail/pod_room.hpp>
 #include <gpusched/allocation/switch_counts.hpp>
@@ -15,7 +16,8 @@
 namespace gpusched::allocation::detail {
 
 /// A search for gangs of several shapes: builds a placement domain by domain, then moves and exchanges parts of classes
-/// between domains while that helps. Everything happens in the cluster itself and is rolled back where it does not help.
+/// between domains while that helps. Where that finds no place in one domain, or none at all, the exact search is asked.
+/// Everything happens in the cluster itself and is rolled back where it does not help.
 class GroupSearch {
   public:
     explicit GroupSearch(const Gang& gang)
@@ -30,25 +32,46 @@ class GroupSearch {
                 nodes_[gang.domain(node)].push_back(node);
         for (const auto& c : gang.classes) rooms_.push_back(gang.rooms(c));
         gpus_ = gang.gpus_per_domain();
+        whole_.resize(nodes_.size());
+        grouped_ = std::any_of(gang.classes.begin(), gang.classes.end(),
+                               [&](const PodClass& c) { return is_tied(c); });
+        for (const auto& c : gang.classes) {
+            auto& shape = shapes_.emplace_back();
+            for (const auto p : c.pods) shape.pods.push_back(gang.pods[p]);
+            shape.level =
+                gang.inv.task_affinities[gang.inv.tasks.affinities[index(c.sample)]].guaranteed_level();
+        }
     }
 
     void run(Allocation& result) {
         const auto start = cluster_.checkpoint();
         std::optional<std::pair<Cost, std::vector<Placement>>> best;
-        for (const auto& domains : regions()) {
+        const auto found = regions();
+        const auto keep = [&](const Domains& domains) {
+            improve(domains);
+            const auto now = cost();
+            if (!best || now < best->first) best.emplace(now, placements());
+        };
+        const auto is_ideal = [&] { return best && best->first == Cost{}; };
+        for (std::size_t r = 0; r < found.size() && !is_ideal(); ++r)
             for (const bool by_gpus : {true, false}) {
                 cluster_.rollback(start);
-                if (!build(domains, by_gpus)) continue;
-                improve(domains);
-                const auto now = cost();
-                if (best && !(now < best->first)) continue;
-                best.emplace(now, placements());
-                if (now == Cost{}) break;
+                if (!is_ideal() && build(found[r], by_gpus)) keep(found[r]);
             }
-            if (best && best->first == Cost{}) break;
+        bool certain = true;
+        for (std::size_t r = 0; r < found.size() && !best; ++r) {
+            cluster_.rollback(start);
+            auto packed = Packed::yes;
+            if (!fill_all(found[r])) {
+                cluster_.rollback(start);
+                packed = found[r].size() == 1 ? pack_whole(found[r].front())
+                                              : pack_into(found[r], steps_anywhere_);
+            }
+            certain = certain && packed != Packed::unknown;
+            if (packed == Packed::yes) keep(found[r]);
         }
         cluster_.rollback(start);
-        if (!best) return fail(result);
+        if (!best) return fail(result, certain);
         for (const auto& p : best->second) cluster_.assign(p.task, p.node, p.gpus);
         gang_.describe(result);
         result.proven =
@@ -87,6 +110,7 @@ class GroupSearch {
             for (const auto d : domains) free += gpus_[d];
             bool enough = true;
             for (std::size_t c = 0; c < rooms_.size() && enough; ++c) {
+                if (gang_.classes[c].by_trial) continue;  // not all that there is
                 std::int64_t room = 0;
                 for (const auto d : domains) room += rooms_[c].domain[d];
                 enough = room >= static_cast<std::int64_t>(gang_.classes[c].pods.size());
@@ -118,6 +142,17 @@ class GroupSearch {
             placed += put;
         }
         return placed;
+    }
+
+    /// All pods, one class after the other over all of the domains.
+    bool fill_all(const Domains& domains) {
+        for (const auto c : by_size_) {
+            std::vector<std::vector<std::uint32_t>> want(gang_.classes.size());
+            want[c] = gang_.classes[c].pods;
+            for (const auto d : domains) fill(d, want);
+            if (!want[c].empty()) return false;
+        }
+        return true;
     }
 
     bool build(const Domains& domains, bool by_gpus) {
@@ -155,9 +190,51 @@ class GroupSearch {
                 if (static_cast<std::size_t>(fill(d, rest)) == left) return true;
                 cluster_.rollback(before);
             }
+            if (left == gang_.pods.size())
+                for (const auto& [free, d] : for_all)
+                    if (pack_whole(d) == Packed::yes) return true;
             used[most->second] = 1;
             left -= static_cast<std::size_t>(fill(most->second, want));
         }
+    }
+
+    /// The group ties the pods to each other; not by a domain that all of them share, which is that of the region.
+    [[nodiscard]] bool is_tied(const PodClass& c) const {
+        const auto& inv = gang_.inv;
+        const auto groups = inv.affinity_memberships(c.sample);
+        return !inv.anti_affinity_memberships(c.sample).empty() ||
+               std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
+                   return !inv.affinity_sets[m.set].is_network &&
+                          (!gang_.region ||
+                           depth_of(*gang_.region) < depth_of(inv.affinity_sets[m.set].level));
+               });
+    }
+    /// All pods into the domains by the exact search, each node's as they wish where that is possible.
+    Packed pack_into(const Domains& domains, std::int64_t& steps) {
+        std::vector<NodeId> nodes;
+        for (const auto d : domains) nodes.insert(nodes.end(), nodes_[d].begin(), nodes_[d].end());
+        std::vector<Placement> packed;
+        const auto found = pack(cluster_, shapes_, nodes, grouped_, steps, packed);
+        std::sort(packed.begin(), packed.end(),
+                  [](const Placement& a, const Placement& b) { return a.node < b.node; });
+        for (auto p = packed.begin(); p != packed.end();) {
+            const auto end =
+                std::find_if(p, packed.end(), [&](const Placement& x) { return x.node != p->node; });
+            const auto before = cluster_.checkpoint();
+            if (!std::all_of(p, end,
+                             [&](const Placement& x) { return gang_.try_put_task(x.task, x.node); })) {
+                cluster_.rollback(before);
+                std::for_each(p, end, [&](const Placement& x) { cluster_.assign(x.task, x.node, x.gpus); });
+            }
+            p = end;
+        }
+        return found;
+    }
+    /// The same, asked once per domain.
+    Packed pack_whole(std::uint32_t domain) {
+        if (whole_[domain].value_or(Packed::yes) != Packed::yes) return *whole_[domain];
+        whole_[domain] = pack_into({domain}, steps_whole_);
+        return *whole_[domain];
     }
 
     [[nodiscard]] std::vector<std::uint32_t> here(std::size_t c, std::uint32_t domain) const {
@@ -250,8 +327,16 @@ class GroupSearch {
     }
 
     /// A class that finds no room alone, or the first that does not beside the larger ones.
-    void fail(Allocation& result) {
+    /// @param certain there is no placement; else the exact search hit its limit
+    void fail(Allocation& result, bool certain) {
         if (!gang_.explains) return;
+        say_why(result, certain);
+        if (!result.proven)
+            result.reason +=
+                "; the search ended at its limit of steps, so a placement may exist (not proven)";
+    }
+    void say_why(Allocation& result, bool certain) {
+        result.proven = certain;
         const auto start = cluster_.checkpoint();
         for (const bool alone : {true, false}) {
             for (const auto c : by_size_) {
@@ -263,7 +348,7 @@ class GroupSearch {
                     if (alone) {
                         cluster_.rollback(start);
                         gang_.explain(pods, 0, result);
-                        result.proven = !pods.by_trial;
+                        result.proven = certain || !pods.by_trial;
                     } else {
                         gang_.explain(pods, pods.pods.size() - want[c].size(), result);
                         result.reason += ", beside those of the other groups";
@@ -275,12 +360,12 @@ class GroupSearch {
             }
         }
         cluster_.rollback(start);
-        result.obstacle = Obstacle::network;
-        result.reason = "network: no domain of level " + std::to_string(gang_.region.value_or(gang_.level)) +
-                        " was found that holds all groups, which must share one; the whole cluster does";
-        result.proven = gang_.region && regions().empty() &&
-                        std::none_of(gang_.classes.begin(), gang_.classes.end(),
-                                     [](const PodClass& c) { return c.by_trial; });
+        GPUSCHED_ASSERT(gang_.region);  // else this was a placement
+        result.obstacle = gang_.region_is_affinity ? Obstacle::affinity : Obstacle::network;
+        result.reason = std::string(to_string(result.obstacle)) + ": no domain of level " +
+                        std::to_string(gang_.region.value_or(gang_.level)) +
+                        (certain ? " holds" : " was found that holds") +
+                        " all groups, which must share one; the whole cluster does";
     }
 
     const Gang& gang_;
@@ -290,6 +375,11 @@ class GroupSearch {
     std::vector<Rooms> rooms_;                // [class], alone
     std::vector<std::int64_t> gpus_;          // [domain]: free, in thousandths
     std::vector<std::int32_t> node_room_;
+    std::vector<PodShape> shapes_;                 // [class]
+    bool grouped_ = false;                         // groups tie pods to each other
+    std::vector<std::optional<Packed>> whole_;     // [domain]: does it hold the whole gang?
+    std::int64_t steps_whole_ = packing_steps;     // for all of these questions
+    std::int64_t steps_anywhere_ = packing_steps;  // for the regions
 };
 
 GPUSCHED_INLINE void place_groups(const Gang& gang, Allocation& result) { GroupSearch(gang).run(result); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/allocation/detail/exact_packing.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
@@ -85,6 +86,14 @@ class GangSearch {
                                        });
         }
         for (auto& request : requests_) request.spared = spared_.data();
+        std::map<decltype(allocation::detail::shape_of(inv, TaskId{})), std::size_t> known;
+        for (std::size_t i = 0; i < pods.size(); ++i) {
+            const auto [at, fresh] =
+                known.try_emplace(allocation::detail::shape_of(inv, pods[i]), shapes_.size());
+            if (fresh) shapes_.push_back({{}, requests_[i].level});
+            shapes_[at->second].pods.push_back(pods[i]);
+            position_[pods[i]] = i;
+        }
         before_.read(cluster, options.cost, requests_.front().now);
         find_domains(level);
         order_ = order_by(pods.size(), [&](std::size_t i) {
@@ -100,20 +109,28 @@ class GangSearch {
     /// Members that run already leave at most one domain.
     [[nodiscard]] bool is_bound() const noexcept { return bound_; }
 
-    [[nodiscard]] bool proven() const noexcept { return problem_->proven(); }
+    [[nodiscard]] bool proven() const noexcept { return problem_->proven() && fits_known_; }
     /// What the last `place` lost.
     [[nodiscard]] const Losses& losses() const noexcept { return losses_; }
     /// How many pods it placed before one found nothing, and that one.
     [[nodiscard]] std::size_t placed() const noexcept { return placed_; }
     [[nodiscard]] TaskId stuck() const noexcept { return pods_[order_[placed_]]; }
 
-    /// All pods within the domain, or false.
+    /// All pods within the domain, or false. Nobody is evicted where they fit together as it is.
     [[nodiscard]] bool place(const Domain& domain, GangDecision& made) {
-        now_.rollback(0);
-        gangs_ = before_;
-        losses_ = {};
-        made = {};
-        made.pods.resize(pods_.size());
+        const bool found = place_in_order(domain, made);
+        if ((found && made.victims.empty()) || budget_.reason() != StopReason::completed) return found;
+        if (place_as_it_is(domain)) {
+            made = std::move(without_);
+            return true;
+        }
+        return found;
+    }
+
+  private:
+    /// One pod after the other, with evictions where it does not fit as it is.
+    [[nodiscard]] bool place_in_order(const Domain& domain, GangDecision& made) {
+        start(made);
         for (placed_ = 0; placed_ < pods_.size(); ++placed_) {
             const auto i = order_[placed_];
             const auto& request = requests_[i];
@@ -132,6 +149,68 @@ class GangSearch {
             }
             now_.assign(pods_[i], decision.node, decision.gpus);
         }
+        finish(made);
+        return true;
+    }
+
+    /// By the exact search, nobody leaving; into `without_`.
+    [[nodiscard]] bool place_as_it_is(const Domain& domain) {
+        // One shape that takes any GPUs was placed exactly already.
+        if (shapes_.size() == 1 && !requests_.front().level && !requests_.front().grouped) return false;
+        const auto lost = losses_;
+        start(without_);
+        const bool grouped =
+            std::any_of(requests_.begin(), requests_.end(), [](const Request& r) { return r.grouped; });
+        auto steps = allocation::detail::packing_steps;
+        std::vector<Placement> packed;
+        const auto found =
+            allocation::detail::pack(now_, shapes_, domain.nodes, grouped, steps, packed, &budget_);
+        fits_known_ = fits_known_ && found != allocation::detail::Packed::unknown;
+        // GPUs as each pod would choose them, else those of the search.
+        for (const bool chosen : {true, false}) {
+            if (found != allocation::detail::Packed::yes) break;
+            start(without_);
+            if (!std::all_of(packed.begin(), packed.end(),
+                             [&](const Placement& p) { return put_as_it_is(p, chosen); }))
+                continue;
+            finish(without_);
+            return true;
+        }
+        // The search knows nothing of local cores.
+        fits_known_ = fits_known_ && found == allocation::detail::Packed::no;
+        losses_ = lost;
+        return false;
+    }
+    [[nodiscard]] bool put_as_it_is(const Placement& at, bool chosen) {
+        const auto i = position_.at(at.task);
+        const auto& request = requests_[i];
+        auto& decision = without_.pods[i];
+        problem_->forget();
+        problem_->read(now_, request, options_.cost, at.node, &gangs_);
+        Answer nobody;
+        nobody.locality = problem_->locality_now();
+        if (nobody.locality == infeasible) return false;
+        problem_->decide(nobody, request.spot, decision);
+        if (!chosen && decision.gpus != at.gpus) {
+            const auto& inv = now_.inventory();
+            const auto h = inv.nodes.hardware[index(at.node)];
+            decision.gpus = at.gpus;
+            const auto* const hardware = h == NodeTable::no_hardware ? nullptr : &inv.hardware[h];
+            decision.topology = static_cast<topology::GpuLocality>(request.locality(hardware, at.gpus));
+        }
+        if (!placement_holds(now_, request, decision, now_.healthy_gpus(at.node))) return false;
+        now_.assign(at.task, at.node, decision.gpus);
+        return true;
+    }
+
+    void start(GangDecision& made) {
+        now_.rollback(0);
+        gangs_ = before_;
+        losses_ = {};
+        made = {};
+        made.pods.resize(pods_.size());
+    }
+    void finish(GangDecision& made) const {
         std::sort(made.victims.begin(), made.victims.end());
         std::set<NodeId> vacated;
         for (auto& pod : made.pods) {
@@ -141,10 +220,8 @@ class GangSearch {
         made.vacated_nodes.assign(vacated.begin(), vacated.end());
         made.lost_gangs = losses_.gangs;
         made.cost = losses_.cost;
-        return true;
     }
 
-  private:
     void find_domains(std::optional<Level> level) {
         const auto& inv = cluster_.inventory();
         // Members that run already say which one.
@@ -211,8 +288,12 @@ class GangSearch {
     Cluster now_;
     std::vector<std::uint8_t> spared_;
     std::vector<Request> requests_;
+    std::vector<allocation::detail::PodShape> shapes_;
+    std::map<TaskId, std::size_t> position_;
     std::vector<Domain> domains_;
     std::vector<std::size_t> order_;
+    GangDecision without_;    // what place_as_it_is found
+    bool fits_known_ = true;  // no exact search hit its limit
     GangTable before_, gangs_;
     Losses losses_;
     std::size_t placed_ = 0;

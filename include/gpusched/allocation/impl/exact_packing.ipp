@@ -1,0 +1,180 @@
+#pragma once
+
+#include <gpusched/allocation/detail/exact_packing.hpp>
+#include <gpusched/allocation/detail/packing_nodes.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <unordered_set>
+#include <utility>
+
+namespace gpusched::allocation::detail {
+
+class Packing {
+  public:
+    Packing(Cluster& cluster, std::span<const PodShape> shapes, std::int64_t& steps, Budget* budget)
+        : cluster_(cluster), shapes_(shapes), steps_(steps), nodes_(cluster, shapes, steps, budget) {}
+
+    Packed alone(std::span<const NodeId> nodes, std::vector<Placement>& out) {
+        const auto before = cluster_.checkpoint();
+        const bool complete = nodes_.read(nodes);
+        cluster_.rollback(before);
+        if (!complete) return Packed::unknown;
+        const auto found = cover();
+        if (found == Packed::yes) list(out);
+        return found;
+    }
+
+    /// One pod after the other, pods of a shape on nodes in their order.
+    Packed grouped(std::span<const NodeId> nodes, std::vector<Placement>& out) {
+        const auto before = cluster_.checkpoint();
+        const bool found = put_grouped(0, 0, 0, nodes);
+        if (found)
+            for (const auto& shape : shapes_)
+                for (const auto pod : shape.pods)
+                    out.push_back({pod, cluster_.node_of(pod), cluster_.gpus_of(pod)});
+        cluster_.rollback(before);
+        return found ? Packed::yes : steps_ <= 0 ? Packed::unknown : Packed::no;
+    }
+
+  private:
+    using Amounts = PackingNodes::Amounts;
+    using Counts = PackingNodes::Counts;
+    [[nodiscard]] const auto& kinds() const noexcept { return nodes_.kinds(); }
+    struct Choice {
+        std::size_t kind = 0, option = 0;
+        std::int32_t left = 0, taken = 0;  // nodes of the kind, and of these with the option
+    };
+    struct Hash {
+        std::size_t operator()(const Counts& state) const noexcept {
+            std::uint64_t h = 0xcbf29ce484222325u;
+            for (const auto x : state)
+                h = (h ^ static_cast<std::uint32_t>(x)) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
+            return static_cast<std::size_t>(h);
+        }
+    };
+
+    /// Which options, how often.
+    Packed cover() {
+        Counts open;  // pods that no option covers yet; below 0 = more than there are
+        for (const auto& shape : shapes_) open.push_back(static_cast<std::int32_t>(shape.pods.size()));
+        std::unordered_set<Counts, Hash> failed;
+        const auto take = [&](const Choice& c, std::int32_t times) {
+            const auto& counts = kinds()[c.kind].options[c.option].counts;
+            for (std::size_t s = 0; s < open.size(); ++s) open[s] -= times * counts[s];
+        };
+        const auto first = [&](std::size_t kind) {
+            return Choice{kind, 0,
+                          kind < kinds().size() ? static_cast<std::int32_t>(kinds()[kind].nodes.size()) : 0,
+                          0};
+        };
+        auto next = first(0);
+        while (true) {
+            if (std::all_of(open.begin(), open.end(), [](std::int32_t n) { return n <= 0; }))
+                return Packed::yes;
+            if (!nodes_.step()) return Packed::unknown;
+            if (next.kind < kinds().size() && may_cover(next, open) && !failed.contains(state(next, open))) {
+                const auto& counts = kinds()[next.kind].options[next.option].counts;
+                std::int32_t useful = 0;
+                for (std::size_t s = 0; s < open.size(); ++s)
+                    if (open[s] > 0 && counts[s] > 0)
+                        useful = std::max(useful, (open[s] + counts[s] - 1) / counts[s]);
+                next.taken = std::min(useful, next.left);
+                take(next, next.taken);
+                chosen_.push_back(next);
+            } else {
+                while (!chosen_.empty() && chosen_.back().taken == 0) {
+                    failed.insert(state(chosen_.back(), open));
+                    chosen_.pop_back();
+                }
+                if (chosen_.empty()) return Packed::no;
+                take(chosen_.back(), -1);
+                --chosen_.back().taken;
+            }
+            const auto& last = chosen_.back();
+            next = last.option + 1 < kinds()[last.kind].options.size() && last.left > last.taken
+                       ? Choice{last.kind, last.option + 1, last.left - last.taken, 0}
+                       : first(last.kind + 1);
+        }
+    }
+    [[nodiscard]] static Counts state(const Choice& c, const Counts& open) {
+        Counts key{static_cast<std::int32_t>(c.kind), static_cast<std::int32_t>(c.option), c.left};
+        for (const auto n : open) key.push_back(std::max(n, 0));
+        return key;
+    }
+    [[nodiscard]] bool may_cover(const Choice& c, const Counts& open) const {
+        const auto& kind = kinds()[c.kind];
+        const auto& option = kind.options[c.option];
+        Amounts open_of{};
+        for (std::size_t s = 0; s < open.size(); ++s) {
+            if (open[s] <= 0) continue;
+            if (std::int64_t{c.left} * option.most[s] + kind.after[s] < open[s]) return false;
+            for (std::size_t w = 0; w < open_of.size(); ++w) open_of[w] += open[s] * nodes_.each(s)[w];
+        }
+        for (std::size_t w = 0; w < open_of.size(); ++w)
+            if (c.left * option.most_of[w] + kind.after_of[w] < open_of[w]) return false;
+        return true;
+    }
+
+    /// The placements of what was chosen.
+    void list(std::vector<Placement>& out) const {
+        std::vector<std::size_t> next(shapes_.size(), 0), used(kinds().size(), 0);
+        for (const auto& c : chosen_) {
+            const auto& kind = kinds()[c.kind];
+            const auto& option = kind.options[c.option];
+            for (std::int32_t i = 0; i < c.taken; ++i) {
+                const auto node = kind.nodes[used[c.kind]++];
+                const auto put = [&](std::size_t s, GpuMask gpus) {
+                    if (next[s] < shapes_[s].pods.size())
+                        out.push_back({shapes_[s].pods[next[s]++], node, gpus});
+                };
+                for (const auto& [s, gpus] : option.gpus) put(s, gpus);
+                if (!option.gpus.empty()) continue;
+                GpuMask taken = 0;
+                for (const auto s : nodes_.largest_first())
+                    for (std::int32_t n = 0; n < option.counts[s]; ++n) {
+                        const auto free = candidate_gpus(cluster_, nodes_.sample(s), node);
+                        const auto gpus =
+                            lowest_gpus(static_cast<GpuMask>(free & ~taken),
+                                        cluster_.inventory().tasks.gpu_count[index(nodes_.sample(s))]);
+                        taken |= gpus;
+                        put(s, gpus);
+                    }
+            }
+        }
+    }
+
+    bool put_grouped(std::size_t at, std::size_t pod, std::size_t from, std::span<const NodeId> nodes) {
+        if (at == shapes_.size()) return true;
+        const auto s = nodes_.largest_first()[at];
+        const auto& pods = shapes_[s].pods;
+        if (pod == pods.size()) return put_grouped(at + 1, 0, 0, nodes);
+        for (auto n = from; n < nodes.size(); ++n) {
+            if (!nodes_.step()) return false;
+            if (!nodes_.admits(pods[pod], nodes[n]) || !nodes_.has_room(s, nodes[n])) continue;
+            for (const auto gpus : nodes_.gpu_choices(s, nodes[n])) {
+                cluster_.assign(pods[pod], nodes[n], gpus);
+                if (put_grouped(at, pod + 1, n, nodes)) return true;
+                cluster_.remove(pods[pod]);
+                if (steps_ <= 0) return false;
+            }
+        }
+        return false;
+    }
+
+    Cluster& cluster_;
+    std::span<const PodShape> shapes_;
+    const std::int64_t& steps_;
+    PackingNodes nodes_;
+    std::vector<Choice> chosen_;
+};
+
+GPUSCHED_INLINE Packed pack(Cluster& cluster, std::span<const PodShape> shapes, std::span<const NodeId> nodes,
+                            bool grouped, std::int64_t& steps, std::vector<Placement>& out, Budget* budget) {
+    out.clear();
+    if (steps <= 0) return Packed::unknown;
+    Packing packing(cluster, shapes, steps, budget);
+    return grouped ? packing.grouped(nodes, out) : packing.alone(nodes, out);
+}
+
+}  // namespace gpusched::allocation::detail

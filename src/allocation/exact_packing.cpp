@@ -1,0 +1,1 @@
+#include <gpusched/allocation/impl/exact_packing.ipp>
