@@ -33,7 +33,7 @@ inline MixedGang random_mixed_gang(gpusched::Rng& rng, bool plain) {
         if (!plain && rng.chance(0.5)) node.cpu_milli = rng.between(2, 9);
         if (!plain && rng.chance(0.6)) {
             Hardware hardware;
-            for (int socket = 0; socket < 2; ++socket) hardware.numa_nodes.push_back({socket, 8, 0});
+            for (int socket = 0; socket < 2; ++socket) hardware.numa_nodes.push_back({socket, 32, 0});
             for (int g = 0; g < node.gpu_count; ++g) hardware.numa_nodes[rng.below(2)].gpus |= gpu_bit(g);
             node.hardware = hardware;
         }
