@@ -57,7 +57,7 @@ ClusterSpec random_spec(Rng& rng, int nodes, int most_tasks, bool cpu_local, int
             node.failed_gpus = {static_cast<int>(rng.below(static_cast<std::uint64_t>(node.gpu_count)))};
         spec.nodes.push_back(node);
     }
-    const bool plain = rng.chance(0.5);  // whole GPUs, nothing else matters
+    const bool plain = rng.chance(0.5) && !cpu_local;  // whole GPUs, nothing else matters
     const auto request = [&](TaskSpec& task) {
         task.gpu_count = rng.between(plain ? 1 : 0, 3);
         if (plain) return;
@@ -82,8 +82,8 @@ ClusterSpec random_spec(Rng& rng, int nodes, int most_tasks, bool cpu_local, int
         task.priority_class = kind < 5   ? PriorityClass::lp
                               : kind < 8 ? PriorityClass::hp
                                          : PriorityClass::other;
-        task.standby =
-            task.priority_class == PriorityClass::hp && !task.locked && !task.daemon && rng.chance(0.3);
+        task.standby = task.priority_class == PriorityClass::hp && !task.locked && !task.daemon &&
+                       rng.chance(cpu_local ? 0.8 : 0.3);
         task.start_time = rng.between(0, 3) * 100;
         if (rng.chance(0.5)) task.last_checkpoint_time = task.start_time + rng.between(0, 3) * 100;
         spec.tasks.push_back(task);
