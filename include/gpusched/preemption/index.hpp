@@ -17,6 +17,7 @@ namespace gpusched::preemption {
 /// and reads the winner. The answer is the one that `preempt` gives on a snapshot of the same state, ties included.
 /// Preemptors with group constraints are asked everywhere each time, since their answers depend on other nodes.
 ///
+/// Nodes and tasks are those of the snapshot it was made from; who arrives later is pending there.
 /// Events report what has happened and are believed: that a placement fits is not checked.
 /// Not thread-safe; no part of it allocates once every shape has been seen and every list has had its length, but for
 /// preemptors with group constraints and nodes with more than 64 potential victims.
