@@ -34,10 +34,9 @@ inline std::int64_t cores_used(const Cluster& cluster, const HardwareMasks& hard
     const auto& inv = cluster.inventory();
     const auto& nodes = hardware.description.numa_nodes;
     if (const auto& listed = listed_cores(cluster, task)) {
-        const auto [first, end] = cores_of(hardware, numa);
-        return 1000 * std::count_if(listed->begin(), listed->end(), [first = first, end = end](int core) {
-                   return core >= first && core < end;
-               });
+        const auto here = cores_of(hardware, numa);
+        return 1000 * std::count_if(listed->begin(), listed->end(),
+                                    [&](int core) { return core >= here.first && core < here.second; });
     }
     const auto shares = [&](std::size_t n) { return gpus == 0 || (nodes[n].gpus & gpus) != 0; };
     if (!shares(numa)) return 0;
