@@ -354,7 +354,7 @@ TEST_CASE(
                                                             .grouped = 0.08,
                                                             .picky = 0.05};
     std::int64_t hops = 0, dropped = 0, ordered = 0;
-    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(6'000); ++seed) {
+    for (std::uint64_t seed = 0; seed < 6'000; ++seed) {
         Rng rng = Rng(seed).split(2);
         const auto spec = testing_support::random_cluster(rng, crowded);
         const auto cluster = Cluster::build(spec);
@@ -390,7 +390,7 @@ TEST_CASE(
         ordered += static_cast<std::int64_t>(order.moves.size());
     }
     CAPTURE(hops, dropped, ordered);
-    REQUIRE(hops > instances(50));
-    REQUIRE(dropped > instances(100));
-    REQUIRE(ordered > instances(5'000));
+    REQUIRE(hops > 100);
+    REQUIRE(dropped > 100);
+    REQUIRE(ordered > 5'000);
 }
