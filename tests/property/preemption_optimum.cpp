@@ -321,7 +321,7 @@ TEST_CASE("all engines choose what exhaustive enumeration chooses") {
 TEST_CASE("with many victims the bounded search still finds what looking at every set finds") {
     Rng rng(4);
     int many = 0;
-    for (int round = 0; round < 400; ++round) {
+    for (int round = 0; round < 480; ++round) {
         auto spec = random_spec(rng, 1, 30, round % 4 == 3, 16);
         spec.tasks.back().gpu_count = spec.tasks.back().gpu_share_milli < 1000 ? 1 : rng.between(4, 8);
         const auto cluster = Cluster::build(spec);
