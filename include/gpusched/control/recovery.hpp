@@ -4,6 +4,7 @@
 #include <gpusched/control/host_actuator.hpp>
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>

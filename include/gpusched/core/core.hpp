@@ -14,4 +14,5 @@
 #include <gpusched/core/lp.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/core/rng.hpp>
+#include <gpusched/core/slice.hpp>
 #include <gpusched/core/stop_reason.hpp>

@@ -3,10 +3,11 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/slice.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
-#include <span>
 
 namespace gpusched {
 
@@ -73,7 +74,7 @@ inline constexpr auto enum_names<Obstacle> = name_table<Obstacle>({{Obstacle::no
 /// The localities (GPU sets) of which one must hold all GPUs of the task; empty = no such constraint, or one
 /// that the node's unknown hardware cannot show to hold (`unknown` is then set).
 struct Localities {
-    std::span<const GpuMask> masks;
+    Slice<GpuMask> masks;
     bool unknown = false;
 };
 [[nodiscard]] Localities guaranteed_localities(const Cluster& cluster, TaskId task, NodeId node) noexcept;

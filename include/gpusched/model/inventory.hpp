@@ -4,12 +4,12 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/ids.hpp>
+#include <gpusched/core/slice.hpp>
 #include <gpusched/model/name_table.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -189,10 +189,10 @@ class Inventory {
         return eligible_[requirement * node_classes.size() + node_class];
     }
 
-    [[nodiscard]] std::span<const Membership> anti_affinity_memberships(TaskId task) const noexcept {
+    [[nodiscard]] Slice<Membership> anti_affinity_memberships(TaskId task) const noexcept {
         return slice(anti_affinity_members_, anti_affinity_offset_, task);
     }
-    [[nodiscard]] std::span<const Membership> affinity_memberships(TaskId task) const noexcept {
+    [[nodiscard]] Slice<Membership> affinity_memberships(TaskId task) const noexcept {
         return slice(affinity_members_, affinity_offset_, task);
     }
 
@@ -207,9 +207,9 @@ class Inventory {
   private:
     friend struct detail::GroupBuilder;
     friend struct detail::InventoryBuilder;
-    [[nodiscard]] static std::span<const Membership> slice(const std::vector<Membership>& all,
-                                                           const std::vector<std::uint32_t>& offset,
-                                                           TaskId task) noexcept {
+    [[nodiscard]] static Slice<Membership> slice(const std::vector<Membership>& all,
+                                                 const std::vector<std::uint32_t>& offset,
+                                                 TaskId task) noexcept {
         return {all.data() + offset[index(task)], all.data() + offset[index(task) + 1]};
     }
     std::vector<std::vector<DomainId>> domain_of_;        // [level][node]

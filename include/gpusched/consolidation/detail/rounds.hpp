@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <span>
 
 namespace gpusched::consolidation {
 namespace detail {

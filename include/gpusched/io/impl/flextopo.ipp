@@ -145,9 +145,9 @@ class FlexTopoReader {
             const auto value = attribute.text();
             if (attribute.kind() == JsonKind::null) continue;
             if (name == "status") {
-                status = value ? plain(*value) : "";
-                if (*status != "free" && *status != "used" && *status != "allocated" && *status != "failed" &&
-                    *status != "unhealthy")
+                const auto& said = status.emplace(value ? plain(*value) : "");
+                if (said != "free" && said != "used" && said != "allocated" && said != "failed" &&
+                    said != "unhealthy")
                     problems_.add(attribute.expected("free, used, allocated, failed or unhealthy"));
             } else if (name == "usedby") {
                 if (!value) problems_.add(attribute.expected("a name"));

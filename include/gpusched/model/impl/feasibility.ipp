@@ -53,8 +53,9 @@ GPUSCHED_INLINE Localities guaranteed_localities(const Cluster& cluster, TaskId 
     if (!level) return {};
     const auto hardware = inv.nodes.hardware[index(node)];
     if (hardware == NodeTable::no_hardware) return {{}, true};
-    return {*level == HardwareLevel::numa ? inv.hardware[hardware].numa : inv.hardware[hardware].socket,
-            false};
+    const auto& masks =
+        *level == HardwareLevel::numa ? inv.hardware[hardware].numa : inv.hardware[hardware].socket;
+    return {{masks.data(), masks.data() + masks.size()}, false};
 }
 
 GPUSCHED_INLINE Obstacle find_resource_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {

@@ -119,10 +119,14 @@ struct PreemptionIndex::State {
         return static_cast<GpuMask>(first_gpus(cluster.gpu_count(node)) & ~failed[index(node)]);
     }
 
+    // After the candidate of the leaf `at` changed. Above a match that another node has won as before nothing changes.
     void replay(detail::Shape& shape, std::size_t at) const {
+        const auto changed = shape.winners[at];
         for (at /= 2; at > 0; at /= 2) {
             const auto a = shape.winners[2 * at], b = shape.winners[2 * at + 1];
-            shape.winners[at] = beats(shape, a, b) ? a : b;
+            const auto winner = beats(shape, a, b) ? a : b;
+            if (winner == shape.winners[at] && winner != changed) return;
+            shape.winners[at] = winner;
         }
     }
 
