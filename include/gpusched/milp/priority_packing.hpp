@@ -48,11 +48,11 @@ struct PackingModel : Model {
     std::vector<std::vector<std::int64_t>>
         card_milli{};  ///< per node and card: what fractions may take of it
     /// Per task of the cluster that the model was made of: where it runs; `none` = waits.
-    /// @throws InvalidInput unless there is one entry per column
+    /// @throws InvalidInput unless there is one entry per column, and for a cluster of another size
     [[nodiscard]] std::vector<NodeId> decode(const Cluster& cluster, std::span<const double> values) const;
     /// The vector of such a placement. Fractions go onto cards so that all fit, where a search of 100,000 steps per node finds
     /// how; else onto those with the most room, and `evaluate` says which row that violates.
-    /// @throws InvalidInput with every task that is where the columns cannot express it
+    /// @throws InvalidInput with every task that is where the columns cannot express it, and for a cluster of another size
     [[nodiscard]] std::vector<double> encode(const Cluster& cluster,
                                              const std::vector<NodeId>& placement) const;
 };

@@ -42,3 +42,31 @@ TEST_CASE("the time limit of priority packing is for all priorities together") {
     CHECK(limits[1] <= 0.041);
     CHECK(limits[3] == 0);
 }
+
+TEST_CASE("packing models refuse clusters of another size") {
+    ClusterSpec spec;
+    for (int n = 0; n < 2; ++n)
+        spec.nodes.push_back({.name = "n" + std::to_string(n),
+                              .gpu_model = "A",
+                              .gpu_count = 2 + n,
+                              .cpu_milli = 8000,
+                              .memory_mib = 9});
+    for (int t = 0; t < 3; ++t)
+        spec.tasks.push_back({.name = "t" + std::to_string(t), .gpu_count = 1, .gpu_share_milli = 400});
+    const auto cluster = Cluster::build(spec);
+    const auto m = packing_model(cluster, 0);
+    const std::vector<NodeId> placement(3, make_id<NodeId>(std::size_t{1}));
+    const auto x = m.encode(cluster, placement);
+    CHECK(m.decode(cluster, x) == placement);
+    auto fewer_nodes = spec, more_nodes = spec, fewer_tasks = spec, other_cards = spec;
+    fewer_nodes.nodes.pop_back();
+    more_nodes.nodes.push_back({.name = "n2", .gpu_model = "A", .gpu_count = 4});
+    fewer_tasks.tasks.pop_back();
+    other_cards.nodes[0].gpu_count = 3;
+    for (const auto& other : {fewer_nodes, more_nodes, fewer_tasks, other_cards}) {
+        const auto built = Cluster::build(other);
+        const std::vector<NodeId> nowhere(built.task_count(), none<NodeId>);
+        REQUIRE_THROWS_MESSAGE(m.encode(built, nowhere), InvalidInput, "the one that the model was made of");
+        REQUIRE_THROWS_MESSAGE(m.decode(built, x), InvalidInput, "the one that the model was made of");
+    }
+}

@@ -26,8 +26,9 @@ class PackingCards {
         : shares_(std::move(shares)), cards_(std::move(cards)), users_(cards_.size(), 0),
           order_(shares_.size()), card_(shares_.size(), 0), left_(most_fresh) {
         std::iota(order_.begin(), order_.end(), std::size_t{0});
-        std::stable_sort(order_.begin(), order_.end(),
-                         [&](std::size_t a, std::size_t b) { return shares_[a] > shares_[b]; });
+        std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
+            return shares_[a] != shares_[b] ? shares_[a] > shares_[b] : a < b;
+        });
     }
 
     /// The card of each fraction. Where no packing is found, each goes onto the card with the most room that it has a column
@@ -64,8 +65,9 @@ class PackingCards {
                 }))
                 choices.push_back(g);
         }
-        std::stable_sort(choices.begin(), choices.end(), [&](std::size_t a, std::size_t b) {
-            return opens(a) != opens(b) ? opens(b) : cards_[a].free < cards_[b].free;
+        std::sort(choices.begin(), choices.end(), [&](std::size_t a, std::size_t b) {
+            if (opens(a) != opens(b)) return opens(b);
+            return cards_[a].free != cards_[b].free ? cards_[a].free < cards_[b].free : a < b;
         });
         for (const auto g : choices) {
             const int opened = opens(g) ? 1 : 0;
