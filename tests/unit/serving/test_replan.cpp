@@ -86,3 +86,38 @@ TEST_CASE("more GPUs than an int counts are no trouble for replanning", "[servin
     CHECK(after.plan.status == milp::Status::optimal);
     CHECK(after.starts >= 0);
 }
+
+TEST_CASE("types and models may be called as the planner calls its own", "[serving]") {
+    if (milp::available_solvers().empty()) return;
+    Rng rng(9);
+    auto r = random_request(rng, 1);
+    r.available = {3, 3};
+    r.budget = 5;
+    r.models[0].demands[0].requests = 100;
+    r.models[0].model.name = "A";
+    const auto options = exact();
+    const auto solver = milp::find_solver();
+    const auto plain = plan_serving(r, options, solver);
+    REQUIRE(plain.has_plan());
+    const auto again = replan(r, plain.replicas, {.planner = options}, solver);
+    const auto names = {std::string("may be started"), "runs: A: " + plain.replicas[0].deployment.name,
+                        std::string("runs: A: ") + r.gpus[1].name + " 1x1"};
+    for (const auto& name : names) {
+        CAPTURE(name);
+        auto odd = r;
+        odd.gpus[0].name = name;
+        const auto changed = replan(odd, plain.replicas, {.planner = options}, solver);
+        CHECK(changed.plan.makespan == Catch::Approx(again.plan.makespan));
+        CHECK(changed.starts == again.starts);
+    }
+    // "A" on a "B: G" and "A: B" on a "G" read alike.
+    r.models.push_back(r.models[0]);
+    r.models[1].model.name = "C";
+    const auto two = plan_serving(r, options, solver);
+    REQUIRE(two.has_plan());
+    r.models[1].model.name = "A: B";
+    r.gpus[0].name = "B: G";
+    r.gpus[1].name = "G";
+    CHECK(plan_serving(r, options, solver).makespan == Catch::Approx(two.makespan));
+    CHECK(replan(r, two.replicas, {.planner = options}, solver).plan.has_plan());
+}

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -21,6 +22,12 @@ inline void check_memory_fraction(Problems& problems, const EstimateOptions& est
         problems.add(
             bad_value("estimate.memory_fraction", number_text(estimate.memory_fraction),
                       "the memory_fraction " + number_text(fraction) + " of the deployments, which counts"));
+}
+
+/// `name`, with strokes behind it where that is taken: names of models and types may read like ours.
+inline std::string unique_name(std::string name, std::set<std::string>& taken) {
+    while (!taken.insert(name).second) name += "'";
+    return name;
 }
 
 /// The deployments of all models as a serving problem. Nothing is dropped yet.
@@ -43,12 +50,14 @@ inline ServingInstance all_deployments(const ServingRequest& request, const Plan
     auto estimate_options = options.estimate;
     estimate_options.memory_fraction = options.deployments.memory_fraction;
     std::size_t first = 0;
+    std::set<std::string> names;
     for (const auto& served : request.models) {
         for (auto& deployment :
              enumerate_deployments(served.model, request.gpus, available, options.deployments)) {
-            milp::ServingConfiguration c{
-                served.model.name + ": " + deployment.name, std::vector<int>(request.gpus.size(), 0),
-                std::vector<double>(problem.workloads.size(), 0.0), served.model.name};
+            milp::ServingConfiguration c{unique_name(served.model.name + ": " + deployment.name, names),
+                                         std::vector<int>(request.gpus.size(), 0),
+                                         std::vector<double>(problem.workloads.size(), 0.0),
+                                         served.model.name};
             for (const auto& stage : deployment.stages)
                 c.gpus[static_cast<std::size_t>(stage.gpu)] += stage.degree;
             for (std::size_t d = 0; d < served.demands.size(); ++d) {

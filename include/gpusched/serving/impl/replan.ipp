@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace gpusched::serving {
@@ -38,10 +40,14 @@ inline Change changed(const ServingRequest& request, const std::vector<PlannedRe
     auto& problem = change.instance.problem;
     problem = all.problem;
     problem.configurations.clear();
-    problem.gpus.push_back({"may be started", 0, 0});
+    std::set<std::string> types;
+    for (const auto& gpu : problem.gpus) types.insert(gpu.name);
+    problem.gpus.push_back({unique_name("may be started", types), 0, 0});
     const auto start = problem.gpus.size() - 1;
     for (std::size_t c = 0; c < runs.size(); ++c)
-        if (runs[c] > 0) problem.gpus.push_back({"runs: " + all.problem.configurations[c].name, 0, runs[c]});
+        if (runs[c] > 0)
+            problem.gpus.push_back(
+                {unique_name("runs: " + all.problem.configurations[c].name, types), 0, runs[c]});
     std::size_t token = start;
     const auto add = [&](std::size_t c, bool is_new) {
         auto configuration = all.problem.configurations[c];
