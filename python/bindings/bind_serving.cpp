@@ -6,6 +6,7 @@
 #include "records.hpp"
 #include "serving.hpp"
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 #include <gpusched/serving/sweep_budgets.hpp>
 
@@ -51,10 +52,16 @@ s::PlannerOptions complete(const PlanArguments& arguments) {
     options.solve.solve = arguments;
     options.solve.method = arguments.method;
     options.solve.tolerance = arguments.tolerance;
-    options.deployments =
-        nested("deployments", arguments.deployment_dict, deployment_options(), options.deployments);
-    options.estimate = nested("estimate", arguments.estimate_dict, estimate_options(), options.estimate);
-    s::validate(options);
+    Problems problems;
+    collect(problems, [&] {
+        options.deployments =
+            nested("deployments", arguments.deployment_dict, deployment_options(), options.deployments);
+    });
+    collect(problems, [&] {
+        options.estimate = nested("estimate", arguments.estimate_dict, estimate_options(), options.estimate);
+    });
+    collect(problems, [&] { s::validate(options); });
+    problems.throw_if_any();
     return options;
 }
 
@@ -257,9 +264,13 @@ void bind_planner(py::module_& m) {
     m.def(
         "plan_serving",
         [options](const py::object& request, const py::kwargs& keywords) {
-            const auto arguments = options.read("plan_serving", keywords);
-            const auto asked = read_serving_request(request);
-            const auto o = complete(arguments);
+            Problems problems;
+            const auto arguments = options.read("plan_serving", keywords, problems);
+            s::ServingRequest asked;
+            s::PlannerOptions o;
+            collect(problems, [&] { asked = read_serving_request(request); });
+            collect(problems, [&] { o = complete(arguments); });
+            problems.throw_if_any();
             const auto solver = solver_argument(arguments.solver);
             auto found = Call(arguments.progress).run([&](const Context& context) {
                 return s::plan_serving(asked, o, solver, context);
@@ -281,9 +292,10 @@ void bind_planner(py::module_& m) {
             std::vector<double> amounts;
             collect(problems, [&] { amounts = OptionType<std::vector<double>>::read("budgets", budgets); });
             s::ServingRequest asked;
+            s::PlannerOptions o;
             collect(problems, [&] { asked = read_serving_request(request); });
+            collect(problems, [&] { o = complete(arguments); });
             problems.throw_if_any();
-            const auto o = complete(arguments);
             const auto solver = solver_argument(arguments.solver);
             auto found = Call(arguments.progress).run([&](const Context& context) {
                 return s::sweep_budgets(asked, amounts, o, solver, context);
@@ -317,8 +329,13 @@ void bind_planner(py::module_& m) {
     m.def(
         "replan",
         [changes](const py::object& request, const py::object& running, const py::kwargs& keywords) {
-            const auto arguments = changes.read("replan", keywords);
-            const auto asked = read_serving_request(request);
+            Problems problems;
+            const auto arguments = changes.read("replan", keywords, problems);
+            s::ServingRequest asked;
+            s::PlannerOptions planner;
+            collect(problems, [&] { asked = read_serving_request(request); });
+            collect(problems, [&] { planner = complete(arguments); });
+            problems.throw_if_any();
             std::vector<s::PlannedReplicas> before;
             if (py::isinstance<PlannedServing>(running)) {
                 const auto& known = running.cast<const PlannedServing&>();
@@ -330,7 +347,7 @@ void bind_planner(py::module_& m) {
             } else {
                 before = read_running(running, asked);
             }
-            const s::ReplanOptions o{complete(arguments), arguments.max_starts, arguments.slack};
+            const s::ReplanOptions o{std::move(planner), arguments.max_starts, arguments.slack};
             const auto solver = solver_argument(arguments.solver);
             auto found = Call(arguments.progress).run([&](const Context& context) {
                 return s::replan(asked, before, o, solver, context);

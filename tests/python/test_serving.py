@@ -306,3 +306,17 @@ def test_odd_requests() -> None:
 def test_layer_seconds_out_of_range(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(gs.InvalidInput, match=message):
         serving.layer_seconds(serving.language_model("Llama-3-8B"), serving.gpu_type("H100"), *arguments)
+
+
+@pytest.mark.parametrize("call", ["plan_serving", "sweep_budgets", "replan"])
+def test_mistakes_of_request_and_options_are_told_together(call: str) -> None:
+    more = {"plan_serving": [], "sweep_budgets": [["y"]], "replan": [[]]}[call]
+    with pytest.raises(gs.InvalidInput) as caught:
+        getattr(serving, call)(
+            {"budget": "x"}, *more, threads="two", max_deployments=-1, deployments={"degrees": "q"}, estimate={"max_batch": 0}
+        )
+    text = "\n".join(caught.value.problems)
+    for part in ("request.budget: 'x'", "gpus is missing", "models is missing", "threads: 'two'", "max_deployments: -1", "degrees: 'q'",
+                 "max_batch: 0"):  # fmt: skip
+        assert part in text
+    assert ("budgets[0]: 'y'" in text) == (call == "sweep_budgets")

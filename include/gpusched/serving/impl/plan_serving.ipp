@@ -63,8 +63,12 @@ GPUSCHED_INLINE void validate(const ServingRequest& request) {
 }
 
 GPUSCHED_INLINE void validate(const PlannerOptions& options) {
-    validate(options.estimate);
     Problems problems;
+    try {
+        validate(options.estimate);
+    } catch (const InvalidInput& error) {
+        for (const auto& problem : error.problems()) problems.add(problem);
+    }
     check_at_least(problems, "max_deployments", options.max_deployments, 0);
     detail::check_memory_fraction(problems, options.estimate, options.deployments.memory_fraction);
     if (options.deadline) {
