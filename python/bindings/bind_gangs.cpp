@@ -8,7 +8,6 @@
 
 #include <gpusched/allocation/allocate_many.hpp>
 #include <gpusched/core/gpu_list.hpp>
-#include <gpusched/io/cluster_json.hpp>
 
 #include <map>
 #include <optional>
@@ -71,34 +70,6 @@ Options<Keywords> keywords_of_allocate() {
                "name are its pending pods that ask for the same, in the order of their first pods.");
 }
 
-std::vector<NetworkAffinity> further_levels(py::handle value) {
-    if (py::isinstance<py::str>(value) || !py::isinstance<py::sequence>(value))
-        bad_option("further", value, "a list of {\"level\": ..., \"mode\": ...}");
-    std::vector<NetworkAffinity> wishes;
-    for (const auto& item : value) {
-        const auto field = "further[" + std::to_string(wishes.size()) + "]";
-        if (!py::isinstance<py::dict>(item)) bad_option(field, item, "{\"level\": ..., \"mode\": ...}");
-        auto& wish = wishes.emplace_back();
-        const auto keys = item.cast<py::dict>();
-        bool has_level = false;
-        for (const auto& [key, part] : keys) {
-            const auto name = key.cast<std::string>();
-            if (name == "level") {
-                wish.level = read_level(field + ".level", part);
-                has_level = true;
-            } else if (name == "mode") {
-                wish.mode = OptionType<NetworkMode>::read(field + ".mode", part);
-            } else {
-                bad_option(field, item, "the keys 'level' and 'mode' only");
-            }
-        }
-        if (!has_level) bad_option(field, item, "a 'level'");
-    }
-    return wishes;
-}
-
-using TrafficMatrix = OptionType<std::vector<std::vector<double>>>;
-
 a::AllocateOptions merged(a::AllocateOptions own, const Keywords& keywords) {
     own.policy = keywords.policy;
     if (keywords.level) own.level = keywords.level;
@@ -110,28 +81,6 @@ a::AllocateOptions merged(a::AllocateOptions own, const Keywords& keywords) {
         collect(problems, [&] { own.traffic = TrafficMatrix::read("traffic", keywords.traffic); });
     problems.throw_if_any();
     return own;
-}
-
-std::int64_t pod_count(const std::string& field, py::handle value) {
-    try {
-        return OptionType<std::int64_t>::read(field, value);  // how many there may be is looked at later
-    } catch (const InvalidInput&) {
-        bad_option(field, value, "an integer from 1 to 1000000");
-    }
-}
-
-a::PodRequest pod_request(const std::string& field, py::handle value) {
-    if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict");
-    py::dict task;
-    a::PodRequest request;
-    for (const auto& [key, part] : value.cast<py::dict>())
-        if (py::isinstance<py::str>(key) && key.cast<std::string>() == "count")
-            request.count = pod_count(field + ".count", part);
-        else
-            task[key] = part;
-    task["name"] = field;
-    request.pod = task_spec(task, field);
-    return request;
 }
 
 void bind_joint(py::module_& m) {
@@ -206,75 +155,6 @@ void bind_joint(py::module_& m) {
 }
 
 }  // namespace
-
-JobArgument job_argument(const py::object& job) {
-    JobArgument out;
-    if (py::isinstance<py::str>(job)) {
-        out.name = job.cast<std::string>();
-        return out;
-    }
-    if (!py::isinstance<py::dict>(job))
-        throw py::type_error("expected a job: a dict, or the name of a job of the cluster");
-    Problems problems;
-    bool has_pods = false;
-    for (const auto& [key, value] : job.cast<py::dict>()) {
-        const auto field = py::str(key).cast<std::string>();
-        try {
-            if (field == "name") {
-                out.name = out.request.name = OptionType<std::string>::read("name", value);
-            } else if (field == "pods") {
-                has_pods = true;
-                if (py::isinstance<py::str>(value) || !py::isinstance<py::sequence>(value))
-                    bad_option("pods", value, "a list of dicts");
-                for (const auto& item : value)
-                    out.request.pods.push_back(
-                        pod_request("pods[" + std::to_string(out.request.pods.size()) + "]", item));
-            } else if (field == "mode") {
-                out.options.mode = OptionType<std::optional<NetworkMode>>::read("mode", value);
-            } else if (field == "level") {
-                out.options.level = read_optional_level("level", value);
-            } else if (field == "further") {
-                out.options.further = further_levels(value);
-            } else if (field == "traffic") {
-                out.options.traffic = TrafficMatrix::read("traffic", value);
-            } else {
-                problems.add("job: unknown key " + gpusched::quoted(field) +
-                             "; expected name, pods, mode, level, further, traffic");
-            }
-        } catch (const InvalidInput& error) {
-            for (const auto& problem : error.problems()) problems.add("job: " + problem);
-        }
-    }
-    if (out.name.empty()) problems.add("job: name: missing");
-    if (!has_pods) problems.add("job: pods: missing");
-    problems.throw_if_any();
-    return out;
-}
-
-JobsInCluster in_cluster(const ClusterPtr& cluster, const std::vector<JobArgument>& jobs) {
-    JobsInCluster out{cluster, std::vector<a::JobPods>(jobs.size())};
-    std::vector<a::JobRequest> fresh;
-    for (const auto& job : jobs)
-        if (!job.request.name.empty()) fresh.push_back(job.request);
-    return unlocked([&] {
-        std::vector<a::JobPods> made;
-        if (!fresh.empty()) {
-            auto with = a::with_jobs(*cluster, fresh);
-            out.cluster = std::make_shared<Cluster>(std::move(with.cluster));
-            made = std::move(with.jobs);
-        }
-        std::size_t next = 0;
-        for (std::size_t j = 0; j < jobs.size(); ++j) {
-            if (!jobs[j].request.name.empty())
-                out.jobs[j] = std::move(made[next++]);
-            else
-                out.jobs[j].pods = a::pending_pods(*cluster, jobs[j].name);
-            if (out.jobs[j].pods.empty())
-                throw InvalidInput(bad_value("job", gpusched::quoted(jobs[j].name), "one with pending pods"));
-        }
-        return std::move(out);
-    });
-}
 
 py::object named_allocation(const Cluster& cluster, const std::string& job, const a::Allocation& found) {
     NamedAllocation out;

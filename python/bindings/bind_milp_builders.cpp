@@ -1,9 +1,9 @@
 // Other builders of gpusched.milp: spot scheduling, consolidation. Jobs are in bind_milp_jobs.cpp.
 #include "arrays.hpp"
-#include "cluster_views.hpp"
+#include "fields.hpp"
 #include "milp.hpp"
-#include "milp_fields.hpp"
 #include "milp_members.hpp"
+#include "placements.hpp"
 
 #include <gpusched/milp/consolidation.hpp>
 #include <gpusched/milp/spot_schedule.hpp>
@@ -95,26 +95,30 @@ void bind_spot(py::module_& m) {
         [](const py::object& tasks, const py::object& nodes, const py::object& horizon,
            const py::object& alpha, const py::object& mode) {
             milp::SpotProblem p;
+            Problems problems;
             for (const auto item : tasks) {
-                const auto field = "tasks[" + std::to_string(p.tasks.size()) + "]";
-                milp::SpotTask task;
-                Fields fields(field, dict_item(field, item));
-                fields.read("name", task.name)
-                    .read("arrival", task.arrival)
-                    .read("pods", task.pods)
-                    .read("gpus", task.gpus)
-                    .read("hp", task.hp)
-                    .read("checkpoints", task.checkpoints, true)
-                    .read("max_delay", task.max_delay)
-                    .done();
-                if (task.name.empty()) task.name = std::to_string(p.tasks.size());
-                p.tasks.push_back(std::move(task));
+                const auto at = std::to_string(p.tasks.size());
+                auto& task = p.tasks.emplace_back();
+                collect(problems, [&] {
+                    Fields f("tasks[" + at + "]", item);
+                    f.read("name", task.name);
+                    f.read("arrival", task.arrival);
+                    f.read("pods", task.pods);
+                    f.read("gpus", task.gpus);
+                    f.read("hp", task.hp);
+                    f.require("checkpoints", task.checkpoints);
+                    f.read("max_delay", task.max_delay);
+                    f.finish();
+                });
+                if (task.name.empty()) task.name = at;
             }
-            p.nodes = OptionType<std::vector<int>>::read("nodes", nodes);
-            p.horizon = OptionType<int>::read("horizon", horizon);
-            p.alpha = OptionType<double>::read("alpha", alpha);
-            return std::make_shared<M>(
-                milp::spot_schedule(p, OptionType<milp::SpotMode>::read("mode", mode)));
+            auto form = milp::SpotMode::meaning;
+            collect(problems, [&] { p.nodes = OptionType<std::vector<int>>::read("nodes", nodes); });
+            collect(problems, [&] { p.horizon = OptionType<int>::read("horizon", horizon); });
+            collect(problems, [&] { p.alpha = OptionType<double>::read("alpha", alpha); });
+            collect(problems, [&] { form = OptionType<milp::SpotMode>::read("mode", mode); });
+            problems.throw_if_any();
+            return std::make_shared<M>(milp::spot_schedule(p, form));
         },
         py::arg("tasks"), py::arg("nodes"), py::arg("horizon"), py::arg("alpha"), py::arg("mode") = "meaning",
         documented("spot_schedule(tasks, nodes, horizon, alpha, mode='meaning')", doc("milp::spot_schedule"))

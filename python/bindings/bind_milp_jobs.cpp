@@ -1,8 +1,9 @@
 // Builders of gpusched.milp about pending work: joint allocation, priority packing.
 #include "arrays.hpp"
+#include "fields.hpp"
 #include "milp.hpp"
-#include "milp_fields.hpp"
 #include "milp_members.hpp"
+#include "placements.hpp"
 
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/priority_packing.hpp>
@@ -83,6 +84,26 @@ struct Members<NamedPacking> {
 
 namespace {
 
+/// One entry of `jobs`. What the model does not hold (cores, memory, GPU types) is refused, not left out.
+void read_switch_job(const std::string& field, py::handle value, milp::SwitchJob& job) {
+    Fields f(field, value);
+    f.read("name", job.name);
+    if (const auto pods = f.take("pods"); pods && py::isinstance<py::list>(pods)) {
+        f.collect([&] {
+            const auto kinds = pods.cast<py::list>();
+            if (kinds.size() != 1) throw InvalidInput(field + ".pods: expected one kind of pod");
+            Fields kind(field + ".pods[0]", kinds[0]);
+            kind.require("count", job.pods);
+            kind.require("gpu_count", job.gpus);
+            kind.finish();
+        });
+    } else {
+        f.require("pods", job.pods);
+        f.read("gpus", job.gpus);
+    }
+    f.finish();
+}
+
 void bind_joint_model(py::module_& m) {
     using M = milp::JointModel;
     py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "JointModel", doc("milp::JointModel").c_str());
@@ -113,12 +134,17 @@ void bind_joint_model(py::module_& m) {
                         if (all[i].name == name) return i;
                     throw InvalidInput(what + ": there is no " + gpusched::quoted(name));
                 };
-                for (const auto& [job, places] : allocation) {
-                    auto& row = pods[find("allocation: job", self.problem.jobs, job)];
-                    for (const auto& [place, count] : dict_item("allocation", places))
-                        row[find("allocation: switch", self.problem.switches, place)] =
-                            OptionType<int>::read("allocation: pods", count);
-                }
+                Problems problems;
+                for (const auto& [job, places] : allocation)
+                    collect(problems, [&, job = job, places = places] {
+                        auto& row = pods[find("allocation: job", self.problem.jobs, job)];
+                        for (const auto& [place, count] : dict_of("allocation", places))
+                            collect(problems, [&, place = place, count = count] {
+                                row[find("allocation: switch", self.problem.switches, place)] =
+                                    OptionType<int>::read("allocation: pods", count);
+                            });
+                    });
+                problems.throw_if_any();
                 return own(self.encode(pods));
             },
             py::arg("allocation"),
@@ -128,29 +154,14 @@ void bind_joint_model(py::module_& m) {
         "joint_allocation",
         [](const ClusterPtr& cluster, const py::object& jobs, const py::object& level) {
             milp::JointProblem p{{}, milp::switch_rooms(*cluster, read_optional_level("level", level))};
+            Problems problems;
             for (const auto item : jobs) {
-                const auto field = "jobs[" + std::to_string(p.jobs.size()) + "]";
-                const auto values = dict_item(field, item);
-                milp::SwitchJob job;
-                if (values.contains("pods") && py::isinstance<py::list>(values["pods"])) {
-                    const auto kinds = values["pods"].cast<py::list>();
-                    if (kinds.size() != 1) throw InvalidInput(field + ".pods: expected one kind of pod");
-                    // What the model does not hold (cores, memory, GPU types) is refused, not left out.
-                    Fields(field + ".pods[0]", dict_item(field + ".pods[0]", kinds[0]))
-                        .read("count", job.pods, true)
-                        .read("gpu_count", job.gpus, true)
-                        .done();
-                    Fields(field, values).read("name", job.name).skip("pods").done();
-                } else {
-                    Fields(field, values)
-                        .read("name", job.name)
-                        .read("pods", job.pods, true)
-                        .read("gpus", job.gpus)
-                        .done();
-                }
-                if (job.name.empty()) job.name = std::to_string(p.jobs.size());
-                p.jobs.push_back(std::move(job));
+                const auto at = std::to_string(p.jobs.size());
+                auto& job = p.jobs.emplace_back();
+                collect(problems, [&] { read_switch_job("jobs[" + at + "]", item, job); });
+                if (job.name.empty()) job.name = at;
             }
+            problems.throw_if_any();
             return std::make_shared<M>(milp::joint_allocation(p));
         },
         py::arg("cluster"), py::arg("jobs"), py::arg("level") = py::none(),

@@ -1,120 +1,168 @@
 // The serving problem in gpusched.milp.
 #include "arrays.hpp"
+#include "fields.hpp"
 #include "milp.hpp"
 #include "milp_serving.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace gpusched::python {
 
 namespace {
 
-py::dict dict_argument(const std::string& field, const py::object& value) {
-    if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict");
-    return value.cast<py::dict>();
-}
-
 /// {name: number} as in Python, in its order.
 template <class T>
-std::vector<std::pair<std::string, T>> named_numbers(const std::string& field, const py::object& value) {
+std::vector<std::pair<std::string, T>> named_numbers(const std::string& field, py::handle value) {
     std::vector<std::pair<std::string, T>> result;
-    for (const auto& [key, number] : dict_argument(field, value)) {
-        const auto name = OptionType<std::string>::read(field, key);
-        result.emplace_back(name, OptionType<T>::read(field + "[" + gpusched::quoted(name) + "]", number));
-    }
+    Problems problems;
+    for (const auto& [key, number] : dict_of(field, value))
+        collect(problems, [&, key = key, number = number] {
+            const auto name = OptionType<std::string>::read(field, key);
+            result.emplace_back(name,
+                                OptionType<T>::read(field + "[" + gpusched::quoted(name) + "]", number));
+        });
+    problems.throw_if_any();
     return result;
 }
+
+/// Reads the arguments of `serving_plan`. What is wrong with money, GPUs and workloads is told together, then what is wrong with
+/// configurations, which use their names.
+class ProblemReader {
+  public:
+    milp::ServingProblem read(const py::object& configs, const py::object& workloads,
+                              const py::object& prices, const py::object& availability,
+                              const py::object& budget) {
+        collect(problems_, [&] {
+            for (const auto& [name, price] : named_numbers<double>("prices", prices)) {
+                types_.emplace(name, p_.gpus.size());
+                p_.gpus.push_back({name, price, 0});
+            }
+        });
+        const bool priced = problems_.count() == 0;
+        collect(problems_, [&] {
+            for (const auto& [name, count] : named_numbers<int>("availability", availability)) {
+                const auto at = types_.find(name);
+                if (at != types_.end())
+                    p_.gpus[at->second].available = count;
+                else if (priced)
+                    problems_.add("prices: no price of GPU type " + gpusched::quoted(name) +
+                                  "; expected one for every type");
+            }
+        });
+        collect(problems_, [&] { read_workloads(dict_of("workloads", workloads)); });
+        collect(problems_, [&] { p_.budget = OptionType<double>::read("budget", budget); });
+        if (!py::isinstance<py::sequence>(configs) || py::isinstance<py::str>(configs))
+            collect(problems_, [&] { bad_option("configs", configs, "a list of dicts"); });
+        problems_.throw_if_any();
+        for (const auto item : configs) {
+            const auto field = "configs[" + std::to_string(p_.configurations.size()) + "]";
+            auto& c = p_.configurations.emplace_back();
+            collect(problems_, [&] { read_configuration(field, item, c); });
+        }
+        problems_.throw_if_any();
+        return std::move(p_);
+    }
+
+  private:
+    /// Flat: one model; nested: one dict per model.
+    void read_workloads(const py::dict& outer) {
+        bool flat = false;
+        for (const auto& [key, value] : outer) (py::isinstance<py::dict>(value) ? nested_ : flat) = true;
+        if (nested_ && flat)
+            throw InvalidInput("workloads: expected numbers, or a dict of numbers per model, not both");
+        const auto add = [&](const std::string& model, py::handle demands) {
+            for (const auto& [name, requests] : named_numbers<double>("workloads", demands)) {
+                known_.emplace(std::pair(model, name), p_.workloads.size());
+                p_.workloads.push_back({name, requests, model});
+            }
+            models_.insert(model);
+        };
+        if (!nested_) return add("", outer);
+        for (const auto& [key, value] : outer)
+            collect(problems_, [&, key = key, value = value] {
+                add(OptionType<std::string>::read("workloads", key), value);
+            });
+    }
+
+    void read_configuration(const std::string& field, py::handle value, milp::ServingConfiguration& c) {
+        Fields f(field, value);
+        f.require("name", c.name);
+        const auto owner = f.bad("name") ? field : "configuration " + gpusched::quoted(c.name);
+        read_model(f, owner, c);
+        c.gpus.assign(p_.gpus.size(), 0);
+        c.throughput.assign(p_.workloads.size(), 0.0);
+        const auto each = [&](const char* name, auto&& read) {
+            const auto entries = f.take(name);
+            if (entries)
+                f.collect([&] { read(entries); });
+            else
+                f.missing(name);
+        };
+        each("gpus", [&](py::handle gpus) {
+            for (const auto& [name, count] : named_numbers<int>(owner + ": gpus", gpus)) {
+                const auto at = types_.find(name);
+                if (at != types_.end())
+                    c.gpus[at->second] = count;
+                else
+                    problems_.add("prices: no price of GPU type " + gpusched::quoted(name) + ", which " +
+                                  owner + " uses");
+            }
+        });
+        each("throughput", [&](py::handle throughput) {
+            for (const auto& [name, rate] : named_numbers<double>(owner + ": throughput", throughput)) {
+                const auto at = known_.find({c.model, name});
+                if (at != known_.end())
+                    c.throughput[at->second] = rate;
+                else if (!(rate >= 0 && std::isfinite(rate)))
+                    problems_.add(owner + ": throughput of " + gpusched::quoted(name) +
+                                  ": expected a number >= 0");
+            }
+        });
+        f.finish();
+    }
+
+    /// Where workloads are flat, configurations may name one model, which is theirs.
+    void read_model(Fields& f, const std::string& owner, milp::ServingConfiguration& c) {
+        std::optional<std::string> model;
+        f.read("model", model);
+        if (f.bad("model")) return;
+        if (!nested_) {
+            if (!model) return;
+            const bool first = !only_, other = !first && *only_ != *model;
+            if (other && !several_)
+                problems_.add(
+                    "workloads: expected a dict per model, since configurations name several models");
+            if (first) only_ = model;
+            several_ = several_ || other;
+        } else if (model) {
+            c.model = *model;
+        } else if (models_.size() == 1) {
+            c.model = *models_.begin();
+        } else {
+            problems_.add(owner + ": model is missing; expected one of the workloads' models");
+        }
+    }
+
+    milp::ServingProblem p_;
+    Problems problems_;
+    bool nested_ = false, several_ = false;
+    std::map<std::string, std::size_t> types_;
+    std::set<std::string> models_;
+    std::map<std::pair<std::string, std::string>, std::size_t> known_;
+    std::optional<std::string> only_;
+};
 
 milp::ServingProblem read_problem(const py::object& configs, const py::object& workloads,
                                   const py::object& prices, const py::object& availability,
                                   const py::object& budget) {
-    milp::ServingProblem p;
-    std::map<std::string, std::size_t> types;
-    for (const auto& [name, price] : named_numbers<double>("prices", prices)) {
-        types.emplace(name, p.gpus.size());
-        p.gpus.push_back({name, price, 0});
-    }
-    for (const auto& [name, count] : named_numbers<int>("availability", availability)) {
-        const auto at = types.find(name);
-        if (at == types.end())
-            throw InvalidInput("prices: no price of GPU type " + gpusched::quoted(name) +
-                               "; expected one for every type");
-        p.gpus[at->second].available = count;
-    }
-    // Flat: one model; nested: one dict per model.
-    const auto outer = dict_argument("workloads", workloads);
-    bool nested = false, flat = false;
-    for (const auto& [key, value] : outer) (py::isinstance<py::dict>(value) ? nested : flat) = true;
-    if (nested && flat)
-        throw InvalidInput("workloads: expected numbers, or a dict of numbers per model, not both");
-    std::set<std::string> models;
-    std::map<std::pair<std::string, std::string>, std::size_t> known;
-    const auto add = [&](const std::string& model, const py::object& demands) {
-        for (const auto& [name, requests] : named_numbers<double>("workloads", demands)) {
-            known.emplace(std::pair(model, name), p.workloads.size());
-            p.workloads.push_back({name, requests, model});
-        }
-        models.insert(model);
-    };
-    if (nested)
-        for (const auto& [key, value] : outer)
-            add(OptionType<std::string>::read("workloads", key), py::reinterpret_borrow<py::object>(value));
-    else
-        add("", outer);
-    std::string only;  // flat workloads: the model that configurations may name
-    if (!py::isinstance<py::sequence>(configs) || py::isinstance<py::str>(configs))
-        bad_option("configs", configs, "a list of dicts");
-    for (const auto item : configs) {
-        const auto config = dict_argument("configs", py::reinterpret_borrow<py::object>(item));
-        const std::string field = "configs[" + std::to_string(p.configurations.size()) + "]";
-        milp::ServingConfiguration c;
-        for (const auto& [key, value] : config) {
-            const auto name = OptionType<std::string>::read(field, key);
-            if (name != "name" && name != "gpus" && name != "throughput" && name != "model")
-                throw InvalidInput(field + ": unknown field " + gpusched::quoted(name) +
-                                   "; expected name, gpus, throughput or model");
-        }
-        for (const char* required : {"name", "gpus", "throughput"})
-            if (!config.contains(required)) throw InvalidInput(field + ": " + required + " is missing");
-        c.name = OptionType<std::string>::read(field + ".name", config["name"]);
-        const auto owner = "configuration " + gpusched::quoted(c.name);
-        const bool names_model = config.contains("model") && !config["model"].is_none();
-        if (names_model) c.model = OptionType<std::string>::read(field + ".model", config["model"]);
-        if (!nested) {
-            if (names_model && !only.empty() && only != c.model)
-                throw InvalidInput(
-                    "workloads: expected a dict per model, since configurations name several models");
-            if (names_model) only = c.model;
-            c.model.clear();
-        } else if (!names_model) {
-            if (models.size() != 1)
-                throw InvalidInput(owner + ": model is missing; expected one of the workloads' models");
-            c.model = *models.begin();
-        }
-        c.gpus.assign(p.gpus.size(), 0);
-        for (const auto& [name, count] : named_numbers<int>(owner + ": gpus", config["gpus"])) {
-            const auto at = types.find(name);
-            if (at == types.end())
-                throw InvalidInput("prices: no price of GPU type " + gpusched::quoted(name) + ", which " +
-                                   owner + " uses");
-            c.gpus[at->second] = count;
-        }
-        c.throughput.assign(p.workloads.size(), 0.0);
-        for (const auto& [name, rate] : named_numbers<double>(owner + ": throughput", config["throughput"])) {
-            const auto at = known.find({c.model, name});
-            if (at != known.end())
-                c.throughput[at->second] = rate;
-            else if (!(rate >= 0 && std::isfinite(rate)))
-                throw InvalidInput(owner + ": throughput of " + gpusched::quoted(name) +
-                                   ": expected a number >= 0");
-        }
-        p.configurations.push_back(std::move(c));
-    }
-    p.budget = OptionType<double>::read("budget", budget);
-    return p;
+    return ProblemReader().read(configs, workloads, prices, availability, budget);
 }
 
 py::dict assignment_dict(const milp::ServingProblem& p, const milp::ServingAllocation& a) {
@@ -154,7 +202,7 @@ milp::ServingAllocation read_allocation(const milp::ServingProblem& p, const py:
         throw InvalidInput("replicas: there is no configuration " + gpusched::quoted(name));
     };
     for (const auto& [name, count] : named_numbers<int>("replicas", replicas)) a.replicas[find(name)] = count;
-    for (const auto& [key, shares] : dict_argument("assignment", assignment)) {
+    for (const auto& [key, shares] : dict_of("assignment", assignment)) {
         const auto c = find(OptionType<std::string>::read("assignment", key));
         for (const auto& [name, share] :
              named_numbers<double>("assignment", py::reinterpret_borrow<py::object>(shares))) {

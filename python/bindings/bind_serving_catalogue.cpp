@@ -2,7 +2,6 @@
 #include "plan.hpp"
 #include "records.hpp"
 #include "serving.hpp"
-#include "serving_fields.hpp"
 
 #include <gpusched/serving/profile_csv.hpp>
 
@@ -27,7 +26,7 @@ std::vector<s::ProfilePoint> points(const std::string& field, py::handle value) 
 template <>
 struct OptionType<s::LayerProfile> {
     static s::LayerProfile read(const std::string& field, py::handle value) {
-        ServingFields f(field, value);
+        Fields f(field, value);
         s::LayerProfile profile;
         f.require("model", profile.model);
         f.require("gpu", profile.gpu);
@@ -48,7 +47,7 @@ struct OptionType<s::LayerProfile> {
 template <>
 struct OptionType<s::Efficiency> {
     static s::Efficiency read(const std::string& field, py::handle value) {
-        ServingFields f(field, value);
+        Fields f(field, value);
         s::Efficiency e;
         f.read("compute", e.compute);
         f.read("bandwidth", e.bandwidth);
@@ -90,14 +89,37 @@ serving::LanguageModel find_model(const std::string& field, const std::string& n
         if (model.name == name) return model;
         known += gpusched::quoted(model.name) + ", ";
     }
-    if (!ServingFields::dict_of(field, described).contains("layers"))
+    if (!dict_of(field, described).contains("layers"))
         throw InvalidInput(bad_value(field, gpusched::quoted(name),
                                      known + "or a model described in full (layers, hidden, heads, ...)"));
     return {.name = name};
 }
 
+void read_gpu(Fields& f, serving::GpuType& gpu) {
+    f.read("tflops", gpu.tflops);
+    f.read("bandwidth_gb_s", gpu.bandwidth_gb_s);
+    f.read("memory_gb", gpu.memory_gb);
+    f.read("link_gb_s", gpu.link_gb_s);
+    f.read("network_gb_s", gpu.network_gb_s);
+    f.read("per_machine", gpu.per_machine);
+    f.read("price", gpu.price);
+    f.read("source", gpu.source);
+}
+
+void read_model(Fields& f, serving::LanguageModel& model) {
+    f.read("layers", model.layers);
+    f.read("hidden", model.hidden);
+    f.read("heads", model.heads);
+    f.read("kv_heads", model.kv_heads);
+    f.read("head_size", model.head_size);
+    f.read("intermediate", model.intermediate);
+    f.read("vocabulary", model.vocabulary);
+    f.read("bytes_per_weight", model.bytes_per_weight);
+    f.read("bytes_per_kv", model.bytes_per_kv);
+}
+
 serving::GpuType gpu_fields(const std::string& owner, serving::GpuType gpu, const py::dict& changes) {
-    ServingFields f(owner, changes);
+    Fields f(owner, changes);
     read_gpu(f, gpu);
     f.finish();
     s::validate(std::vector<s::GpuType>{gpu});
@@ -106,7 +128,7 @@ serving::GpuType gpu_fields(const std::string& owner, serving::GpuType gpu, cons
 
 serving::LanguageModel model_fields(const std::string& owner, serving::LanguageModel model,
                                     const py::dict& changes) {
-    ServingFields f(owner, changes);
+    Fields f(owner, changes);
     read_model(f, model);
     f.finish();
     s::validate(model);

@@ -1,6 +1,5 @@
 // Requests of the serving planner as dicts.
 #include "serving.hpp"
-#include "serving_fields.hpp"
 
 #include <gpusched/core/checks.hpp>
 
@@ -17,7 +16,7 @@ namespace {
 /// "gpus": one entry.
 void read_rentable(const std::string& name, py::handle value, s::ServingRequest& result) {
     const auto owner = "request.gpus[" + gpusched::quoted(name) + "]";
-    ServingFields f(owner, value);
+    Fields f(owner, value);
     auto type = name;
     f.read("type", type);
     int available = 0;
@@ -52,7 +51,7 @@ void read_rentable(const std::string& name, py::handle value, s::ServingRequest&
 /// "workloads" of a model: one entry.
 void read_workload(const std::string& owner, const std::string& name, py::handle value,
                    s::ServedModel& served) {
-    ServingFields f(owner + "[" + gpusched::quoted(name) + "]", value);
+    Fields f(owner + "[" + gpusched::quoted(name) + "]", value);
     s::ServingDemand demand{name, {}, 0};
     f.require("input", demand.shape.input);
     f.require("output", demand.shape.output);
@@ -68,7 +67,7 @@ void read_workload(const std::string& owner, const std::string& name, py::handle
 /// "models": one entry.
 void read_served(const std::string& name, py::handle value, s::ServingRequest& result) {
     const auto owner = "request.models[" + gpusched::quoted(name) + "]";
-    ServingFields f(owner, value);
+    Fields f(owner, value);
     auto type = name;
     f.read("type", type);
     s::ServedModel served{{.name = name}, {}};
@@ -89,7 +88,7 @@ void read_served(const std::string& name, py::handle value, s::ServingRequest& r
     if (const auto workloads = f.take("workloads"))
         f.collect([&] {
             const auto field = owner + ".workloads";
-            for (const auto& [key, shape] : ServingFields::dict_of(field, workloads))
+            for (const auto& [key, shape] : dict_of(field, workloads))
                 f.collect([&, key = key, shape = shape] {
                     read_workload(field, OptionType<std::string>::read(field, key), shape, served);
                 });
@@ -103,7 +102,7 @@ void read_served(const std::string& name, py::handle value, s::ServingRequest& r
 /// "measured": one entry. The names that it uses are looked up in `named`; null where those could not be read.
 void read_measured(const std::string& owner, py::handle value, const s::ServingRequest* named,
                    s::ServingRequest& result) {
-    ServingFields f(owner, value);
+    Fields f(owner, value);
     s::MeasuredThroughput m;
     f.require("model", m.model);
     f.require("deployment", m.deployment);
@@ -126,7 +125,7 @@ void read_measured(const std::string& owner, py::handle value, const s::ServingR
 }  // namespace
 
 serving::ServingRequest read_serving_request(const py::object& request) {
-    ServingFields top("request", request);
+    Fields top("request", request);
     s::ServingRequest result;
     std::string format = "gpusched.serving-request";
     int version = 1;
@@ -143,7 +142,7 @@ serving::ServingRequest read_serving_request(const py::object& request) {
         if (!entries) return top.missing(name);
         const auto field = std::string("request.") + name;
         top.collect([&] {
-            for (const auto& [key, value] : ServingFields::dict_of(field, entries))
+            for (const auto& [key, value] : dict_of(field, entries))
                 top.collect([&, key = key, value = value] {
                     read(OptionType<std::string>::read(field, key), value, result);
                 });
@@ -189,7 +188,7 @@ std::vector<serving::PlannedReplicas> read_running(const py::object& running,
         const auto owner = "running[" + std::to_string(result.size()) + "]";
         auto& replicas = result.emplace_back();
         collect(problems, [&] {
-            ServingFields f(owner, item);
+            Fields f(owner, item);
             f.require("model", replicas.model);
             f.require("count", replicas.count);
             if (replicas.count < 0)
@@ -207,9 +206,8 @@ std::vector<serving::PlannedReplicas> read_running(const py::object& running,
                     bad_option(owner + ".stages", stages, "a list");
                 for (const auto stage : stages)
                     f.collect([&, stage = stage] {
-                        ServingFields g(owner + ".stages[" +
-                                            std::to_string(replicas.deployment.stages.size()) + "]",
-                                        stage);
+                        Fields g(owner + ".stages[" + std::to_string(replicas.deployment.stages.size()) + "]",
+                                 stage);
                         std::string gpu;
                         auto& read = replicas.deployment.stages.emplace_back();
                         g.require("gpu", gpu);

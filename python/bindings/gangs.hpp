@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cluster_views.hpp"
+#include "options.hpp"
 
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/job_request.hpp>
@@ -17,6 +18,10 @@ struct JobArgument {
     allocation::JobRequest request{};  ///< without pods for a job of the cluster
     allocation::AllocateOptions options{};
 };
+
+/// A list of {"level", "mode"}.
+std::vector<NetworkAffinity> further_levels(py::handle value);
+using TrafficMatrix = OptionType<std::vector<std::vector<double>>>;
 
 /// @throws InvalidInput with everything that is wrong; TypeError for what is no job
 JobArgument job_argument(const py::object& job);

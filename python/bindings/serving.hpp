@@ -1,6 +1,7 @@
 // What the binding units of gpusched.serving share.
 #pragma once
 
+#include "fields.hpp"
 #include "options.hpp"
 
 #include <gpusched/serving/plan_serving.hpp>
@@ -15,6 +16,9 @@ serving::GpuType find_gpu(const std::string& name);
 /// A model that is known, or one with this name and nothing else.
 /// Described: a dict with the fields of a model that nobody knows.
 serving::LanguageModel find_model(const std::string& field, const std::string& name, py::handle described);
+/// What a dict says of it.
+void read_gpu(Fields& f, serving::GpuType& gpu);
+void read_model(Fields& f, serving::LanguageModel& model);
 /// With what a dict says instead; unknown keys are InvalidInput.
 serving::GpuType gpu_fields(const std::string& owner, serving::GpuType gpu, const py::dict& changes);
 serving::LanguageModel model_fields(const std::string& owner, serving::LanguageModel model,

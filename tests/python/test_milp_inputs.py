@@ -177,3 +177,80 @@ def test_packing_models_of_fractions():
     assert len(caught.value.problems) == 3
     with pytest.raises(gs.InvalidInput, match="entries of placed: 1; expected at most 0"):
         milp.packing_model(c, 0, [-1])
+
+
+def told(call, *arguments):
+    with pytest.raises(gs.InvalidInput) as caught:
+        call(*arguments)
+    return caught.value.problems
+
+
+def test_every_mistake_of_a_problem_is_told():
+    configs, workloads, prices, availability, budget = EXAMPLE
+    assert told(milp.serving_plan, configs, {"w1": "many", "w2": None}, {"t1": "x"}, {"t1": 1.5, "t2": 2}, "8") == [
+        "prices['t1']: 'x'; expected a number",
+        "availability['t1']: 1.5; expected an integer from -2147483648 to 2147483647",
+        "workloads['w1']: 'many'; expected a number",
+        "workloads['w2']: None; expected a number",
+        "budget: '8'; expected a number",
+    ]
+    wrong = [
+        3,
+        {"naem": "a", "gpus": {"t1": 1}, "throughput": {}},
+        {"name": "b", "gpus": {"t1": 0.5, "t2": True}, "throughput": {"w1": "x"}, "model": 3},
+        {"name": "c", "gpus": {"t9": 1, "t8": 1}, "throughput": {"nobody": -1}},
+    ]
+    assert told(milp.serving_plan, wrong, workloads, prices, availability, budget) == [
+        "configs[0]: 3; expected a dict",
+        "configs[1]: name is missing",
+        "configs[1]: unknown field 'naem'; expected gpus, model, name, throughput",
+        "configs[2].model: 3; expected a string",
+        "configuration 'b': gpus['t1']: 0.5; expected an integer from -2147483648 to 2147483647",
+        "configuration 'b': gpus['t2']: True; expected an integer from -2147483648 to 2147483647",
+        "configuration 'b': throughput['w1']: 'x'; expected a number",
+        "prices: no price of GPU type 't9', which configuration 'c' uses",
+        "prices: no price of GPU type 't8', which configuration 'c' uses",
+        "configuration 'c': throughput of 'nobody': expected a number >= 0",
+    ]
+    named = [{**c, "model": model} for c, model in zip(CONFIGS, ["a", "b", "c", "a"])]
+    assert told(milp.serving_plan, named, *EXAMPLE[1:]) == [
+        "workloads: expected a dict per model, since configurations name several models"
+    ]
+
+
+def test_every_mistake_of_tasks_and_jobs_is_told():
+    problems = told(milp.spot_schedule, [{"arrival": "x"}, 3, {"checkpoints": [1], "typo": 1}], [2, "a"], "long", None, "odd")
+    assert problems[:4] == [
+        "tasks[0].arrival: 'x'; expected an integer from -2147483648 to 2147483647",
+        "tasks[0]: checkpoints is missing",
+        "tasks[1]: 3; expected a dict",
+        "tasks[2]: unknown field 'typo'; expected arrival, checkpoints, gpus, hp, max_delay, name, pods",
+    ]
+    assert [problem.split(":")[0] for problem in problems[4:]] == ["nodes[1]", "horizon", "alpha", "mode"]
+    c = cluster([])
+    assert told(milp.joint_allocation, c, [{"pods": "x", "gpus": 0.5}, {"pods": [{"gpu_count": "y"}]}, "z"]) == [
+        "jobs[0].pods: 'x'; expected an integer from -2147483648 to 2147483647",
+        "jobs[0].gpus: 0.5; expected an integer from -2147483648 to 2147483647",
+        "jobs[1].pods[0]: count is missing",
+        "jobs[1].pods[0].gpu_count: 'y'; expected an integer from -2147483648 to 2147483647",
+        "jobs[2]: 'z'; expected a dict",
+    ]
+    model = milp.joint_allocation(c, [{"name": "a", "pods": 1}], level="node")
+    assert told(model.encode, {"a": {"n0": "x", "n9": 1}, "b": {}}) == [
+        "allocation: pods: 'x'; expected an integer from -2147483648 to 2147483647",
+        "allocation: switch: there is no 'n9'",
+        "allocation: job: there is no 'b'",
+    ]
+
+
+def test_a_packing_model_whose_pickle_was_changed_is_refused():
+    c = cluster([{"name": "b", "gpu_count": 1, "gpu_share_milli": 400, "cpu_milli": 0, "memory_mib": 0}])
+    m = milp.packing_model(c, 0)
+    for entry in (1, 2, 3):  # tasks, untouched, card_milli
+        state = list(m.__getstate__())
+        state[entry] = type(state[entry])()
+        other = type(m).__new__(type(m))
+        other.__setstate__(tuple(state))
+        for call in (lambda: other.encode({"b": "n0"}), lambda: other.decode([0] * m.shape[1])):  # noqa: B023
+            with pytest.raises(gs.InvalidInput, match="cluster: 3 nodes and 1 tasks; expected the one that the model was made of"):
+                call()

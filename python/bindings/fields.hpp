@@ -1,29 +1,28 @@
-// Dicts of the serving planner, read key by key.
+// Dicts that stand for aggregates, read key by key.
 #pragma once
 
 #include "options.hpp"
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/serving/plan_serving.hpp>
 
-#include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace gpusched::python {
 
+inline py::dict dict_of(const std::string& field, py::handle value) {
+    if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict");
+    return py::reinterpret_borrow<py::dict>(value);
+}
+
 /// Keys of a dict one by one; those that nobody took are mistakes, unless they begin with x-. What is wrong is collected, and
 /// thrown by `finish`.
-class ServingFields {
+class Fields {
   public:
-    ServingFields(std::string owner, py::handle value)
-        : owner_(std::move(owner)), dict_(dict_of(owner_, value)) {}
-
-    static py::dict dict_of(const std::string& field, py::handle value) {
-        if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict");
-        return py::reinterpret_borrow<py::dict>(value);
-    }
+    /// @param owner how messages begin
+    Fields(std::string owner, py::handle value) : owner_(std::move(owner)), dict_(dict_of(owner_, value)) {}
 
     template <class T>
     void read(const char* name, T& target) {
@@ -42,6 +41,7 @@ class ServingFields {
         read(name, target);
     }
     void missing(const char* name) {
+        taken_.insert(name);
         bad_.insert(name);
         problems_.add(owner_ + ": " + name + " is missing");
     }
@@ -94,28 +94,5 @@ class ServingFields {
     std::set<std::string> taken_, bad_;
     Problems problems_;
 };
-
-inline void read_gpu(ServingFields& f, serving::GpuType& gpu) {
-    f.read("tflops", gpu.tflops);
-    f.read("bandwidth_gb_s", gpu.bandwidth_gb_s);
-    f.read("memory_gb", gpu.memory_gb);
-    f.read("link_gb_s", gpu.link_gb_s);
-    f.read("network_gb_s", gpu.network_gb_s);
-    f.read("per_machine", gpu.per_machine);
-    f.read("price", gpu.price);
-    f.read("source", gpu.source);
-}
-
-inline void read_model(ServingFields& f, serving::LanguageModel& model) {
-    f.read("layers", model.layers);
-    f.read("hidden", model.hidden);
-    f.read("heads", model.heads);
-    f.read("kv_heads", model.kv_heads);
-    f.read("head_size", model.head_size);
-    f.read("intermediate", model.intermediate);
-    f.read("vocabulary", model.vocabulary);
-    f.read("bytes_per_weight", model.bytes_per_weight);
-    f.read("bytes_per_kv", model.bytes_per_kv);
-}
 
 }  // namespace gpusched::python

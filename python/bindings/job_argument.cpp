@@ -1,0 +1,136 @@
+// Jobs as callers describe them: dicts, or names of jobs of the cluster.
+#include "gangs.hpp"
+#include "options.hpp"
+#include "task_argument.hpp"
+
+#include <optional>
+#include <utility>
+
+namespace gpusched::python {
+
+namespace {
+
+std::int64_t pod_count(const std::string& field, py::handle value) {
+    try {
+        return OptionType<std::int64_t>::read(field, value);  // how many there may be is looked at later
+    } catch (const InvalidInput&) {
+        bad_option(field, value, "an integer from 1 to 1000000");
+    }
+}
+
+allocation::PodRequest pod_request(const std::string& field, py::handle value) {
+    if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict");
+    py::dict task;
+    allocation::PodRequest request;
+    for (const auto& [key, part] : value.cast<py::dict>())
+        if (py::isinstance<py::str>(key) && key.cast<std::string>() == "count")
+            request.count = pod_count(field + ".count", part);
+        else
+            task[key] = part;
+    task["name"] = field;
+    request.pod = task_spec(task, field);
+    return request;
+}
+
+}  // namespace
+
+std::vector<NetworkAffinity> further_levels(py::handle value) {
+    if (py::isinstance<py::str>(value) || !py::isinstance<py::sequence>(value))
+        bad_option("further", value, "a list of {\"level\": ..., \"mode\": ...}");
+    std::vector<NetworkAffinity> wishes;
+    for (const auto& item : value) {
+        const auto field = "further[" + std::to_string(wishes.size()) + "]";
+        if (!py::isinstance<py::dict>(item)) bad_option(field, item, "{\"level\": ..., \"mode\": ...}");
+        auto& wish = wishes.emplace_back();
+        const auto keys = item.cast<py::dict>();
+        bool has_level = false;
+        for (const auto& [key, part] : keys) {
+            const auto name = OptionType<std::string>::read(field, key);
+            if (name == "level") {
+                wish.level = read_level(field + ".level", part);
+                has_level = true;
+            } else if (name == "mode") {
+                wish.mode = OptionType<NetworkMode>::read(field + ".mode", part);
+            } else {
+                bad_option(field, item, "the keys 'level' and 'mode' only");
+            }
+        }
+        if (!has_level) bad_option(field, item, "a 'level'");
+    }
+    return wishes;
+}
+
+JobArgument job_argument(const py::object& job) {
+    JobArgument out;
+    if (py::isinstance<py::str>(job)) {
+        out.name = job.cast<std::string>();
+        return out;
+    }
+    if (!py::isinstance<py::dict>(job))
+        throw py::type_error("expected a job: a dict, or the name of a job of the cluster");
+    Problems problems;
+    bool has_pods = false;
+    for (const auto& [key, value] : job.cast<py::dict>()) {
+        const auto field = py::str(key).cast<std::string>();
+        try {
+            if (field == "name") {
+                out.name = out.request.name = OptionType<std::string>::read("name", value);
+            } else if (field == "pods") {
+                has_pods = true;
+                if (py::isinstance<py::str>(value) || !py::isinstance<py::sequence>(value))
+                    bad_option("pods", value, "a list of dicts");
+                Problems of_pods;
+                for (const auto& item : value) {
+                    const auto group = "pods[" + std::to_string(out.request.pods.size()) + "]";
+                    auto& pods = out.request.pods.emplace_back();
+                    collect(of_pods, [&] { pods = pod_request(group, item); });
+                }
+                of_pods.throw_if_any();
+            } else if (field == "mode") {
+                out.options.mode = OptionType<std::optional<NetworkMode>>::read("mode", value);
+            } else if (field == "level") {
+                out.options.level = read_optional_level("level", value);
+            } else if (field == "further") {
+                out.options.further = further_levels(value);
+            } else if (field == "traffic") {
+                out.options.traffic = TrafficMatrix::read("traffic", value);
+            } else {
+                problems.add("job: unknown key " + gpusched::quoted(field) +
+                             "; expected name, pods, mode, level, further, traffic");
+            }
+        } catch (const InvalidInput& error) {
+            for (const auto& problem : error.problems()) problems.add("job: " + problem);
+        }
+    }
+    if (out.name.empty()) problems.add("job: name: missing");
+    if (!has_pods) problems.add("job: pods: missing");
+    problems.throw_if_any();
+    return out;
+}
+
+JobsInCluster in_cluster(const ClusterPtr& cluster, const std::vector<JobArgument>& jobs) {
+    JobsInCluster out{cluster, std::vector<allocation::JobPods>(jobs.size())};
+    std::vector<allocation::JobRequest> fresh;
+    for (const auto& job : jobs)
+        if (!job.request.name.empty()) fresh.push_back(job.request);
+    return unlocked([&] {
+        std::vector<allocation::JobPods> made;
+        if (!fresh.empty()) {
+            auto with = allocation::with_jobs(*cluster, fresh);
+            out.cluster = std::make_shared<Cluster>(std::move(with.cluster));
+            made = std::move(with.jobs);
+        }
+        std::size_t next = 0;
+        for (std::size_t j = 0; j < jobs.size(); ++j) {
+            if (!jobs[j].request.name.empty())
+                out.jobs[j] = std::move(made[next++]);
+            else
+                out.jobs[j].pods = allocation::pending_pods(*cluster, jobs[j].name);
+            if (out.jobs[j].pods.empty())
+                throw InvalidInput(bad_value("job", gpusched::quoted(jobs[j].name), "one with pending pods"));
+        }
+        return std::move(out);
+    });
+}
+
+}  // namespace gpusched::python
