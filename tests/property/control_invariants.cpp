@@ -189,6 +189,9 @@ TEST_CASE("invariants hold over random signals, failures and layouts") {
                 if (a.lever == Lever::relax)
                     ALWAYS(seen.tenants[i].memory_used_mib <=
                            device.profiles[a.after.instance.profile].memory_mib);
+                if (a.lever == Lever::relax)
+                    ALWAYS(device.profiles[a.after.instance.profile].sm_count >=
+                           device.profiles[o.host.tenants[i].start.instance.profile].sm_count);
                 // I4
                 if (a.lever == Lever::move || a.lever == Lever::enlarge)
                     ALWAYS(device.profiles[a.after.instance.profile].sm_count >=

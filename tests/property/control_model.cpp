@@ -168,6 +168,8 @@ struct Model {
     std::string example{};
     std::set<Edge> edges{};
     std::set<Phase> phases{};
+    std::size_t below = 0;    ///< states in which the tenant has less than at the start
+    std::size_t smaller = 0;  ///< transitions by which it gives something back
     bool complete = true;
 };
 
@@ -208,6 +210,7 @@ Model explore(const ControllerOptions& o, const std::vector<int>& pressures, std
             for (const auto& e : result.events) {
                 if (e.row > 0 || e.from != e.to) out.edges.insert({e.row, e.from, e.to});
             }
+            for (const auto& a : result.actions) out.smaller += a.lever == Lever::relax;
             const auto [found, added] =
                 index.emplace(key_of(next, o), static_cast<std::uint32_t>(nodes.size()));
             const auto to = found->second;
@@ -224,6 +227,11 @@ Model explore(const ControllerOptions& o, const std::vector<int>& pressures, std
     for (std::uint32_t i = 0; i < nodes.size(); ++i) {
         const auto& t = nodes[i].state.tenants[0];
         out.phases.insert(t.phase);
+        const auto& profiles = mig_device("A30-24GB").profiles;
+        const auto& now = profiles[t.current.instance.profile];
+        const auto& start = profiles[o.host.tenants[0].start.instance.profile];
+        out.below += now.sm_count < start.sm_count || now.memory_mib < start.memory_mib ||
+                     t.current.quota_percent > o.host.tenants[0].start.quota_percent;
         if (t.phase == Phase::observe && !t.frozen && t.offender < 0 && nodes[i].state.admission_open) {
             good[i] = true;
             open.push_back(i);
@@ -255,7 +263,7 @@ const char* const table =
     "8: suspect validate, exhausted validate\n"
     "9: guarded observe\n"
     "11: suspect reconfig, guarded reconfig, exhausted reconfig\n"
-    "12: suspect reconfig, guarded reconfig\n"
+    "12: suspect reconfig, guarded reconfig, exhausted reconfig\n"
     "13: suspect suspect, suspect exhausted, guarded suspect, guarded exhausted, exhausted suspect\n"
     "14: reconfig validate\n"
     "15: reconfig cooldown, reconfig hold\n"
@@ -276,6 +284,7 @@ TEST_CASE("all states of small models: each can be left, all transitions are the
         const char* name;
         std::vector<int> pressures;
         std::vector<bool ControllerFlags::*> flags;
+        const char* start = "1g";
     };
     using F = ControllerFlags;
     const Variant variants[] = {
@@ -284,6 +293,7 @@ TEST_CASE("all states of small models: each can be left, all transitions are the
         {"pin", {0, 4}, {&F::pin, &F::rollback}},
         {"placement", {0, 1}, {&F::place, &F::rollback, &F::admission}},
         {"mig", {0}, {&F::mig, &F::rollback, &F::relax, &F::admission}},
+        {"mig from 2g", {0}, {&F::mig, &F::rollback, &F::relax, &F::admission}, "2g"},
         {"mig without rollback", {0}, {&F::mig, &F::relax}},
         {"throttle and mig", {0, 1}, {&F::guard_io, &F::mig, &F::rollback}},
         {"guards and placement", {0, 1}, {&F::guard_io, &F::place, &F::rollback}},
@@ -295,6 +305,10 @@ TEST_CASE("all states of small models: each can be left, all transitions are the
         auto o = small_options();
         o.flags = variant_flags("static");
         for (const auto flag : variant.flags) o.flags.*flag = true;
+        o.host.tenants[0].start.instance.profile =
+            static_cast<std::uint8_t>(mig_device("A30-24GB").find(variant.start));
+        // From 2g there is no larger one beside it.
+        if (o.host.tenants[0].start.instance.profile != 0) o.pause_s = 0;
         const auto model = explore(o, variant.pressures, 200'000);
         INFO(variant.name);
         INFO(model.example);
@@ -302,6 +316,8 @@ TEST_CASE("all states of small models: each can be left, all transitions are the
         CHECK(model.complete);
         CHECK(model.states > 20);
         CHECK(model.stuck == 0);
+        CHECK(model.below == 0);
+        if (o.flags.relax && (o.flags.mig || o.flags.guard_mps)) CHECK(model.smaller > 0);
         edges.insert(model.edges.begin(), model.edges.end());
         phases.insert(model.phases.begin(), model.phases.end());
     }

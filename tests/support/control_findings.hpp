@@ -41,6 +41,12 @@ struct Observed {
     bool told = false;                                    ///< a line said why nothing was done
 };
 
+/// Whether a tenant is left as much of a GPU as before: SMs, memory, and no more of them for its client.
+inline bool no_less(const MigDevice& device, const Configuration& now, const Configuration& before) {
+    const auto &a = device.profiles[now.instance.profile], &b = device.profiles[before.instance.profile];
+    return a.sm_count >= b.sm_count && a.memory_mib >= b.memory_mib &&
+           now.quota_percent <= before.quota_percent;
+}
 inline bool structural(const Action& a) { return a.kind == ActionKind::reconfigure; }
 inline bool escalates(const Action& a) {
     return a.lever == Lever::throttle || a.lever == Lever::quota || a.lever == Lever::pin ||

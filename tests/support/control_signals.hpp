@@ -34,6 +34,7 @@ inline ControllerOptions random_options(Rng& rng) {
                        &o.flags.relax, &o.flags.rollback, &o.flags.admission, &o.host.tenants[2].follows})
         *flag = !rng.chance(0.2);
     o.flags.dry_run = rng.chance(0.05);
+    if (rng.chance(0.3)) o.host.tenants[0].start.quota_percent = 80;
     return o;
 }
 

@@ -56,13 +56,16 @@ struct Journal {
 
 /// What a start at `now_s` of the monotonic clock must respect. It is kept over a boot, where the time in between is not
 /// known and counts as none.
+/// @param host as configured: its `start` is the floor of those for whom the journal has none
 [[nodiscard]] ControllerMemory remembered(const Journal& journal, const Host& host, double now_s,
                                           double window_s);
 
-/// Where a start stands with a journal: all of it in the same boot, nothing but the memory after another.
+/// Where a start stands with a journal: all of it in the same boot, nothing but the memory after another, and of that not
+/// the floors.
 [[nodiscard]] Journal believed(const std::optional<Journal>& found, const std::string& boot);
 
-/// The document of format `gpusched.control-journal`, version 2. Version 1, which has no memory, is read too.
+/// The document of format `gpusched.control-journal`, version 3. Version 2, which has no floors, and 1, which has no memory,
+/// are read too.
 [[nodiscard]] std::string write_journal(const Journal& journal, const Host& host);
 
 /// The inverse.

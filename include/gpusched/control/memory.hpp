@@ -4,6 +4,7 @@
 #include <gpusched/control/host.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace gpusched::control {
@@ -30,6 +31,8 @@ struct TenantMemory {
     double disjoint_pause_s = 0;           ///< what the last change with both instances at once cost
     std::vector<PastChange> structural{};  ///< of the last hour, oldest first
     std::vector<BlockedChange> blocked{};  ///< oldest first
+    /// What was found when control of the tenant began; nothing is given back below it. Empty: what is found now.
+    std::optional<Configuration> floor{};
     friend bool operator==(const TenantMemory&, const TenantMemory&) = default;
 };
 

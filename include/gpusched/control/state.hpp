@@ -82,6 +82,8 @@ struct TenantState {
     Pressure reference{};  ///< where it was before the change under validation
 
     Configuration current{}, good{}, before{}, pending{};
+    Configuration
+        floor{};  ///< as found when control began, before a restart too: the least that is left to it
     bool in_flight = false;     ///< `pending` has been asked for and not answered
     Lever lever = Lever::none;  ///< whose effect is being made or validated
 

@@ -53,5 +53,6 @@ void step(ControllerState& state, const Observation& seen, const ControllerOptio
 #include <gpusched/control/impl/levers.ipp>
 #include <gpusched/control/impl/observe.ipp>
 #include <gpusched/control/impl/placement_score.ipp>
+#include <gpusched/control/impl/relax.ipp>
 #include <gpusched/control/impl/step.ipp>
 #endif

@@ -130,6 +130,15 @@ TEST_CASE("a controller that ends in the middle and is started again acts no mor
         const auto lines = again.start();
         CHECK(any(lines, "T1: remembered: 1 structural actions, 0 changes not to be repeated"));
         CHECK(!any(lines, "T4: remembered"));
+        // What nothing is given back below is as configured, not what the change before made of it.
+        std::ostringstream so_far;
+        so_far << std::ifstream(h.audit()).rdbuf();
+        auto start = so_far.str();
+        start.erase(0, start.rfind(R"({"record":"start")"));
+        const auto& least = h.options.host.tenants[0].start;
+        const auto profile = std::string(mig_device("A100-40GB").profiles[least.instance.profile].key);
+        CHECK_THAT(start, ContainsSubstring(R"("floor":{"gpu":)" + std::to_string(least.gpu) +
+                                            R"(,"profile":")" + profile));
         bool gate = false;
         for (int k = 0; k < 6; ++k) {
             h.slow();

@@ -77,7 +77,7 @@ TEST_CASE("a restart respects the dwell, and the time that it took") {
         CHECK(memory[0].structural == std::vector<PastChange>{{.ago_s = 10, .pause_s = 0}});
         CHECK(memory[0].cooldown_windows == first.o.cool_down);  // it was being validated
         CHECK(memory[1] == TenantMemory{});
-        CHECK(memory[3] == TenantMemory{});
+        CHECK(memory[3] == TenantMemory{.floor = first.o.host.tenants[3].start});
         for (auto& m : memory) m = aged(m, down_s, first.o.window_s);
         Run second(first.found(), memory);
         CHECK(second.state.tenants[0].phase == Phase::cooldown);

@@ -214,7 +214,8 @@ TEST_CASE("journals are read back, and what is none is refused") {
                         .cooldown_windows = 17,
                         .disjoint_pause_s = 0.1,
                         .structural = {{.ago_s = 1.0 / 3, .pause_s = 18}},
-                        .blocked = {{.from = w.before, .to = w.after, .windows = 9}}}}};
+                        .blocked = {{.from = w.before, .to = w.after, .windows = 9}},
+                        .floor = w.after}}};
     CHECK(parse_journal(write_journal(journal, w.options.host), w.options.host) == journal);
     CHECK_THROWS_WITH(parse_journal("{", w.options.host), ContainsSubstring("journal"));
     CHECK_THROWS_WITH(parse_journal("{}", w.options.host), ContainsSubstring("format, version"));
@@ -231,11 +232,12 @@ TEST_CASE("journals are read back, and what is none is refused") {
         parse_journal(R"({"format": "gpusched.control-journal", "version": 1, "boot": "b1"})", w.options.host)
             .memory.empty());
     const auto memory = [&](const std::string& text) {
-        return R"({"format": "gpusched.control-journal", "version": 2, "memory": [{"name": "T1", )" + text +
+        return R"({"format": "gpusched.control-journal", "version": 3, "memory": [{"name": "T1", )" + text +
                "}]}";
     };
     CHECK_THROWS_WITH(parse_journal(memory(R"("structural_windows": -2, "guard_windows": 1e3, "x": 1,
                           "structural": [{"ago_s": -1}, {"ago_s": null}],
+                          "floor": {"gpu": 0, "profile": "2g", "quota_percent": 40},
                           "blocked": [{"to": {"gpu": 7, "profile": "2g"}}])"),
                                     w.options.host),
                       ContainsSubstring("/memory/0/structural_windows") &&
@@ -244,6 +246,7 @@ TEST_CASE("journals are read back, and what is none is refused") {
                           ContainsSubstring("/memory/0/structural/1/ago_s") &&
                           ContainsSubstring("/memory/0/blocked/0/from: missing") &&
                           ContainsSubstring("/memory/0/blocked/0/to/gpu") &&
+                          ContainsSubstring("/memory/0/floor/quota_percent: 40") &&
                           ContainsSubstring("/memory/0/x: unknown field"));
     CHECK_THROWS_WITH(parse_journal(R"({"format": "gpusched.control-journal", "version": 2, "memory_s": -1,
                           "memory": [{"name": "T2"}]})",

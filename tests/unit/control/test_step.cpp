@@ -243,6 +243,11 @@ TEST_CASE("what is not needed is given back: quota first, then a smaller profile
     auto o = control_options();
     o.host.tenants[0].start.quota_percent = 50;
     Run run(o);
+    // A controller before this one took that much; the tenant began with less.
+    const auto& device = mig_device("A100-40GB");
+    ControllerMemory memory(o.host.tenants.size());
+    memory[0].floor = {.instance = {static_cast<std::uint8_t>(device.find("1g")), 0}};
+    run.state = initial_state(o, memory);
     const auto fast = [](Observation& seen) { seen.tenants[0].p99_ms = 5; };
     run.go(60, fast);
     REQUIRE(run.actions.size() == 1);
@@ -253,12 +258,11 @@ TEST_CASE("what is not needed is given back: quota first, then a smaller profile
     CHECK(run.actions[1].value == 100);
     CHECK(run.actions[2].kind == ActionKind::reconfigure);
     CHECK(run.actions[2].lever == Lever::relax);
-    const auto& device = mig_device("A100-40GB");
     CHECK(device.profiles[run.actions[2].after.instance.profile].sm_count == 14);
 
     Run unknown_memory(o);
     unknown_memory.o.host.tenants[0].start.quota_percent = 100;
-    unknown_memory.state = initial_state(unknown_memory.o);
+    unknown_memory.state = initial_state(unknown_memory.o, memory);
     unknown_memory.go(800, [](Observation& seen) {
         seen.tenants[0].p99_ms = 5;
         seen.tenants[0].memory_used_mib = unknown_signal;

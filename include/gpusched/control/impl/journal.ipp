@@ -23,6 +23,8 @@ GPUSCHED_INLINE ControllerMemory remembered(const Journal& journal, const Host& 
     for (const auto& m : journal.memory)
         if (auto* const to = detail::memory_of_tenant(out, host, m.name))
             *to = aged(m.memory, passed, window_s);
+    for (std::size_t i = 0; i < out.size(); ++i)
+        if (host.tenants[i].is_protected && !out[i].floor) out[i].floor = host.tenants[i].start;
     return out;
 }
 
@@ -33,6 +35,8 @@ GPUSCHED_INLINE Journal believed(const std::optional<Journal>& found, const std:
     } else if (found) {
         // The monotonic clock begins with the boot: no less than what it shows has passed.
         out.memory = found->memory;
+        // Instances are gone with the boot: what a tenant is to have at least is as configured now.
+        for (auto& m : out.memory) m.memory.floor.reset();
     }
     out.boot = boot;
     return out;
@@ -41,7 +45,7 @@ GPUSCHED_INLINE Journal believed(const std::optional<Journal>& found, const std:
 GPUSCHED_INLINE std::string write_journal(const Journal& journal, const Host& host) {
     nlohmann::ordered_json j;
     j["format"] = "gpusched.control-journal";
-    j["version"] = 2;
+    j["version"] = 3;
     j["boot"] = journal.boot;
     j["tenants"] = j["leases"] = nlohmann::ordered_json::array();
     for (const auto& t : journal.tenants) {
@@ -72,9 +76,9 @@ GPUSCHED_INLINE Journal parse_journal(std::string_view text, const Host& host) {
         reader("format", format);
         reader("version", version);
         reader("boot", journal.boot);
-        if (format != "gpusched.control-journal" || version < 1 || version > 2)
+        if (format != "gpusched.control-journal" || version < 1 || version > 3)
             problems.add("format, version: " + gpusched::quoted(format) + ", " + number_text(version) +
-                         "; expected gpusched.control-journal, 1 or 2");
+                         "; expected gpusched.control-journal, 1 to 3");
         reader.elements("tenants", [&](const detail::Json& item, const std::string& path) {
             const detail::FieldReader fields(item, path, problems);
             auto& t = journal.tenants.emplace_back();
@@ -102,7 +106,7 @@ GPUSCHED_INLINE Journal parse_journal(std::string_view text, const Host& host) {
             fields("before", l.before);
             fields.finish();
         });
-        if (version == 2) {
+        if (version >= 2) {
             reader("memory_s", journal.memory_s);
             if (!(journal.memory_s >= 0 && journal.memory_s <= 1e12))
                 problems.add(bad_value("/memory_s", number_text(journal.memory_s), "0 to 1e12"));

@@ -266,13 +266,14 @@ struct LiveController::Impl {
         probe_mig();
         probe_guards();
         auto journal = options.flags.dry_run ? look(found, boot) : mend(file, boot);
+        // Before what stands takes the place of what is configured.
+        const auto memory =
+            remembered(journal, options.host, live_detail::clock_s(CLOCK_MONOTONIC), options.window_s);
         for (auto& tenant : options.host.tenants)
             if (tenant.is_protected) tenant.start = journal.of(tenant.name).now;
         std::vector<TenantSource> sources(access.size());
         for (std::size_t i = 0; i < access.size(); ++i)
             sources[i] = {source_of(i), access[i].cgroup, access[i].disks};
-        const auto memory =
-            remembered(journal, options.host, live_detail::clock_s(CLOCK_MONOTONIC), options.window_s);
         tell_memory(memory);
         actuator = std::make_unique<Act>(*mig, files, commands, options.host, access, file,
                                          std::move(journal), live.backoff_s);

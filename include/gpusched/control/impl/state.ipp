@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/control/state.hpp>
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 
 #include <algorithm>
@@ -8,6 +9,17 @@
 namespace gpusched::control {
 
 namespace state_detail {
+
+inline void check_floor(Problems& problems, const Configuration& c, const Host& host, std::size_t i) {
+    const auto owner = "memory of tenant " + gpusched::quoted(host.tenants[i].name);
+    const auto gpus = static_cast<std::int32_t>(host.gpus.size());
+    check_range(problems, "floor.quota_percent", c.quota_percent, 50, 100, owner);
+    check_range(problems, "floor.gpu", c.gpu, 0, gpus - 1, owner);
+    if (c.gpu < 0 || c.gpu >= gpus) return;
+    const auto& device = mig_device(host.gpus[static_cast<std::size_t>(c.gpu)].device);
+    check_range(problems, "floor.instance.profile", std::size_t{c.instance.profile}, std::size_t{0},
+                device.profiles.size() - 1, owner);
+}
 
 /// The first window counts as one whatever has passed since the start, so everything is a window later than remembered.
 inline void remember(TenantState& t, const TenantMemory& m, const ControllerOptions& o) {
@@ -29,6 +41,7 @@ inline void remember(TenantState& t, const TenantMemory& m, const ControllerOpti
         t.blocked[k] = {change.from, change.to, 1 + change.windows};
     }
     t.next_blocked = static_cast<std::int32_t>(blocked % t.blocked.size());
+    if (m.floor) t.floor = *m.floor;
     if (m.cooldown_windows <= 0) return;
     t.phase = Phase::cooldown;
     t.counter = static_cast<std::int32_t>(std::max<std::int64_t>(0, o.cool_down - m.cooldown_windows - 1));
@@ -45,6 +58,7 @@ GPUSCHED_INLINE ControllerMemory memory_of(const ControllerState& state, const C
         if (t.ever_structural) m.structural_windows = state.now - t.last_structural;
         if (t.ever_guard) m.guard_windows = state.now - t.last_guard;
         m.disjoint_pause_s = t.disjoint_pause_s;
+        m.floor = t.floor;
         // Who is not sure of what stands begins with a whole COOLDOWN, as after HOLD.
         if (t.phase == Phase::cooldown)
             m.cooldown_windows = options.cool_down - t.counter;
@@ -69,6 +83,11 @@ GPUSCHED_INLINE ControllerState initial_state(const ControllerOptions& options,
     validate(options);
     if (!memory.empty() && memory.size() != options.host.tenants.size())
         throw InvalidInput("memory: expected one entry per tenant of the host, or none");
+    Problems problems;
+    for (std::size_t i = 0; i < memory.size(); ++i)
+        if (options.host.tenants[i].is_protected && memory[i].floor)
+            state_detail::check_floor(problems, *memory[i].floor, options.host, i);
+    problems.throw_if_any();
     ControllerState state;
     state.layouts.resize(options.host.gpus.size());
     for (const auto& tenant : options.host.tenants) {
@@ -81,7 +100,7 @@ GPUSCHED_INLINE ControllerState initial_state(const ControllerOptions& options,
         t.pressure.irq = {.high = options.irq_high, .low = options.irq_low};
         t.pressure.compute = {.high = options.sm_high, .low = options.sm_low};
         t.reference = t.pressure;
-        t.current = t.good = t.before = t.pending = tenant.start;
+        t.current = t.good = t.before = t.pending = t.floor = tenant.start;
         state.tenants.push_back(t);
         if (tenant.is_protected)
             state.layouts[static_cast<std::size_t>(tenant.start.gpu)].add(tenant.start.instance);

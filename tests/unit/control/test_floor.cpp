@@ -1,0 +1,151 @@
+// Giving back ends at what the tenant had when control of it began, over restarts too.
+#include <gpusched/control/audit.hpp>
+#include <gpusched/control/journal.hpp>
+#include <gpusched/core/errors.hpp>
+
+#include <support/catch.hpp>
+#include <support/control_host.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::control;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+struct Run {
+    ControllerOptions o;
+    test::ControlHost host;
+    ControllerState state;
+    StepResult out{};
+    std::vector<Action> actions{};
+    std::string log{};
+    std::int64_t window = 0;
+
+    explicit Run(ControllerOptions options, const ControllerMemory& memory = {})
+        : o(std::move(options)), host(o), state(initial_state(o, memory)) {
+        append_start_record(log, o, memory);
+    }
+    void go(int windows, double p99_ms, double client = 0) {
+        for (int k = 0; k < windows; ++k, ++window) {
+            auto seen = test::control_window(o, window);
+            host.fill(seen);
+            seen.tenants[0].p99_ms = p99_ms;
+            seen.tenants[2].sm_active = client;
+            step(state, seen, o, out);
+            append_audit_line(log, seen, state, out, options_hash(o));
+            for (const auto& a : out.actions) {
+                actions.push_back(a);
+                if (a.kind == ActionKind::reconfigure) host.start(a, window, 1);
+            }
+        }
+    }
+    [[nodiscard]] std::string key() const {
+        return std::string(mig_device("A100-40GB").profiles[state.tenants[0].current.instance.profile].key);
+    }
+    [[nodiscard]] ControllerOptions found() const {
+        auto options = o;
+        options.host.tenants[0].start = state.tenants[0].current;
+        return options;
+    }
+};
+
+ControllerOptions quick(bool predict) {
+    auto o = test::control_options();
+    o.flags.predict = predict;
+    o.flags.place = false;
+    o.dwell = 20;
+    o.cool_down = o.guard_dwell = 5;
+    o.hour_s = 60;
+    o.loss_budget = 1;
+    return o;
+}
+
+}  // namespace
+
+TEST_CASE("a tenant that is far below its target keeps what it started with") {
+    for (const bool predict : {false, true}) {
+        Run run(quick(predict));
+        run.go(2000, 2);
+        CHECK(run.actions.empty());
+        CHECK(run.key() == "2g");
+        // What the controller took it gives back, down to the start.
+        run.go(40, 20);
+        REQUIRE(run.key() != "2g");
+        run.go(2000, 2);
+        CHECK(run.key() == "2g");
+        CHECK(run.actions.back().lever == Lever::relax);
+    }
+}
+
+TEST_CASE("nor is its client's quota raised above that of the start") {
+    auto o = quick(false);
+    o.flags.mig = false;
+    o.host.tenants[0].start.quota_percent = 80;
+    Run run(o);
+    run.go(500, 2);
+    CHECK(run.actions.empty());
+    run.go(200, 20, 0.9);
+    REQUIRE(run.state.tenants[0].current.quota_percent == 50);
+    run.go(500, 2);
+    CHECK(run.state.tenants[0].current.quota_percent == 80);
+    std::vector<int> raised;
+    for (const auto& a : run.actions)
+        if (a.lever == Lever::relax) raised.push_back(a.after.quota_percent);
+    CHECK(raised == std::vector<int>{75, 80});
+}
+
+TEST_CASE("after a restart the start is still the first one, in memory, journal and log") {
+    for (const bool predict : {false, true}) {
+        Run first(quick(predict));
+        first.go(10, 20);
+        REQUIRE(first.key() != "2g");
+        const auto memory = memory_of(first.state, first.o);
+        CHECK(memory[0].floor == first.o.host.tenants[0].start);
+        Journal journal{.boot = "b1"};
+        journal.memory = {{"T1", memory[0]}, {"T4", memory[3]}};
+        journal.memory_s = 20;
+        const auto read = parse_journal(write_journal(journal, first.o.host), first.o.host);
+        CHECK(read == journal);
+        Run second(first.found(), remembered(read, first.o.host, 21, first.o.window_s));
+        CHECK(second.state.tenants[0].floor == first.o.host.tenants[0].start);
+        second.go(2000, 2);
+        CHECK(second.key() == "2g");
+        const auto replay = replay_audit(first.log + second.log, test::control_options());
+        CHECK(replay.first_difference == -1);
+        CHECK(replay.windows == first.window + second.window);
+
+        // Without a memory what is found is the start; so it is after a boot, as configured.
+        Run fresh(first.found());
+        fresh.go(2000, 2);
+        CHECK(fresh.actions.empty());
+        const auto later = remembered(believed(read, "b2"), first.found().host, 5, first.o.window_s);
+        CHECK(later[0].floor == first.found().host.tenants[0].start);
+        CHECK(later[0].structural == aged(memory[0], 5, 2).structural);
+    }
+}
+
+TEST_CASE("a journal from before there were floors takes the configuration's") {
+    const auto host = test::control_options().host;
+    const auto read = parse_journal(R"({"format": "gpusched.control-journal", "version": 2, "boot": "b1",
+                                        "memory": [{"name": "T1", "guard_windows": 3}]})",
+                                    host);
+    CHECK(!read.memory[0].memory.floor);
+    const auto memory = remembered(read, host, 0, 2);
+    CHECK(memory[0].floor == host.tenants[0].start);
+    CHECK(memory[3].floor == host.tenants[3].start);
+    CHECK(!memory[1].floor);
+}
+
+TEST_CASE("floors that cannot be are refused") {
+    const auto o = test::control_options();
+    ControllerMemory memory(4);
+    memory[0].floor = Configuration{.gpu = 2};
+    memory[3].floor = Configuration{.instance = {77, 0}, .quota_percent = 101};
+    CHECK_THROWS_WITH(initial_state(o, memory),
+                      ContainsSubstring("floor.gpu: 2") && ContainsSubstring("floor.quota_percent: 101") &&
+                          ContainsSubstring("floor.instance.profile: 77") && ContainsSubstring("'T4'"));
+}
