@@ -70,6 +70,8 @@ struct HostScenario {
         false;  ///< instances of others in the layouts: 2g at 4 and 1g at 6 of GPU 0, 3g at 4 of GPU 1
     bool second_service =
         false;  ///< T4, protected like T1: same profile and slice, on GPU 1, without a client
+    /// Where T1 (and T4) start instead; empty: `start_profile` and `start_slice` of GPU 0 (and 1).
+    std::vector<control::Configuration> starts{};
 
     /// LLM mode where there are any: requests with tokens instead of classes, one at a time in the prefill stage
     /// (`servers` of them), then in the decode stage, all at once. What counts as latency is the time to first token.
@@ -95,14 +97,22 @@ struct HostScenario {
 /// @throws InvalidInput with every field out of range
 void validate(const HostScenario& scenario);
 
+/// Every way to place the protected tenants for good, as `starts` of the scenario: all that differs to them (GPU and
+/// profile) once, where there is room beside the neighbours and beside each other, with no less memory than at their start,
+/// without media engines; pinned to their GPU's node, which never hurts here, and without a quota.
+/// @throws InvalidInput when a field is out of range
+[[nodiscard]] std::vector<std::vector<control::Configuration>> fixed_starts(const HostScenario& scenario);
+
 /// One run.
 struct HostRun {
     std::int64_t arrived = 0, completed = 0, missed = 0, shed = 0;
     std::int64_t decoded = 0;  ///< in LLM mode: of those completed (first token), whose last token came too
-    double violation_s = 0;    ///< time in windows with a p99 above the target, of all protected tenants
-    double excess_ms = 0;      ///< how far p99s of windows were above the target, on average over all windows
-    double slice_s = 0;        ///< compute slices held by protected tenants, times seconds
-    double miss_rate = 0;      ///< of arrived requests; those shed count as missed
+    /// Time in windows with a p99 above the target, of all protected tenants. The p99 is that of three windows, as the
+    /// controller sees it, but requests that are lost, or wait for the end of a pause, count as above.
+    double violation_s = 0;
+    double excess_ms = 0;  ///< how far p99s of windows were above the target, on average over all windows
+    double slice_s = 0;    ///< compute slices held by protected tenants, times seconds
+    double miss_rate = 0;  ///< of arrived requests; those shed count as missed
     double miss_rate_completed = 0;                          ///< of completed ones
     double p50_ms = 0, p95_ms = 0, p99_ms = 0, p999_ms = 0;  ///< of completed ones
     double t2_bytes = 0, t3_work_s = 0;

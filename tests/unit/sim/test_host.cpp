@@ -132,9 +132,63 @@ TEST_CASE(
             CHECK(ours.miss_rate < full.miss_rate);
             CHECK(ours.p99_ms < full.p99_ms);
             CHECK(ours.excess_ms < full.excess_ms);
+            CHECK(ours.violation_s <= full.violation_s);
             CHECK(ours.structural_actions <= full.structural_actions);
             CHECK(static_cast<double>(ours.completed) > 0.95 * static_cast<double>(ours.arrived));
         }
+    }
+}
+
+TEST_CASE("fixed placements: all that differ, none of a neighbour's, and each can be run") {
+    auto scenario = host_scenario("table3");
+    scenario.duration_s = 60;
+    const auto all = sim::fixed_starts(scenario);
+    CHECK(all.size() == 10);  // 1g with two memory slices, 2g, 3g, 4g and 7g on either GPU
+    for (const auto& starts : all) {
+        scenario.starts = starts;
+        const auto run = run_host(scenario, variant_flags("static"), 3);
+        CHECK(run.completed > 0);
+        CHECK(run.structural_actions == 0);
+        const auto& device = control::mig_device(scenario.device);
+        CHECK(run.slice_s ==
+              Catch::Approx(60.0 * device.profiles[starts[0].instance.profile].compute_slices));
+    }
+    CHECK(sim::fixed_starts(host_scenario("neighbours")).size() == 8);  // no 7g
+    const auto pairs = sim::fixed_starts(host_scenario("two_services"));
+    CHECK(pairs.size() > 60);
+    for (const auto& starts : pairs) REQUIRE(starts.size() == 2);
+
+    scenario.starts = {{.gpu = 2}, {}};
+    CHECK_THROWS_WITH(sim::validate(scenario), Catch::Matchers::ContainsSubstring("starts"));
+    scenario.starts = {{.gpu = 2, .quota_percent = 10}};
+    CHECK_THROWS_WITH(sim::validate(scenario),
+                      Catch::Matchers::ContainsSubstring("starts.gpu: 2") &&
+                          Catch::Matchers::ContainsSubstring("starts.quota_percent: 10"));
+    scenario.starts = {{.instance = {4, 3}}};
+    CHECK_THROWS_WITH(sim::validate(scenario), Catch::Matchers::ContainsSubstring("starts.instance"));
+}
+
+TEST_CASE("time above the target: all windows or none, and those in which requests are lost or wait") {
+    auto scenario = host_scenario("table3");
+    scenario.duration_s = 300;
+    scenario.tau_ms = 0.001;
+    CHECK(run_host(scenario, variant_flags("static"), 1).violation_s == 300);
+    scenario.tau_ms = 1e5;
+    CHECK(run_host(scenario, variant_flags("static"), 1).violation_s == 0);
+    // Too slow until it is enlarged, which takes a minute: whether requests are lost then or wait, nobody is served.
+    scenario.background_weight = {0, 0};
+    scenario.t2_bytes_per_s = scenario.beta = 0;
+    scenario.noise_sigma = scenario.host_jitter_ms = scenario.io_jitter_ms = scenario.serial_fraction = 0;
+    scenario.classes = {{1, 1e6, 10}};
+    scenario.tau_ms = 10;
+    scenario.pause_s = 60;
+    scenario.pause_sigma_s = 0;
+    for (const auto mode : {sim::PauseMode::shed, sim::PauseMode::queue}) {
+        scenario.pause_mode = mode;
+        const auto run = run_host(scenario, variant_flags("mig"), 21);
+        REQUIRE(run.structural_actions == 1);
+        CHECK(run.violation_s >= 60);
+        CHECK(run.violation_s <= 80);
     }
 }
 

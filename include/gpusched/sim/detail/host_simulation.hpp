@@ -55,6 +55,25 @@ struct Due {
 };
 using Heap = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
 
+/// What became of the requests of this window and the two before, lost ones included.
+struct Served {
+    std::array<std::int64_t, 3> all{}, late{};
+    std::size_t at = 0;
+
+    void count(bool is_late) {
+        ++all[at];
+        late[at] += is_late;
+    }
+    /// Whether their 99th percentile (by nearest rank) is late.
+    [[nodiscard]] bool above() const {
+        return late[0] + late[1] + late[2] > (all[0] + all[1] + all[2]) / 100;
+    }
+    void advance() {
+        at = (at + 1) % all.size();
+        all[at] = late[at] = 0;
+    }
+};
+
 /// A protected tenant: its requests on their way, its place, and the change it is in.
 struct Service {
     std::size_t tenant = 0;  // of the host
@@ -76,9 +95,12 @@ struct Service {
     double change_ends = never;
 
     control::WindowQuantiles latencies{3};
+    Served served{};
     std::int64_t window_arrived = 0, window_done = 0, window_missed = 0;
     double unsettled_from = 0;  // latencies of requests before this are not for the controller
 };
+
+void add_neighbours(const control::MigDevice& device, std::vector<control::MigLayout>& layouts);
 
 class HostSimulation {
   public:

@@ -4,6 +4,7 @@
 #include <gpusched/sim/detail/host_simulation.hpp>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -51,6 +52,24 @@ inline void llm_scenario(HostScenario& s) {
     s.llm_requests = generate_llm_trace(20'000, 1);
 }
 
+inline void check_starts(Problems& problems, const HostScenario& s, const control::MigDevice& device) {
+    if (s.starts.empty()) return;
+    const std::size_t services = s.second_service ? 2 : 1;
+    if (!check_range(problems, "starts", s.starts.size(), services, services, "length")) return;
+    std::array<control::MigLayout, 2> layouts{};
+    for (const auto& c : s.starts) {
+        check_range(problems, "starts.quota_percent", c.quota_percent, 50, 100);
+        if (!check_range(problems, "starts.gpu", c.gpu, 0, 1)) continue;
+        auto& layout = layouts[static_cast<std::size_t>(c.gpu)];
+        if (c.instance.profile >= device.profiles.size() || !control::can_create(device, layout, c.instance))
+            problems.add(bad_value("starts.instance",
+                                   number_text(c.instance.profile) + " at " + number_text(c.instance.start),
+                                   "a free placement of the GPU"));
+        else
+            layout.add(c.instance);
+    }
+}
+
 }  // namespace scenario_detail
 
 GPUSCHED_INLINE HostScenario host_scenario(std::string_view name) {
@@ -90,6 +109,7 @@ GPUSCHED_INLINE void validate(const HostScenario& s) {
             bad_value("start_profile", gpusched::quoted(s.start_profile), "a profile of " + s.device));
     else
         check_range(problems, "start_slice", s.start_slice, 0, device.memory_slices - 1);
+    scenario_detail::check_starts(problems, s, device);
     const auto above = [&](std::string_view field, double value, double top) {
         if (!(value > 0 && value <= top))
             problems.add(bad_value(field, number_text(value), "above 0, at most " + number_text(top)));
@@ -142,6 +162,50 @@ GPUSCHED_INLINE void validate(const HostScenario& s) {
         break;
     }
     problems.throw_if_any();
+}
+
+GPUSCHED_INLINE std::vector<std::vector<control::Configuration>> fixed_starts(const HostScenario& scenario) {
+    validate(scenario);
+    const auto& device = control::mig_device(scenario.device);
+    const auto& start = device.profiles[static_cast<std::size_t>(device.find(scenario.start_profile))];
+    std::vector<control::MigLayout> layouts(2);
+    if (scenario.neighbours) detail::add_neighbours(device, layouts);
+    const std::size_t services = scenario.second_service ? 2 : 1;
+    std::vector<std::vector<control::Configuration>> out;
+    std::vector<control::Configuration> placed;
+    const auto profile_of = [](const control::Configuration& c) {
+        return std::pair(c.gpu, c.instance.profile);
+    };
+    const auto place = [&](const auto& self) -> void {
+        if (placed.size() == services) {
+            // Another start of the same profile is the same to its tenant.
+            for (const auto& other : out)
+                if (std::equal(other.begin(), other.end(), placed.begin(),
+                               [&](const auto& a, const auto& b) { return profile_of(a) == profile_of(b); }))
+                    return;
+            return out.push_back(placed);
+        }
+        for (std::int32_t gpu = 0; gpu < 2; ++gpu)
+            for (std::size_t p = 0; p < device.profiles.size(); ++p) {
+                if (device.profiles[p].media || device.profiles[p].memory_slices < start.memory_slices)
+                    continue;
+                for (int slice = 0; slice < device.memory_slices; ++slice) {
+                    auto& layout = layouts[static_cast<std::size_t>(gpu)];
+                    const control::MigInstance at{static_cast<std::uint8_t>(p),
+                                                  static_cast<std::uint8_t>(slice)};
+                    if (!control::can_create(device, layout, at)) continue;
+                    auto& c = placed.emplace_back(control::Configuration{.gpu = gpu, .instance = at});
+                    for (std::size_t core = 0; core < 4; ++core)
+                        c.cpus.add(static_cast<std::size_t>(4 * gpu) + core);
+                    layout.add(at);
+                    self(self);
+                    layout.remove(at);
+                    placed.pop_back();
+                }
+            }
+    };
+    place(place);
+    return out;
 }
 
 GPUSCHED_INLINE HostRun run_host(const HostScenario& scenario, const control::ControllerFlags& flags,

@@ -58,12 +58,14 @@ GPUSCHED_INLINE void HostSimulation::arrive(Service& s) {
     ++s.window_arrived;
     const auto index = static_cast<std::uint32_t>(requests_.size());
     requests_.push_back(draw(s));
-    if (s.pausing && o_.pause_mode != PauseMode::queue)
+    if (s.pausing && o_.pause_mode != PauseMode::queue) {
         ++out_.shed;
-    else if (s.pausing)
+        s.served.count(true);
+    } else if (s.pausing) {
         s.waiting.push_back(index);
-    else
+    } else {
         enter_host(s, index);
+    }
     next_arrival(s);
 }
 

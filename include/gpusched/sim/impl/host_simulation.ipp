@@ -7,6 +7,19 @@
 
 namespace gpusched::sim::detail {
 
+/// Instances of others, where there is room.
+GPUSCHED_INLINE void add_neighbours(const control::MigDevice& device,
+                                    std::vector<control::MigLayout>& layouts) {
+    const auto put = [&](std::size_t gpu, const char* key, int slice) {
+        const control::MigInstance at{static_cast<std::uint8_t>(device.find(key)),
+                                      static_cast<std::uint8_t>(slice)};
+        if (device.find(key) >= 0 && control::can_create(device, layouts[gpu], at)) layouts[gpu].add(at);
+    };
+    put(0, "2g", 4);
+    put(0, "1g", 6);
+    put(1, "3g", 4);
+}
+
 GPUSCHED_INLINE HostSimulation::HostSimulation(const HostScenario& scenario,
                                                const control::ControllerFlags& flags, std::uint64_t seed,
                                                std::string* audit)
@@ -27,6 +40,7 @@ GPUSCHED_INLINE HostSimulation::HostSimulation(const HostScenario& scenario,
                              .is_protected = true,
                              .tau_ms = o_.tau_ms,
                              .start = {.gpu = 1, .instance = start}});
+    for (std::size_t k = 0; k < o_.starts.size(); ++k) h.tenants[k == 0 ? 0 : 3].start = o_.starts[k];
     options_.flags = flags;
     options_.window_s = o_.window_s;
     options_.dwell = o_.dwell;
@@ -35,17 +49,7 @@ GPUSCHED_INLINE HostSimulation::HostSimulation(const HostScenario& scenario,
     options_.pause_s = o_.pause_s;
     state_ = control::initial_state(options_);
     layouts_ = state_.layouts;
-    if (o_.neighbours) {
-        const auto put = [&](std::size_t gpu, const char* key, int slice) {
-            const control::MigInstance at{static_cast<std::uint8_t>(device_.find(key)),
-                                          static_cast<std::uint8_t>(slice)};
-            if (device_.find(key) >= 0 && control::can_create(device_, layouts_[gpu], at))
-                layouts_[gpu].add(at);
-        };
-        put(0, "2g", 4);
-        put(0, "1g", 6);
-        put(1, "3g", 4);
-    }
+    if (o_.neighbours) add_neighbours(device_, layouts_);
     seen_.tenants.resize(h.tenants.size());
     seen_.feedback.resize(h.tenants.size());
     seen_.roots.resize(2);
@@ -71,6 +75,7 @@ GPUSCHED_INLINE HostSimulation::HostSimulation(const HostScenario& scenario,
         s.requests_rng = Rng(seed).split(k == 0 ? 0 : 5);
         s.pause_rng = Rng(seed).split(k == 0 ? 1 : 6);
         s.place = h.tenants[s.tenant].start;
+        if (s.has_client) quota_ = s.place.quota_percent / 100.0;
         begin(s);
     }
     next_tick_ = o_.window_s;
@@ -162,6 +167,7 @@ GPUSCHED_INLINE void HostSimulation::finish(Service& s, std::uint32_t r) {
     const double ms = (now_ - requests_[r].arrived) * 1000;
     done_ms_.push_back(ms);
     out_.missed += ms > o_.tau_ms;
+    s.served.count(ms > o_.tau_ms);
     if (llm()) s.decode.push({now_ + requests_[r].decode_ms / 1000, r});
     if (requests_[r].arrived < s.unsettled_from) return;
     ++s.window_done;
@@ -228,11 +234,11 @@ GPUSCHED_INLINE void HostSimulation::see(Service& s) {
     x.p99_ms = s.latencies.quantile_ms(0.99);
     x.p999_ms = s.latencies.quantile_ms(0.999);
     if (llm()) x.ttft_p99_ms = x.p99_ms;
-    if (x.p99_ms > o_.tau_ms) {
-        out_.violation_s += o_.window_s;
+    if (x.p99_ms > o_.tau_ms)
         out_.excess_ms +=
             (x.p99_ms - o_.tau_ms) * o_.window_s / o_.duration_s / static_cast<double>(services_.size());
-    }
+    if (s.served.above() || !s.waiting.empty()) out_.violation_s += o_.window_s;
+    s.served.advance();
     x.count = s.window_done;
     x.misses = s.window_missed;
     x.offered_per_s = static_cast<double>(s.window_arrived) / o_.window_s;
