@@ -122,6 +122,7 @@ struct TenantState {
     bool unsteady = false;        ///< that they change too often has been written down
 
     TailModel model{};              ///< of the tail, for `predict` and for admission
+    Outlook tail_ahead{};           ///< the tail in the instance it has
     Outlook client{};               ///< activity of the client in the instance, without its quota
     bool pending_disjoint = false;  ///< `pending` can exist beside `current`
     double held_s = 0;              ///< time that requests may have waited for the change that is being made

@@ -149,3 +149,24 @@ TEST_CASE("floors that cannot be are refused") {
                       ContainsSubstring("floor.gpu: 2") && ContainsSubstring("floor.quota_percent: 101") &&
                           ContainsSubstring("floor.instance.profile: 77") && ContainsSubstring("'T4'"));
 }
+
+TEST_CASE("ours gives back what the last half hour did not need, the paper's policy what the last windows "
+          "did not") {
+    for (const bool predict : {false, true}) {
+        auto o = quick(predict);
+        o.hour_s = 3600;
+        Run run(o);
+        run.go(40, 20);
+        REQUIRE(run.key() != "2g");
+        // Every few minutes it is busy for some windows, within the target.
+        bool gave_back = false;
+        for (int k = 0; k < 4; ++k) {
+            run.go(12, 14.5);
+            run.go(80, 5);
+            gave_back |= run.actions.back().lever == Lever::relax;
+        }
+        CHECK(gave_back == !predict);
+        run.go(5000, 2);
+        CHECK(run.key() == "2g");
+    }
+}

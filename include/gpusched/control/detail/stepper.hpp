@@ -3,6 +3,7 @@
 
 #include <gpusched/control/step.hpp>
 
+#include <algorithm>
 #include <optional>
 
 namespace gpusched::control::detail {
@@ -53,6 +54,8 @@ class Stepper {
 
     // What is learnt
     void look_ahead();
+    /// Half an hour, in which as much can be done as in half an hour's budget: a shorter memory moves back too soon.
+    double outlook_fall() const { return std::min(0.1, 2 * o_.window_s / o_.hour_s); }
     void learn(std::size_t i);
     double wanted_activity(std::size_t i) const;
     Exposure exposure(std::size_t i, const Configuration& c, double pcie, double io, double client) const;

@@ -12,8 +12,7 @@ namespace gpusched::control::detail {
 inline constexpr double worth_a_change = 0.003, worth_a_guard = 0.002;
 
 GPUSCHED_INLINE void Stepper::look_ahead() {
-    // Half an hour, in which as much can be done as in half an hour's budget: a shorter memory moves back too soon.
-    const double fall = std::min(0.1, 2 * o_.window_s / o_.hour_s);
+    const double fall = outlook_fall();
     for (std::size_t r = 0; r < s_.roots.size(); ++r) {
         double bytes = seen_.roots[r].bytes_per_s;
         if (!is_plausible(bytes, most_capacities * o_.host.roots[r].capacity_bytes_per_s)) continue;

@@ -91,6 +91,7 @@ GPUSCHED_INLINE void Stepper::read(std::size_t i, bool in_time) {
     t.settle -= t.settling;
     if (!present || t.settling) return;
     t.ema.update(x.p99_ms);
+    t.tail_ahead.update(x.p99_ms, outlook_fall());
     if (is_plausible(x.completed_per_s, most_per_s)) t.rate.update(x.completed_per_s);
     learn(i);
     const bool high = t.tail.update(t.ema.value);

@@ -16,6 +16,9 @@ GPUSCHED_INLINE void Stepper::consider_relax(std::size_t i) {
         !room())
         return;
     if (t.ever_structural && s_.now - t.last_structural < o_.dwell) return;
+    // Ours expects the upper end of the last half hour to come again: what is given back now is back after a dwell.
+    const double expected = o_.flags.predict ? std::max(t.ema.value, t.tail_ahead.expected()) : t.ema.value;
+    if (o_.flags.predict && expected >= o_.relax_limit * tenant(i).tau_ms) return;
     Choice out{.lever = Lever::relax, .row = 19, .open = true, .target = static_cast<std::int32_t>(i)};
     out.after = t.current;
     if (t.current.quota_percent < t.floor.quota_percent) {
@@ -44,7 +47,7 @@ GPUSCHED_INLINE void Stepper::consider_relax(std::size_t i) {
         const auto at = least_fragmenting(d, rest, static_cast<int>(p));
         if (!at) continue;
         const double predicted =
-            t.ema.value * sm / profile.sm_count;  // as if all of the time were spent computing
+            expected * sm / profile.sm_count;  // as if all of the time were spent computing
         out.after = placed(i, gpu, *at, true);
         const double score = score_(placement_terms(o_.host, seen_, s_, i, gpu, *at, rest, out.after.cpus));
         if (!(score < o_.relax_score) || predicted >= o_.relax_limit * tenant(i).tau_ms ||

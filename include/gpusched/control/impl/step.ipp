@@ -57,6 +57,7 @@ GPUSCHED_INLINE void Stepper::take_feedback(std::size_t i) {
         if (t.pending.gpu != t.current.gpu) t.pressure.pcie.on = t.pressure.io.on = t.pressure.irq.on = false;
         if (t.pending_disjoint) t.disjoint_pause_s = t.outage_s;
         t.current = t.pending;
+        t.tail_ahead = {};
         t.fresh = {.stale_after = o_.stale_after};
         t.calm_windows = t.good_windows = 0;
         if (t.phase != Phase::reconfig) return;
