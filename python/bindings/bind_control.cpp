@@ -1,4 +1,5 @@
 // gpusched.control: the controller's decision core and its audit log.
+#include "control.hpp"
 #include "mig.hpp"
 #include "options.hpp"
 #include "records.hpp"
@@ -15,81 +16,6 @@ namespace gpusched::python {
 namespace {
 
 using Layout = MigLayoutValue;
-
-/// An action with names.
-struct NamedAction {
-    std::string kind, lever, tenant, target, text;
-    int value = 0;
-};
-struct NamedEvent {
-    std::string tenant, before, after, cause, reason, text;
-    int row = 0;
-    double loss = 0;
-};
-
-std::string config_text(const py::object& options) {
-    return py::isinstance<py::str>(options) ? options.cast<std::string>() : json_text(options);
-}
-
-/// The decision core with its state and log.
-struct Controller {
-    control::ControllerOptions options;
-    control::ControllerState state;
-    control::StepResult result{};
-    std::uint64_t hash = 0;
-    std::int64_t next = 0;
-    std::string log{};
-
-    explicit Controller(control::ControllerOptions o)
-        : options(std::move(o)), state(control::initial_state(options)),
-          hash(control::options_hash(options)) {}
-
-    [[nodiscard]] std::vector<NamedAction> named(const std::vector<control::Action>& actions) const {
-        std::vector<NamedAction> out;
-        const auto name = [&](std::int32_t i) {
-            return options.host.tenants[static_cast<std::size_t>(i)].name;
-        };
-        for (const auto& a : actions)
-            out.push_back({std::string(enum_name(a.kind)), std::string(enum_name(a.lever)), name(a.tenant),
-                           name(a.target), control::describe(options, a), a.value});
-        return out;
-    }
-    [[nodiscard]] std::vector<NamedEvent> events() const {
-        std::vector<NamedEvent> out;
-        for (const auto& e : result.events)
-            out.push_back({options.host.tenants[static_cast<std::size_t>(e.tenant)].name,
-                           std::string(enum_name(e.from)), std::string(enum_name(e.to)),
-                           std::string(enum_name(e.cause)), e.reason, control::describe(options, e), e.row,
-                           e.loss});
-        return out;
-    }
-    void step(const std::string& signals) {
-        const auto seen = control::parse_signals(signals, options, next, state.layouts);
-        control::step(state, seen, options, result);
-        next = seen.window + 1;
-        control::append_audit_line(log, seen, state, result, hash);
-    }
-    [[nodiscard]] py::dict states() const {
-        py::dict out;
-        for (std::size_t i = 0; i < state.tenants.size(); ++i) {
-            if (!options.host.tenants[i].is_protected) continue;
-            const auto& t = state.tenants[i];
-            const auto& gpu = options.host.gpus[static_cast<std::size_t>(t.current.gpu)];
-            py::dict row;
-            row["phase"] = enum_name(t.phase);
-            row["counter"] = t.counter;
-            row["ema_ms"] = t.ema.known ? py::object(py::float_(t.ema.value)) : py::none();
-            row["gpu"] = t.current.gpu;
-            row["profile"] = control::mig_device(gpu.device).profiles[t.current.instance.profile].key;
-            row["slice"] = int{t.current.instance.start};
-            row["quota_percent"] = t.current.quota_percent;
-            row["cpus"] = control::cpus_text(t.current.cpus);
-            row["frozen"] = t.frozen;
-            out[options.host.tenants[i].name.c_str()] = row;
-        }
-        return out;
-    }
-};
 
 /// A configuration without a host gets one GPU with the layout; its first instance is the protected tenant's.
 control::ControllerOptions with_layout(const py::object& options, const py::object& mig) {
@@ -236,6 +162,7 @@ void bind_control(py::module_& parent) {
     auto m = submodule(parent, "control");
     bind_mig(m);
     bind_controller(m);
+    bind_admission(m);
     bind_live(m);
 }
 

@@ -98,6 +98,14 @@ class AdmissionQueue {
 
 }  // namespace gpusched::control
 
+// clang-format off
+template <> inline constexpr auto gpusched::enum_names<gpusched::control::AdmissionVerdict> =
+    gpusched::name_table<gpusched::control::AdmissionVerdict>({
+        {gpusched::control::AdmissionVerdict::admitted, "admitted"},
+        {gpusched::control::AdmissionVerdict::queued, "queued"},
+        {gpusched::control::AdmissionVerdict::rejected, "rejected"}});
+// clang-format on
+
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/admission.ipp>
 #endif

@@ -1,0 +1,96 @@
+// The decision core of the controller in Python: with its state, its last window and its log.
+#pragma once
+
+#include "bindings.hpp"
+
+#include <gpusched/control/audit.hpp>
+#include <gpusched/control/config.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::python {
+
+/// An action with names.
+struct NamedAction {
+    std::string kind, lever, tenant, target, text;
+    int value = 0;
+};
+struct NamedEvent {
+    std::string tenant, before, after, cause, reason, text;
+    int row = 0;
+    double loss = 0;
+};
+
+inline std::string config_text(const py::object& options) {
+    return py::isinstance<py::str>(options) ? options.cast<std::string>() : json_text(options);
+}
+
+/// The decision core with its state and log.
+struct Controller {
+    control::ControllerOptions options;
+    control::ControllerState state;
+    control::StepResult result{};
+    std::uint64_t hash = 0;
+    std::int64_t next = 0;
+    std::string log{};
+    std::optional<control::Observation> seen{};  ///< the last window
+
+    explicit Controller(control::ControllerOptions o)
+        : options(std::move(o)), state(control::initial_state(options)),
+          hash(control::options_hash(options)) {}
+
+    [[nodiscard]] std::vector<NamedAction> named(const std::vector<control::Action>& actions) const {
+        std::vector<NamedAction> out;
+        const auto name = [&](std::int32_t i) {
+            return options.host.tenants[static_cast<std::size_t>(i)].name;
+        };
+        for (const auto& a : actions)
+            out.push_back({std::string(enum_name(a.kind)), std::string(enum_name(a.lever)), name(a.tenant),
+                           name(a.target), control::describe(options, a), a.value});
+        return out;
+    }
+    [[nodiscard]] std::vector<NamedEvent> events() const {
+        std::vector<NamedEvent> out;
+        for (const auto& e : result.events)
+            out.push_back({options.host.tenants[static_cast<std::size_t>(e.tenant)].name,
+                           std::string(enum_name(e.from)), std::string(enum_name(e.to)),
+                           std::string(enum_name(e.cause)), e.reason, control::describe(options, e), e.row,
+                           e.loss});
+        return out;
+    }
+    void step(const std::string& signals) {
+        auto read = control::parse_signals(signals, options, next, state.layouts);
+        control::step(state, read, options, result);
+        next = read.window + 1;
+        control::append_audit_line(log, read, state, result, hash);
+        seen = std::move(read);
+    }
+    [[nodiscard]] py::dict states() const {
+        py::dict out;
+        for (std::size_t i = 0; i < state.tenants.size(); ++i) {
+            if (!options.host.tenants[i].is_protected) continue;
+            const auto& t = state.tenants[i];
+            const auto& gpu = options.host.gpus[static_cast<std::size_t>(t.current.gpu)];
+            py::dict row;
+            row["phase"] = enum_name(t.phase);
+            row["counter"] = t.counter;
+            row["ema_ms"] = t.ema.known ? py::object(py::float_(t.ema.value)) : py::none();
+            row["gpu"] = t.current.gpu;
+            row["profile"] = control::mig_device(gpu.device).profiles[t.current.instance.profile].key;
+            row["slice"] = int{t.current.instance.start};
+            row["quota_percent"] = t.current.quota_percent;
+            row["cpus"] = control::cpus_text(t.current.cpus);
+            row["frozen"] = t.frozen;
+            out[options.host.tenants[i].name.c_str()] = row;
+        }
+        return out;
+    }
+};
+
+void bind_admission(py::module_& m);  // within gpusched.control
+
+}  // namespace gpusched::python
