@@ -36,8 +36,12 @@ void bind_live(py::module_& m) {
              documented("start(self)", doc("control::LiveController::start")).c_str())
         .def("window", call(&L::window),
              documented("window(self)", doc("control::LiveController::window")).c_str())
+        .def("resume", call(&L::resume),
+             documented("resume(self)", doc("control::LiveController::resume")).c_str())
         .def("release", call(&L::release),
              documented("release(self)", doc("control::LiveController::release")).c_str())
+        .def_property_readonly("waits_for_operator", &L::waits_for_operator,
+                               doc("control::LiveController::waits_for_operator").c_str())
         .def_property_readonly("state_known", &L::state_known,
                                doc("control::LiveController::state_known").c_str())
         .def_property_readonly(

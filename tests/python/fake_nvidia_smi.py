@@ -1,8 +1,8 @@
 """`nvidia-smi mig` for tests: GPU instances in a file (FAKE_SMI_STATE), as they outlive whoever asks for them.
 
 State: {"gpus": [[{"profile", "id", "start", "size", "compute", "mine", "client"}]], "next": 1, "forbidden": false,
-"delay_s": 0, "pci": [], "intrude": false}: addresses of the GPUs, and whether somebody else is quicker than the next
-creation. Each part of a command (GPU instance, compute instance) is written on its own.
+"delay_s": 0, "pci": [], "intrude": false, "used_mib": 1000}: addresses of the GPUs, whether somebody else is quicker than
+the next creation, and the memory that each instance uses (null: N/A). Each part of a command (GPU instance, compute instance) is written on its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import time
 from typing import Any
 
 SIZES = {19: 1, 20: 1, 15: 2, 14: 2, 9: 4, 5: 4, 0: 8}
+SMS = {19: 14, 20: 14, 15: 14, 14: 28, 9: 42, 5: 56, 0: 98}
+MIB = {1: 4864, 2: 9856, 4: 19968, 8: 40192}
 
 
 def save(path: str, state: dict[str, Any]) -> None:
@@ -37,11 +39,23 @@ def main(arguments: list[str]) -> int:
         return command(path, state, arguments)
 
 
+def mig_devices(gpu: list[dict[str, Any]], used: int | None) -> str:
+    out = "<mig_devices>"
+    for i in gpu:
+        total = MIB[i["size"]]
+        memory = f"<total>{total} MiB</total><free>{total - used} MiB</free>" if used is not None else "<total>N/A</total>"
+        if i["compute"]:
+            out += f"<mig_device><gpu_instance_id>{i['id']}</gpu_instance_id>"
+            out += f"<fb_memory_usage>{memory}</fb_memory_usage></mig_device>"
+    return out + "</mig_devices>"
+
+
 def command(path: str, state: dict[str, Any], a: list[str]) -> int:
     def value(name: str) -> str:
         return a[a.index(name) + 1]
 
-    if a[0] != "mig" or "-mig" in a or "-r" in a:
+    query = a[:2] == ["-q", "-x"]
+    if (a[0] != "mig" and not query) or "-mig" in a or "-r" in a:
         state["forbidden"] = True
         save(path, state)
         return fail(2, "Invalid argument")
@@ -52,6 +66,13 @@ def command(path: str, state: dict[str, Any], a: list[str]) -> int:
             return fail(6, "No GPU instances found: Not Found")
         for i in gpu:
             print(f"|   {g}  MIG x.xgb   {i['profile']}   {i['id']}    {i['start']}:{i['size']}  |")
+        return 0
+    if query:
+        print(mig_devices(gpu, state.get("used_mib", 1000)))
+        return 0
+    if "-lgip" in a:
+        for profile, size in SIZES.items():
+            print(f"|   {g}  MIG x.xgb  {profile}   0/1   {MIB[size] / 1024:.2f}   No   {SMS[profile]}   0   0   |")
         return 0
     time.sleep(state.get("delay_s", 0))
     if "-cgi" in a:

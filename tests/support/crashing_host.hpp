@@ -30,6 +30,7 @@ struct SharedHost {
     std::array<std::size_t, 2> count{};
     int next_id = 1;
     bool forbidden = false;
+    bool flag = false;  ///< for a process to say something before it ends
     int points = 0, kill_at = -1;
 
     void point() {

@@ -241,6 +241,46 @@ abi::Return nvmlDeviceGetPcieReplayCounter(abi::Device device, unsigned* value) 
         return 0;
     });
 }
+abi::Return nvmlDeviceGetMaxMigDeviceCount(abi::Device device, unsigned* count) {
+    return call([&] {
+        *count = gpu_of(device)->mig ? 7 : 0;
+        return 0;
+    });
+}
+// The indices of MIG devices have gaps: here one per place in the list of instances, from the last one.
+abi::Return nvmlDeviceGetMigDeviceHandleByIndex(abi::Device device, unsigned index, abi::Device* out) {
+    return call([&] {
+        auto& gi = gpu_of(device)->instances[6 - index];
+        if (!gi.used || gi.compute == 0) return 6;
+        *out = reinterpret_cast<abi::Device>(&gi);
+        return 0;
+    });
+}
+abi::Return nvmlDeviceGetGpuInstanceId(abi::Device device, unsigned* id) {
+    return call([&] {
+        *id = reinterpret_cast<FakeNvml::Gi*>(device)->id;
+        return 0;
+    });
+}
+abi::Return nvmlDeviceGetMemoryInfo(abi::Device device, abi::Memory* memory) {
+    return call([&] {
+        if (state.no_memory) return 3;
+        const auto& gi = *reinterpret_cast<FakeNvml::Gi*>(device);
+        const auto total = by_id(gi.profile)->memory_mib;
+        const auto free = static_cast<unsigned long long>(total) - gi.used_mib;
+        *memory = {1048576ull * total, 1048576ull * free, 1048576ull * gi.used_mib};
+        return 0;
+    });
+}
+abi::Return nvmlDeviceGetMemoryInfo_v2(abi::Device device, abi::MemoryV2* memory) {
+    abi::Memory old{};
+    if (memory->version != (sizeof(abi::MemoryV2) | 2u << 24) || state.old_memory)
+        return call([] { return 25; });
+    if (const auto code = nvmlDeviceGetMemoryInfo(device, &old); code != 0) return code;
+    // `used` leaves out what the driver has reserved.
+    *memory = {memory->version, old.total, old.used / 4, old.free, old.used - old.used / 4};
+    return 0;
+}
 abi::Return nvmlGpmQueryDeviceSupport(abi::Device, abi::GpmSupport* support) {
     return call([&] {
         if (support->version != 1) return 25;

@@ -10,7 +10,8 @@ struct FakeNvml {
     struct Gi {
         unsigned gpu, id, profile, start, size;
         bool used, mine, client;
-        unsigned compute;  ///< profile of its compute instance + 1; 0: none
+        unsigned compute;       ///< profile of its compute instance + 1; 0: none
+        unsigned used_mib = 0;  ///< memory that is not free
     };
     struct Gpu {
         Gi instances[8];
@@ -31,6 +32,7 @@ struct FakeNvml {
     int initialised, samples;
     bool has_counters, has_gpm;
     int init_code;
+    bool old_memory, no_memory;  ///< memory by the older call only, or by none
 };
 
 }  // namespace gpusched::test

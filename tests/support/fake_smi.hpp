@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct FakeSmi {
         int profile = 0, id = 0, start = 0, size = 0;
         bool compute = true, mine = false;
         bool client = false;  ///< a program runs in it
+        int used_mib = 0;     ///< memory that is not free
     };
     std::array<std::vector<Gi>, 2> gpus{};
     int next_id = 1;
@@ -51,11 +53,51 @@ struct FakeSmi {
         return result;
     }
 
+    bool no_memory = false;  ///< `N/A` instead of it
+    double lacks_gib = 0;    ///< of each profile, against the table
+
+    /// The MIG devices of `-q -x`; what else is in it is of other names, or of the GPU.
+    std::string devices(const std::vector<Gi>& gpu) const {
+        std::string out = "<gpu id=\"00000000:3B:00.0\">\n<fb_memory_usage>\n<total>40960 MiB</total>\n"
+                          "<free>1 MiB</free>\n</fb_memory_usage>\n<mig_devices>\n";
+        const auto& device = control::mig_device("A100-40GB");
+        for (const auto& i : gpu) {
+            if (!i.compute) continue;
+            const int total = device.profiles[static_cast<std::size_t>(device.find_id(i.profile))].memory_mib;
+            const auto mib = [&](int value) {
+                return no_memory ? std::string("N/A") : std::to_string(value) + " MiB";
+            };
+            out += "<mig_device>\n<index>0</index>\n<gpu_instance_id>" + std::to_string(i.id) +
+                   "</gpu_instance_id>\n<compute_instance_id>0</"
+                   "compute_instance_id>\n<fb_memory_usage>\n<total>" +
+                   mib(total) + "</total>\n<reserved>0 MiB</reserved>\n<used>" + mib(i.used_mib) +
+                   "</used>\n<free>" + mib(total - i.used_mib) +
+                   "</free>\n</fb_memory_usage>\n<bar1_memory_usage>\n<total>32767 MiB</total>\n"
+                   "<used>0 MiB</used>\n<free>32767 MiB</free>\n</bar1_memory_usage>\n</mig_device>\n";
+        }
+        return out + "</mig_devices>\n</gpu>\n";
+    }
+    std::string profiles(const std::string& gpu) const {
+        std::string out;
+        for (const auto& p : control::mig_device("A100-40GB").profiles) {
+            char row[120];
+            std::snprintf(row, sizeof row,
+                          "|   %s  MIG %-12s %3d     0/%d        %.2f       No     %d     0     0   |\n",
+                          gpu.c_str(), std::string(p.name).c_str(), p.id, p.max_count,
+                          p.memory_mib / 1024.0 - lacks_gib, p.sm_count);
+            out += row;
+        }
+        return out;
+    }
+
     control::CommandResult effect(std::span<const std::string> a, bool partial) {
         const auto has = [&](const char* flag) { return std::find(a.begin(), a.end(), flag) != a.end(); };
         const auto value = [&](const char* flag) { return *(std::find(a.begin(), a.end(), flag) + 1); };
-        if (a[0] != "nvidia-smi" || a[1] != "mig" || has("-mig") || has("-r")) forbidden = true;
+        const bool query = a[1] == "-q" && has("-x");
+        if (a[0] != "nvidia-smi" || (a[1] != "mig" && !query) || has("-mig") || has("-r")) forbidden = true;
         auto& gpu = gpus[static_cast<std::size_t>(std::stoi(value("-i")))];
+        if (query) return {0, false, devices(gpu)};
+        if (has("-lgip")) return {0, false, profiles(value("-i"))};
         if (has("-lgi")) {
             if (gpu.empty()) return {6, false, "No GPU instances found: Not Found\n"};
             std::string out =

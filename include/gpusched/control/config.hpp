@@ -37,6 +37,9 @@ namespace gpusched::control {
 [[nodiscard]] Observation parse_signals(std::string_view line, const ControllerOptions& options,
                                         std::int64_t window, std::span<const MigLayout> layouts);
 
+/// An instance in words: `GPU 0 2g at 0`.
+[[nodiscard]] std::string describe(const Host& host, const Configuration& configuration);
+
 /// What an action does, in one line: `T1: move from GPU 0 2g at 0 to GPU 1 2g at 0`.
 [[nodiscard]] std::string describe(const ControllerOptions& options, const Action& action);
 

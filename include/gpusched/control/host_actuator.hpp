@@ -5,6 +5,7 @@
 #include <gpusched/control/journal.hpp>
 #include <gpusched/control/mps.hpp>
 #include <gpusched/control/nvidia_smi.hpp>
+#include <gpusched/control/operator_resume.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -102,6 +103,31 @@ class HostActuator {
         seen.guards = guards_;
         std::fill(guards_.begin(), guards_.end(), ok);
         retry_releases();
+    }
+    /// An operator has looked: lets frozen tenants go on, all of them or none.
+    /// @param looks_only nothing is done, as in a dry run
+    /// @return what is in the way; empty: nothing is
+    [[nodiscard]] std::vector<std::string> resume(const std::vector<std::int32_t>& tenants, bool looks_only) {
+        std::vector<std::string> reasons;
+        const auto all = [&](const auto& each) {
+            for (const auto t : tenants)
+                if (auto why = each(t, journal_.of(name(t))); !why.empty()) reasons.push_back(std::move(why));
+        };
+        all([&](std::int32_t, const JournalTenant& entry) { return resume_obstacle(mig_, host_, entry); });
+        if (!reasons.empty() || looks_only) return reasons;
+        const auto before = journal_;
+        try {
+            all([&](std::int32_t t, JournalTenant& entry) {
+                return resume_settle(mig_, entry,
+                                     [&](const auto& to) { return hook(access(t).switch_over, to); });
+            });
+            if (const auto status = reasons.empty() ? save() : ok; status != ok)
+                reasons.push_back(file_.path() + ": cannot be written: " + enum_name(status));
+        } catch (const BackendError& e) {
+            reasons.emplace_back(e.what());  // a program that cannot be started
+        }
+        if (!reasons.empty()) journal_ = before;
+        return reasons;
     }
     [[nodiscard]] std::vector<ActionOutcome> take_outcomes() { return std::exchange(outcomes_, {}); }
     /// Lines on programs that failed, since the last call.

@@ -55,6 +55,8 @@ class HostSignals {
         interrupts(seen);
         instances(seen);
     }
+    /// Whether the last window looked at the instances.
+    [[nodiscard]] bool looked() const noexcept { return since_look_ == 0; }
     /// The instances have been changed: the next window looks at them.
     void look_again() noexcept { since_look_ = -1; }
     /// Lines that the latency sources could not make sense of, since the last call.

@@ -77,7 +77,18 @@ class LiveController {
     /// @return lines: transitions with reasons, actions and how they ended
     std::vector<std::string> window();
 
-    /// Ends all limits of block I/O; the end of a clean shutdown.
+    /// An operator has looked: frozen tenants go on (HOLD ends after ten fresh windows), and after `release` the controller
+    /// is enabled again. Refused, with the reasons, unless the instance of every frozen tenant stands where the journal
+    /// has it, nothing stands where it was to go, and no program is at work any more; then the tenant is told to run in
+    /// its instance, the cut-off change leaves the journal, and the next window looks at the instances once more. Where
+    /// nothing waits for an operator nothing happens. In a dry run it looks only.
+    /// @return lines: what is resumed, or why not
+    std::vector<std::string> resume();
+
+    /// Whether a tenant is frozen until an operator has come: `resume`.
+    [[nodiscard]] bool waits_for_operator() const noexcept;
+
+    /// Ends all limits of block I/O; the end of a clean shutdown. Windows after it are DISABLED until `resume`.
     /// @return lines, also for those that could not be ended: the next start tries again
     std::vector<std::string> release();
 
@@ -99,4 +110,6 @@ class LiveController {
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/live.ipp>
 #include <gpusched/control/impl/live_config.ipp>
+#include <gpusched/control/impl/live_probe.ipp>
+#include <gpusched/control/impl/live_resume.ipp>
 #endif

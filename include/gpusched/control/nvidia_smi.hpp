@@ -50,6 +50,16 @@ struct SmiPlacements {
 /// The GPU instances whose creation the output of `-cgi` reports, by the driver's ids.
 [[nodiscard]] std::vector<std::int32_t> parse_created(std::string_view text);
 
+/// Memory of a GPU instance, as `nvidia-smi -q -x` lists it with each MIG device.
+struct SmiMemory {
+    std::int32_t instance = 0;  ///< the driver's id of the GPU instance
+    double used_mib = 0;        ///< what is not free
+};
+
+/// The MIG devices in the output of `nvidia-smi -q -x` for one GPU. Those whose memory is not given (`N/A`) are left out.
+/// @throws BackendError when a device cannot be read
+[[nodiscard]] std::vector<SmiMemory> parse_memory(std::string_view xml);
+
 /// What a command did.
 struct CommandResult {
     int code = 0;
@@ -173,9 +183,55 @@ class SmiMig {
         return BackendStatus::not_found;
     }
 
+    /// Memory of an instance that is not free; not_found where no MIG device is in it, or it does not say.
+    BackendStatus memory_used(int gpu, MigInstance instance, double& mib) {
+        std::vector<SmiInstance> found;
+        if (const auto status = list(gpu, found); status != BackendStatus::ok) return status;
+        const auto row = std::find_if(found.begin(), found.end(),
+                                      [&](const SmiInstance& i) { return known(gpu, i) == instance; });
+        if (row == found.end()) return BackendStatus::not_found;
+        const std::string arguments[] = {"nvidia-smi", "-q", "-x", "-i", address(gpu)};
+        const auto result = run_.run(std::span<const std::string>(arguments));
+        if (const auto status = smi_status(result); status != BackendStatus::ok) return status;
+        try {
+            for (const auto& device : parse_memory(result.output)) {
+                if (device.instance != row->instance) continue;
+                mib = device.used_mib;
+                return BackendStatus::ok;
+            }
+        } catch (const BackendError&) {
+            return BackendStatus::unknown;
+        }
+        return BackendStatus::not_found;
+    }
+
+    /// By how much the driver's profiles have less memory than those of the table, at most. It tells hundredths of a GiB.
+    BackendStatus memory_shortfall(int gpu, double& mib) {
+        const auto result = call({"-lgip"}, gpu);
+        if (const auto status = smi_status(result); status != BackendStatus::ok) return status;
+        bool any = false;
+        mib = 0;
+        try {
+            for (const auto& row : parse_lgip(result.output)) {
+                const int p = device(gpu).find_id(row.id);
+                if (p < 0) continue;
+                any = true;
+                mib = std::max(mib, device(gpu).profiles[static_cast<std::size_t>(p)].memory_mib -
+                                        (row.memory_gib - 0.005) * 1024);
+            }
+        } catch (const BackendError&) {
+            return BackendStatus::unknown;
+        }
+        return any ? BackendStatus::ok : BackendStatus::not_supported;
+    }
+
     [[nodiscard]] std::span<const OwnedInstance> owned() const noexcept { return owned_; }
     /// Gives up the claim to a placement: what is or comes there is somebody else's.
     void disown(int gpu, MigInstance instance) { std::erase(owned_, OwnedInstance{gpu, instance}); }
+    /// Takes a placement over, as that of a tenant for whose instance somebody vouches.
+    void adopt(int gpu, MigInstance instance) {
+        if (!owns(gpu, instance)) owned_.push_back({gpu, instance});
+    }
 
   private:
     [[nodiscard]] bool owns(int gpu, MigInstance instance) const {
@@ -221,11 +277,13 @@ class SmiMig {
     BackendStatus command(std::vector<std::string> what, int gpu) {
         return smi_status(call(std::move(what), gpu));
     }
+    [[nodiscard]] std::string address(int gpu) const {
+        return pci_.empty() ? std::to_string(gpu) : pci_[static_cast<std::size_t>(gpu)];
+    }
     CommandResult call(std::vector<std::string> what, int gpu) {
         std::vector<std::string> arguments{"nvidia-smi", "mig"};
         arguments.insert(arguments.end(), what.begin(), what.end());
-        arguments.insert(arguments.end(),
-                         {"-i", pci_.empty() ? std::to_string(gpu) : pci_[static_cast<std::size_t>(gpu)]});
+        arguments.insert(arguments.end(), {"-i", address(gpu)});
         return run_.run(std::span<const std::string>(arguments));
     }
 

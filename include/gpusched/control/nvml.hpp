@@ -61,6 +61,10 @@ class Nvml {
     /// The same as a rate, over the last 20 ms, where there is no counter.
     [[nodiscard]] BackendStatus pcie_rate(int gpu, double& bytes_per_s);
     [[nodiscard]] BackendStatus pcie_replays(int gpu, double& count);
+    /// Memory of a GPU instance that is not free, through the MIG device that is in it: all that share the instance share
+    /// its memory. not_found where no such instance has a compute instance.
+    /// @param profile_id, start of the GPU instance
+    [[nodiscard]] BackendStatus memory_used(int gpu, int profile_id, int start, double& mib);
     /// How busy SMs and memory of a GPU instance were since the call before; not_supported before Hopper, not_found at
     /// the first call for an instance.
     [[nodiscard]] BackendStatus activity(int gpu, int id, double& sm, double& dram);
@@ -82,9 +86,17 @@ class NvmlMig {
     BackendStatus create(int gpu, MigInstance instance);
     BackendStatus complete(int gpu, MigInstance instance);
     BackendStatus destroy(int gpu, MigInstance instance);
+    /// Memory of an instance that is not free.
+    BackendStatus memory_used(int gpu, MigInstance instance, double& mib);
+    /// By how much the driver's profiles have less memory than those of the table, at most.
+    BackendStatus memory_shortfall(int gpu, double& mib);
     [[nodiscard]] const std::vector<OwnedInstance>& owned() const noexcept { return owned_; }
     /// Gives up the claim to a placement: what is or comes there is somebody else's.
     void disown(int gpu, MigInstance instance) { std::erase(owned_, OwnedInstance{gpu, instance}); }
+    /// Takes a placement over, as that of a tenant for whose instance somebody vouches.
+    void adopt(int gpu, MigInstance instance) {
+        if (!owns(gpu, instance)) owned_.push_back({gpu, instance});
+    }
 
   private:
     [[nodiscard]] bool owns(int gpu, MigInstance instance) const;
@@ -103,4 +115,5 @@ class NvmlMig {
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/nvml.ipp>
 #include <gpusched/control/impl/nvml_mig.ipp>
+#include <gpusched/control/impl/nvml_signals.ipp>
 #endif

@@ -53,8 +53,7 @@ class Runner {
 
     /// One window. What source, sink or actuator throw passes through; after the sink's, nothing was carried out.
     const StepResult& window() {
-        for (auto& f : seen_.feedback) f = {};
-        seen_.guards.clear();
+        forget();
         source_.read(seen_);
         seen_.window = next_++;
         seen_.time_s = clock_.monotonic_s();
@@ -63,8 +62,10 @@ class Runner {
         return result_;
     }
 
-    /// Ends every lease, as at a clean end of the program: windows with the controller disabled until none is left.
+    /// Ends every lease, as at a clean end of the program: windows with the controller disabled until none is left. It stays
+    /// disabled until `enable`.
     void release() {
+        seen_.enabled = false;
         const auto leased = [&] {
             for (const auto& t : state_.tenants)
                 if (t.offender >= 0) return true;
@@ -77,9 +78,7 @@ class Runner {
                         "\n");
         }
         while (leased()) {
-            seen_.enabled = false;
-            for (auto& f : seen_.feedback) f = {};
-            seen_.guards.clear();
+            forget();
             seen_.window = next_++;
             seen_.time_s = clock_.monotonic_s();
             seen_.wall_time_s = clock_.wall_s();
@@ -87,9 +86,18 @@ class Runner {
         }
     }
 
+    /// The next window is under control again (row 24).
+    void enable() noexcept { seen_.enabled = true; }
+
     [[nodiscard]] const ControllerState& state() const noexcept { return state_; }
 
   private:
+    /// What was true of one window only.
+    void forget() {
+        seen_.operator_resume = false;
+        for (auto& f : seen_.feedback) f = {};
+        seen_.guards.clear();
+    }
     void decide() {
         step(state_, seen_, options_, result_, scorer_);
         line_.clear();

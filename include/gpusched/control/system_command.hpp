@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace gpusched::control {
 
@@ -31,10 +33,15 @@ class SystemCommand {
     /// @param input at most 4096 bytes; else InvalidInput
     [[nodiscard]] CommandResult run(std::span<const std::string> arguments, std::string_view input) const;
 
+    /// A program that did not end when it was killed, where it is still at work; 0 for none. Others may have been run since.
+    [[nodiscard]] std::int64_t left_behind() const;
+
   private:
     double limit_s_;
     int held_;
     std::string note_;
+    mutable std::vector<std::pair<std::int64_t, std::uint64_t>>
+        left_{};  ///< processes, and when they were started
 };
 
 /// @throws BackendError where this process ignores SIGCHLD: the ends of programs would not be seen

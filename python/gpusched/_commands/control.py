@@ -77,15 +77,17 @@ def begin_log(log: IO[str]) -> None:
 
 
 class Stop:
-    """SIGTERM and SIGINT end the loop after the window that runs, and wake it when it waits."""
+    """SIGTERM and SIGINT end the loop after the window that runs, SIGUSR1 resumes; they wake it when it waits."""
 
     def __init__(self) -> None:
         self.asked = False
+        self.resume = False
         self._receive, self._send = socket.socketpair()
         self._send.setblocking(False)
 
     def __enter__(self) -> Stop:
         self._old: dict[int, Any] = {s: signal.signal(s, self._ask) for s in (signal.SIGTERM, signal.SIGINT)}
+        self._old[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self._ask_to_resume)
         # Where the caller ignores it, the ends of programs would not be seen.
         self._old[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         return self
@@ -98,17 +100,28 @@ class Stop:
 
     def _ask(self, *_: object) -> None:
         self.asked = True
+        self._wake()
+
+    def _ask_to_resume(self, *_: object) -> None:
+        self.resume = True
+        self._wake()
+
+    def _wake(self) -> None:
         with contextlib.suppress(OSError):
             self._send.send(b"x")
 
     def wait_until(self, when: float) -> None:
-        left = when - time.monotonic()
-        if left > 0 and not self.asked:
-            select.select([self._receive], [], [], left)
+        while not self.asked and not self.resume and (left := when - time.monotonic()) > 0:
+            if select.select([self._receive], [], [], left)[0]:
+                self._receive.recv(4096)
+
+    def take_resume(self) -> bool:
+        asked, self.resume = self.resume, False
+        return asked
 
 
 def control_live(args: argparse.Namespace, config: dict[str, Any]) -> int:
-    """Controls this host until SIGTERM, SIGINT or the last window; then all limits end.
+    """Controls this host until SIGTERM, SIGINT or the last window; then all limits end. SIGUSR1: an operator has looked.
 
     What the hardware or the disk does now may be over at the next start (FAILED); a state that is not known is not.
     """
@@ -144,6 +157,11 @@ def control_live_once(args: argparse.Namespace, config: dict[str, Any]) -> int:
                 stop.wait_until(due)
                 if stop.asked:
                     break
+                if stop.take_resume():
+                    for line in controller.resume():
+                        say(line)
+                    sys.stdout.flush()
+                    continue
                 for line in controller.window():
                     say(f"window {windows}: {line}")
                 sys.stdout.flush()

@@ -3,11 +3,8 @@
 #include <gpusched/control/live.hpp>
 
 #include <support/catch.hpp>
-#include <support/control_host.hpp>
-#include <support/fake_nvml_state.hpp>
+#include <support/live_host.hpp>
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -17,60 +14,8 @@
 using namespace gpusched;
 using namespace gpusched::control;
 using Catch::Matchers::ContainsSubstring;
-
-namespace {
-
-/// T1 in 2g at 0 of GPU 0, T4 in 1g at 0 of GPU 1, somebody else behind them; a folder for files.
-struct LiveHost {
-    ControllerOptions options = test::control_options();
-    LiveOptions live{};
-    std::filesystem::path folder{};
-
-    LiveHost() {
-        std::string pattern = "/tmp/gpusched-test-XXXXXX";
-        if (::mkdtemp(pattern.data()) == nullptr) std::abort();
-        folder = pattern;
-        auto& state = test::fake_nvml();
-        test::start_afresh(state, mig_device("A100-40GB"));
-        state.gpus[0].instances[0] = {0, state.next_id++, 14, 0, 2, true, true, false, 2};
-        state.gpus[0].instances[1] = {0, state.next_id++, 19, 6, 1, true, false, false, 1};
-        state.gpus[1].instances[0] = {1, state.next_id++, 19, 0, 1, true, true, false, 1};
-        options.window_s = 1;
-        options.least_samples = options.persistence = 1;
-        options.flags.rollback = options.flags.relax = false;
-        live.mig = "nvml";
-        live.nvml_library = GPUSCHED_FAKE_NVML;
-        live.pci = {"0000:3b:00.0", "0000:af:00.0"};
-        live.journal = (folder / "journal.json").string();
-        live.backoff_s = live.lock_wait_s = 0;
-        live.layout_every = 1;
-        live.proc = live.cgroups = folder.string();
-        live.tenants.resize(4);
-        for (const std::size_t i : {0u, 3u}) {
-            live.tenants[i].latency = {.kind = "file", .path = log(i)};
-            live.tenants[i].access.switch_over = {"true"};
-            std::ofstream(log(i)) << "";
-        }
-        std::filesystem::create_directories(folder / "sys/kernel/random");
-        std::ofstream(folder / "sys/kernel/random/boot_id") << "b1\n";
-    }
-    ~LiveHost() { std::filesystem::remove_all(folder); }
-    LiveHost(const LiveHost&) = delete;
-    LiveHost& operator=(const LiveHost&) = delete;
-    std::string log(std::size_t i) const { return (folder / ("t" + std::to_string(i))).string(); }
-    void slow() const {
-        std::ofstream(log(0), std::ios::app) << "+2\n40\n41\n";
-        std::ofstream(log(3), std::ios::app) << "+2\n4\n4\n";
-    }
-    std::string audit() const { return (folder / "audit.jsonl").string(); }
-};
-
-bool any(const std::vector<std::string>& lines, std::string_view part) {
-    return std::any_of(lines.begin(), lines.end(),
-                       [&](const std::string& line) { return line.find(part) != std::string::npos; });
-}
-
-}  // namespace
+using test::any;
+using test::LiveHost;
 
 TEST_CASE("a host over NVML: what it has, windows, an enlargement, what the next start finds") {
     LiveHost h;

@@ -22,6 +22,8 @@ inline double clock_s(clockid_t clock) {
     return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
+inline bool writable(const std::string& path) { return ::access(path.c_str(), R_OK | W_OK) == 0; }
+
 /// A descriptor of a file that is opened and, at the end, closed.
 struct Descriptor {
     int fd = -1;

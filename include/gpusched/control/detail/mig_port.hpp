@@ -19,6 +19,9 @@ class MigPort {
     virtual BackendStatus destroy(int gpu, MigInstance instance) = 0;
     virtual BackendStatus complete(int gpu, MigInstance instance) = 0;
     virtual void disown(int gpu, MigInstance instance) = 0;
+    virtual void adopt(int gpu, MigInstance instance) = 0;
+    virtual BackendStatus memory_used(int gpu, MigInstance instance, double& mib) = 0;
+    virtual BackendStatus memory_shortfall(int gpu, double& mib) = 0;
 };
 
 template <class B>
@@ -39,6 +42,13 @@ class MigPortOf final : public MigPort {
         return guarded([&] { return backend_.complete(gpu, instance); });
     }
     void disown(int gpu, MigInstance instance) override { backend_.disown(gpu, instance); }
+    void adopt(int gpu, MigInstance instance) override { backend_.adopt(gpu, instance); }
+    BackendStatus memory_used(int gpu, MigInstance instance, double& mib) override {
+        return guarded([&] { return backend_.memory_used(gpu, instance, mib); });
+    }
+    BackendStatus memory_shortfall(int gpu, double& mib) override {
+        return guarded([&] { return backend_.memory_shortfall(gpu, mib); });
+    }
 
   private:
     template <class F>
@@ -67,6 +77,9 @@ struct NoMig {
     BackendStatus destroy(int, MigInstance) const { return BackendStatus::not_supported; }
     BackendStatus complete(int, MigInstance) const { return BackendStatus::not_supported; }
     void disown(int, MigInstance) const {}
+    void adopt(int, MigInstance) const {}
+    BackendStatus memory_used(int, MigInstance, double&) const { return BackendStatus::not_supported; }
+    BackendStatus memory_shortfall(int, double&) const { return BackendStatus::not_supported; }
 };
 
 }  // namespace gpusched::control::detail

@@ -41,6 +41,14 @@ struct FieldValue {
     Return result;
     Value value;
 };
+// What is not free may be the driver's own; `used` counts that in the older structure, not in the newer one.
+struct Memory {
+    unsigned long long total, free, used;
+};
+struct MemoryV2 {
+    unsigned version;
+    unsigned long long total, reserved, free, used;
+};
 struct GpmSupport {
     unsigned version, is_supported;
 };
@@ -60,6 +68,7 @@ struct GpmMetricsGet {
 };
 
 inline constexpr unsigned gpm_version = 1;
+inline constexpr unsigned memory_v2_version = static_cast<unsigned>(sizeof(MemoryV2)) | 2u << 24;
 inline constexpr unsigned pcie_tx_bytes_field = 197, pcie_rx_bytes_field = 198;
 inline constexpr unsigned gpm_sm_util = 2, gpm_dram_util = 10;
 inline constexpr unsigned gpu_instance_profiles = 18;

@@ -223,8 +223,9 @@ inline void follow(std::string_view line, ControllerOptions& options, Controller
             hash = options_hash(options);
         } else if (kind == "release") {
             options.release_on_disable = true;
-        } else if (kind != "outcome") {
-            throw InvalidInput(bad_value("record", gpusched::quoted(kind), "start, release or outcome"));
+        } else if (kind != "outcome" && kind != "resume") {
+            throw InvalidInput(
+                bad_value("record", gpusched::quoted(kind), "start, release, outcome or resume"));
         }
     } catch (const nlohmann::json::exception& e) {
         throw InvalidInput(std::string("audit record: ") + e.what());

@@ -3,6 +3,7 @@
 #include <gpusched/control/nvidia_smi.hpp>
 
 #include <charconv>
+#include <optional>
 
 namespace gpusched::control {
 
@@ -151,6 +152,53 @@ GPUSCHED_INLINE std::vector<std::int32_t> parse_created(std::string_view text) {
             out.push_back(-1);  // one whose id cannot be read is none that is known
         }
     });
+    return out;
+}
+
+namespace smi_detail {
+
+/// The text of the first element of a name; nothing where there is none.
+inline std::optional<std::string_view> element(std::string_view xml, const std::string& name) {
+    const auto open = "<" + name + ">", close = "</" + name + ">";
+    const auto begin = xml.find(open);
+    if (begin == std::string_view::npos) return std::nullopt;
+    const auto rest = xml.substr(begin + open.size());
+    const auto end = rest.find(close);
+    if (end == std::string_view::npos) return std::nullopt;
+    return rest.substr(0, end);
+}
+
+template <class T>
+std::optional<T> number_in(std::optional<std::string_view> text, std::string_view unit) {
+    T value{};
+    if (!text) return std::nullopt;
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+    const auto read = static_cast<std::size_t>(end - text->data());
+    if (error != std::errc{} || text->substr(read) != unit) return std::nullopt;
+    return value;
+}
+
+}  // namespace smi_detail
+
+GPUSCHED_INLINE std::vector<SmiMemory> parse_memory(std::string_view xml) {
+    using namespace smi_detail;
+    constexpr std::string_view open = "<mig_device>", close = "</mig_device>";
+    std::vector<SmiMemory> out;
+    for (auto at = xml.find(open); at != std::string_view::npos; at = xml.find(open, at)) {
+        const auto end = xml.find(close, at);
+        const auto device = xml.substr(at, end - at);
+        const auto id = number_in<std::int32_t>(element(device, "gpu_instance_id"), "");
+        if (end == std::string_view::npos || !id)
+            throw BackendError("nvidia-smi -q -x: MIG device cannot be read: " +
+                               std::string(device.substr(0, 200)));
+        at = end;
+        const auto memory = element(device, "fb_memory_usage");
+        if (!memory) continue;
+        const auto total = number_in<double>(element(*memory, "total"), " MiB");
+        const auto free = number_in<double>(element(*memory, "free"), " MiB");
+        if (total && free && *free >= 0 && *free <= *total && *total < 1e9)
+            out.push_back({*id, *total - *free});
+    }
     return out;
 }
 

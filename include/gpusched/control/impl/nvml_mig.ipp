@@ -116,4 +116,20 @@ GPUSCHED_INLINE BackendStatus NvmlMig::destroy(int gpu, MigInstance instance) {
     return status;
 }
 
+GPUSCHED_INLINE BackendStatus NvmlMig::memory_used(int gpu, MigInstance instance, double& mib) {
+    const auto& profile = device(gpu).profiles[instance.profile];
+    return nvml_.memory_used(handles_[static_cast<std::size_t>(gpu)], profile.id, instance.start, mib);
+}
+
+GPUSCHED_INLINE BackendStatus NvmlMig::memory_shortfall(int gpu, double& mib) {
+    std::vector<NvmlProfile> found;
+    const auto status = nvml_.profiles(handles_[static_cast<std::size_t>(gpu)], found);
+    if (status != BackendStatus::ok) return status;
+    mib = 0;
+    for (const auto& p : device(gpu).profiles)
+        for (const auto& f : found)
+            if (f.id == p.id) mib = std::max(mib, static_cast<double>(p.memory_mib - f.memory_mib));
+    return found.empty() ? BackendStatus::not_supported : status;
+}
+
 }  // namespace gpusched::control

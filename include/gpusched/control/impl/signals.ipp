@@ -88,12 +88,6 @@ inline void read_numbers(const FieldReader& reader, const char* name, std::vecto
             bad_value(reader.at(name), number_text(values.size()), number_text(out.size()) + " elements"));
 }
 
-inline std::string instance_text(const Host& host, const Configuration& c) {
-    const auto& device = mig_device(host.gpus[static_cast<std::size_t>(c.gpu)].device);
-    return "GPU " + number_text(c.gpu) + " " + std::string(device.profiles[c.instance.profile].key) + " at " +
-           number_text(static_cast<int>(c.instance.start));
-}
-
 }  // namespace signal_detail
 
 GPUSCHED_INLINE Observation parse_signals(std::string_view line, const ControllerOptions& options,
@@ -160,6 +154,12 @@ GPUSCHED_INLINE Observation parse_signals(std::string_view line, const Controlle
     return seen;
 }
 
+GPUSCHED_INLINE std::string describe(const Host& host, const Configuration& c) {
+    const auto& device = mig_device(host.gpus[static_cast<std::size_t>(c.gpu)].device);
+    return "GPU " + number_text(c.gpu) + " " + std::string(device.profiles[c.instance.profile].key) + " at " +
+           number_text(static_cast<int>(c.instance.start));
+}
+
 GPUSCHED_INLINE std::string describe(const ControllerOptions& options, const Action& a) {
     const auto& host = options.host;
     const auto name = [&](std::int32_t i) { return host.tenants[static_cast<std::size_t>(i)].name; };
@@ -178,8 +178,8 @@ GPUSCHED_INLINE std::string describe(const ControllerOptions& options, const Act
     case ActionKind::reconfigure:
         break;
     }
-    text.append(enum_name(a.lever)).append(" from ").append(signal_detail::instance_text(host, a.before));
-    text.append(" to ").append(signal_detail::instance_text(host, a.after));
+    text.append(enum_name(a.lever)).append(" from ").append(describe(host, a.before));
+    text.append(" to ").append(describe(host, a.after));
     if (a.after.cpus != CpuSet{}) text += ", cores " + cpus_text(a.after.cpus);
     if (a.after.quota_percent != a.before.quota_percent)
         text += ", quota " + number_text(a.after.quota_percent) + " %";

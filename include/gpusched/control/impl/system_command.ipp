@@ -91,6 +91,15 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
     return run(arguments, {});
 }
 
+GPUSCHED_INLINE std::int64_t SystemCommand::left_behind() const {
+    std::erase_if(left_, [](const auto& one) {
+        const auto& [process, time] = one;
+        ::waitpid(static_cast<pid_t>(process), nullptr, WNOHANG);
+        return time == 0 || command_detail::start_time(process) != time;
+    });
+    return left_.empty() ? 0 : left_.front().first;
+}
+
 GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> arguments,
                                                  std::string_view input) const {
     using Clock = std::chrono::steady_clock;
@@ -188,6 +197,7 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
     }
     result.timed_out |= !seen;
     if (ended) note.clear();
+    if (!ended) left_.emplace_back(child, command_detail::start_time(child));
     // What was written between the last look and the end; no more than a pipe holds, whoever else still writes.
     for (int k = 0; k < 64 && ended && !result.timed_out && take(0); ++k) {
     }

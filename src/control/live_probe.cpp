@@ -1,0 +1,1 @@
+#include <gpusched/control/impl/live_probe.ipp>

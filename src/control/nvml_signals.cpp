@@ -1,0 +1,1 @@
+#include <gpusched/control/impl/nvml_signals.ipp>

@@ -1,0 +1,212 @@
+"""An operator comes to `gpusched control` with SIGUSR1: a real process, a fake nvidia-smi, control groups in a folder."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import pytest
+from control_host import TWO_G, Host
+
+
+class Running:
+    """The command, with what it has written so far."""
+
+    def __init__(self, host: Host, config: dict[str, Any], *more: str) -> None:
+        self.process: subprocess.Popen[str] = host.start(config, *more)
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line)
+
+    def wait(self, text: str, times: int = 1) -> None:
+        end = time.monotonic() + 60
+        while sum(text in line for line in list(self.lines)) < times:
+            assert time.monotonic() < end and self.process.poll() is None, "".join(self.lines)
+            time.sleep(0.01)
+
+    def resume(self) -> None:
+        self.process.send_signal(signal.SIGUSR1)
+
+    def end(self, number: int = signal.SIGTERM) -> str:
+        self.process.send_signal(number)
+        self.process.wait(60)
+        self._reader.join()
+        return "".join(self.lines)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    """T1 is far above its target all the time."""
+    host = Host(tmp_path)
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.wait(0.02):
+            with open(host.folder / "t1.log", "a", encoding="utf-8") as file:
+                file.write("+2\n40\n40\n")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    yield host
+    stop.set()
+    thread.join()
+
+
+@pytest.fixture
+def start(host: Host) -> Iterator[Callable[..., Running]]:
+    begun: list[Running] = []
+
+    def begin(config: dict[str, Any], *more: str) -> Running:
+        begun.append(Running(host, config, *more))
+        return begun[-1]
+
+    yield begin
+    for running in begun:
+        if running.process.poll() is None:
+            running.end(signal.SIGKILL)
+
+
+def require_replay(audit: Path, config: Path) -> str:
+    log = audit.read_text(encoding="utf-8")
+    replay = gs.control.replay_audit(log, config.read_text(encoding="utf-8"))
+    assert replay.first_difference == -1 and replay.windows > 0, (replay.expected, replay.found)
+    return log
+
+
+def test_nobody_waits(host: Host, start: Callable[..., Running]) -> None:
+    audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
+    running = start(host.config(flags={"place": False, "mig": False}), "--audit", str(audit), "--config-output", str(effective))
+    running.wait("tail above the threshold")
+    running.resume()
+    running.wait("resume not needed: nothing waits for an operator")
+    windows = len(audit.read_text(encoding="utf-8").splitlines())
+    end = time.monotonic() + 30
+    while len(audit.read_text(encoding="utf-8").splitlines()) < windows + 5 and time.monotonic() < end:
+        time.sleep(0.05)
+    out = running.end()
+    assert running.process.returncode == 0 and "limits ended" in out
+    log = require_replay(audit, effective)
+    assert log.count('"record":"resume"') == 1 and '"operator_resume":true' not in log
+
+
+def test_an_instance_that_was_gone_and_is_back(host: Host, start: Callable[..., Running]) -> None:
+    audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
+    running = start(host.config(flags={"place": False, "mig": False}), "--audit", str(audit), "--config-output", str(effective))
+    running.wait("tail above the threshold")
+    host.gpus([[host.gi(19, 2, 6, 1, False)], [host.gi(9, 3, 0, 4, False)]])
+    running.wait("(row 20, cause unknown): own instance missing")
+    running.resume()
+    running.wait("resume refused: 'T1': its instance, GPU 0 2g at 0, does not stand")
+    host.gpus([[host.gi(TWO_G, 31, 0, 2, True), host.gi(19, 2, 6, 1, False)], [host.gi(9, 3, 0, 4, False)]])
+    time.sleep(2)
+    assert not any("hold -> " in line for line in running.lines)
+    running.resume()
+    running.wait("resume accepted: T1 goes on after ten fresh windows in GPU 0 2g at 0")
+    running.wait("T1: hold -> cooldown (row 23")
+    running.end()
+    assert running.process.returncode == 0
+    log = require_replay(audit, effective)
+    assert log.count('"operator_resume":true') == 1
+    assert log.count('{"record":"resume","verdict":"refused"') == 1
+    host.require_known()
+
+
+def test_a_change_with_an_unknown_end_then_a_restart(host: Host, start: Callable[..., Running]) -> None:
+    audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
+    config = host.config(flags={"rollback": False, "guard_io": False})
+    config["live"]["command_limit_s"] = 1
+    moves = host.folder / "moves"
+    host.script("move-t1", f'echo "$@" >> "{moves}"; exec sleep 20')
+    running = start(config, "--audit", str(audit), "--config-output", str(effective))
+    running.wait("T1: reconfig -> hold (row 15, cause unknown): timeout")
+    assert "pending" in json.loads(host.read("journal.json"))["tenants"][0]
+    running.resume()
+    running.wait("where it was to go, stands as well: remove it")
+    # The operator removes it, and the program works again.
+    state = json.loads(host.read("smi.json"))
+    old = [[i for i in gpu if not i["mine"] or (g, i["start"]) == (0, 0)] for g, gpu in enumerate(state["gpus"])]
+    host.gpus(old, next=state["next"])
+    host.script("move-t1", f'echo "$@" >> "{moves}"')
+    running.resume()
+    running.wait("resume accepted: T1")
+    assert moves.read_text(encoding="utf-8").splitlines()[-1] == "0 2g 0"
+    assert "pending" not in json.loads(host.read("journal.json"))["tenants"][0]
+    running.wait("T1: hold -> cooldown (row 23")
+    running.wait("reconfigure of T1: ok")
+    running.end(signal.SIGKILL)
+    log = require_replay(audit, effective)
+    assert log.count('"operator_resume":true') == 1
+    now = host.require_known()
+    again = host.run(config, "--windows", "0")
+    assert again.returncode == 0, again.stderr
+    assert f"T1: as_recorded, GPU {now['gpu']} {now['profile']} at {now['slice']}" in again.stdout
+
+
+def test_killed_while_it_resumes(host: Host, start: Callable[..., Running]) -> None:
+    config = host.config(flags={"rollback": False, "guard_io": False})
+    config["live"]["command_limit_s"] = 1
+    moves = host.folder / "moves"
+    host.script("move-t1", f'echo "$@" >> "{moves}"; exec sleep 20')
+    running = start(config)
+    running.wait("T1: reconfig -> hold (row 15")
+    state = json.loads(host.read("smi.json"))
+    old = [[i for i in gpu if not i["mine"] or (g, i["start"]) == (0, 0)] for g, gpu in enumerate(state["gpus"])]
+    host.gpus(old, next=state["next"])
+    count = len(moves.read_text(encoding="utf-8").splitlines())
+    host.script("move-t1", f'echo "$@" >> "{moves}"; exec sleep 0.5')
+    running.resume()
+    end = time.monotonic() + 60
+    while len(moves.read_text(encoding="utf-8").splitlines()) == count:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    running.end(signal.SIGKILL)
+    assert "pending" in json.loads(host.read("journal.json"))["tenants"][0]
+    again = host.run(config, "--windows", "0")
+    assert again.returncode == 0, again.stderr
+    assert "T1: restored, GPU 0 2g at 0" in again.stdout
+    host.require_known()
+
+
+def test_calls_of_python(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(host.folder / "bin"), prepend=":")
+    monkeypatch.setenv("FAKE_SMI_STATE", str(host.folder / "smi.json"))
+    controller = gs.control.LiveController(host.config(flags={"place": False, "mig": False}))
+    with pytest.raises(gs.InvalidInput, match="start: not called yet"):
+        controller.resume()
+    assert not controller.waits_for_operator
+    controller.start()
+    assert controller.resume() == ["resume not needed: nothing waits for an operator"]
+    host.gpus([[], [host.gi(9, 3, 0, 4, False)]])
+    controller.window()
+    assert controller.waits_for_operator
+    assert controller.resume() == ["resume refused: 'T1': its instance, GPU 0 2g at 0, does not stand"]
+    host.gpus([[host.gi(TWO_G, 1, 0, 2, True)], [host.gi(9, 3, 0, 4, False)]])
+    assert controller.resume()[0].startswith("resume accepted: T1")
+    controller.window()
+    assert not controller.waits_for_operator
+    controller.release()
+    assert any("-> disabled" in line for line in controller.window())
+    assert controller.resume() == ["resume accepted: enabled again"]
+    assert any("disabled -> " in line for line in controller.window())
+
+
+def test_memory_in_use_by_nvidia_smi(host: Host) -> None:
+    out = host.run(host.config(), "--windows", "0")
+    assert out.returncode == 0, out.stderr
+    assert "T1: memory in use 10" in out.stdout and " MiB, by nvidia-smi" in out.stdout
+    host.gpus(json.loads(host.read("smi.json"))["gpus"], used_mib=None)
+    out = host.run(host.config(), "--windows", "0")
+    assert "T1: memory in use not known to nvidia-smi: not_found; while it is not" in out.stdout
+    assert not json.loads(host.read("smi.json"))["forbidden"]
