@@ -78,6 +78,11 @@ def start(host: Host) -> Iterator[Callable[..., Running]]:
             running.end(signal.SIGKILL)
 
 
+def room_beside(host: Host) -> None:
+    """For a larger instance of T1 while its own stands."""
+    host.gpus([[host.gi(TWO_G, 1, 0, 2, True), host.gi(19, 2, 3, 1, False)], [host.gi(9, 3, 0, 4, False)]])
+
+
 def require_replay(audit: Path, config: Path) -> str:
     log = audit.read_text(encoding="utf-8")
     replay = gs.control.replay_audit(log, config.read_text(encoding="utf-8"))
@@ -125,8 +130,9 @@ def test_an_instance_that_was_gone_and_is_back(host: Host, start: Callable[..., 
 
 def test_a_change_with_an_unknown_end_then_a_restart(host: Host, start: Callable[..., Running]) -> None:
     audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
+    room_beside(host)
     config = host.config(flags={"rollback": False, "guard_io": False})
-    config["live"]["command_limit_s"] = 1
+    config["live"]["command_limit_s"] = 4
     moves = host.folder / "moves"
     host.script("move-t1", f'echo "$@" >> "{moves}"; exec sleep 20')
     running = start(config, "--audit", str(audit), "--config-output", str(effective))
@@ -155,8 +161,9 @@ def test_a_change_with_an_unknown_end_then_a_restart(host: Host, start: Callable
 
 
 def test_killed_while_it_resumes(host: Host, start: Callable[..., Running]) -> None:
+    room_beside(host)
     config = host.config(flags={"rollback": False, "guard_io": False})
-    config["live"]["command_limit_s"] = 1
+    config["live"]["command_limit_s"] = 4
     moves = host.folder / "moves"
     host.script("move-t1", f'echo "$@" >> "{moves}"; exec sleep 20')
     running = start(config)
