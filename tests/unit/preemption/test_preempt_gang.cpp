@@ -257,3 +257,21 @@ TEST_CASE("nobody is evicted for a gang of two shapes that fits as it is") {
     CHECK(names(cluster, found.decision->victims) == std::vector<std::string>{"v"});
     CHECK(found.proven);
 }
+
+TEST_CASE("room that one shape with local cores finds only together is not denied as proven") {
+    // The first pod takes both GPUs beside the cores, though the second one could then run nowhere.
+    ClusterSpec spec;
+    NodeSpec node{.name = "n", .gpu_count = 4, .cpu_milli = 8000, .memory_mib = 100};
+    node.hardware = Hardware{"", {{0, 8, 0b0011}, {0, 0, 0b1100}}};
+    spec.nodes = {node};
+    for (const auto* name : {"p0", "p1"}) {
+        spec.tasks.push_back(pending(name, 2, 10));
+        spec.tasks.back().cpu_milli = 4000;
+        spec.tasks.back().memory_mib = 0;
+        spec.tasks.back().cpu_local = true;
+    }
+    const auto cluster = Cluster::build(spec);
+    const std::vector<TaskId> pods{TaskId{0}, TaskId{1}};
+    const auto found = preempt_gang(cluster, pods);
+    CHECK(found.proven == found.decision.has_value());
+}

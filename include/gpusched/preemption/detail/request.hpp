@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -29,7 +30,8 @@ inline constexpr std::uint8_t infeasible = 3;
 struct Request {
     Request() = default;
     /// @throws InvalidInput when the task is not one of the cluster or runs already
-    Request(const Cluster& cluster, TaskId task, const Options& options);
+    /// @param alike one of a task that asks for as many GPUs with the same wishes: its table serves both
+    Request(const Cluster& cluster, TaskId task, const Options& options, const Request* alike = nullptr);
 
     TaskId task = none<TaskId>;
     int gpus = 0;
@@ -60,8 +62,8 @@ struct Request {
     /// The best locality of a set of `gpus` GPUs among `free`, or `infeasible`; constraints of cores apart.
     [[nodiscard]] std::uint8_t locality(const HardwareMasks* hardware, GpuMask free) const noexcept;
 
-    /// `locality` by table, for machines of at most 8 GPUs; indexed by Inventory::hardware. Empty = not there.
-    std::vector<std::array<std::uint8_t, 256>> table{};
+    /// `locality` by table, for machines of at most 8 GPUs; indexed by Inventory::hardware. nullptr = not there.
+    std::shared_ptr<const std::vector<std::array<std::uint8_t, 256>>> table{};
 };
 
 /// Is the task one that the request may evict, wherever it runs?

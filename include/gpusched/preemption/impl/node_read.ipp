@@ -22,8 +22,8 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
     count_ = gang_count_ = 0;
     gpu_count_ = cluster.gpu_count(node);
     hardware_ = n.hardware[at] == NodeTable::no_hardware ? nullptr : &inv.hardware[n.hardware[at]];
-    table_ = hardware_ != nullptr && gpu_count_ <= 8 && !request.table.empty()
-                 ? request.table[n.hardware[at]].data()
+    table_ = hardware_ != nullptr && gpu_count_ <= 8 && request.table != nullptr
+                 ? (*request.table)[n.hardware[at]].data()
                  : nullptr;
     cpu_lendable_ = cpu_firm_ = n.cpu_milli[at];
     memory_ = n.memory_mib[at];

@@ -69,8 +69,18 @@ class GangSearch {
         problem_->watch(&budget);
         const auto& inv = cluster.inventory();
         std::optional<Level> level;
+        // By what locality depends on. Reserved, so that the addresses of those before stay.
+        std::map<std::pair<int, std::uint32_t>, const Request*> alike;
+        requests_.reserve(pods.size());
         for (const auto pod : pods) {
-            requests_.emplace_back(cluster, pod, options);
+            const Request* known_table = nullptr;
+            std::pair<int, std::uint32_t> key;
+            if (index(pod) < cluster.task_count()) {
+                key = {inv.tasks.gpu_count[index(pod)], inv.tasks.affinities[index(pod)]};
+                if (const auto at = alike.find(key); at != alike.end()) known_table = at->second;
+            }
+            requests_.emplace_back(cluster, pod, options, known_table);
+            alike.try_emplace(key, &requests_.back());
             if (spared_[index(pod)]++ != 0)
                 throw InvalidInput("pods: " + gpusched::quoted(cluster.name(pod)) + " is listed twice");
             const auto own = required_level(inv, pod);
@@ -156,7 +166,8 @@ class GangSearch {
     /// By the exact search, nobody leaving; into `without_`.
     [[nodiscard]] bool place_as_it_is(const Domain& domain) {
         // One shape that takes any GPUs was placed exactly already.
-        if (shapes_.size() == 1 && !requests_.front().level && !requests_.front().grouped) return false;
+        const auto& any = requests_.front();
+        if (shapes_.size() == 1 && !any.level && !any.grouped && !any.cpu_local) return false;
         const auto lost = losses_;
         start(without_);
         const bool grouped =

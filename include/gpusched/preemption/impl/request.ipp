@@ -4,10 +4,12 @@
 #include <gpusched/preemption/detail/request.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace gpusched::preemption::detail {
 
-GPUSCHED_INLINE Request::Request(const Cluster& cluster, TaskId id, const Options& options) {
+GPUSCHED_INLINE Request::Request(const Cluster& cluster, TaskId id, const Options& options,
+                                 const Request* alike) {
     const auto& inv = cluster.inventory();
     const auto i = index(id);
     if (i >= cluster.task_count())
@@ -51,15 +53,21 @@ GPUSCHED_INLINE Request::Request(const Cluster& cluster, TaskId id, const Option
     if (qos == Qos::none) topology = {};
     search_limit = options.search_limit;
     if (gpus < 2) return;
-    table.resize(inv.hardware.size());
+    if (alike != nullptr) {
+        table = alike->table;
+        return;
+    }
+    std::vector<std::array<std::uint8_t, 256>> made(inv.hardware.size());
     for (std::size_t h = 0; h < inv.hardware.size(); ++h) {
-        table[h].fill(infeasible);
+        made[h].fill(infeasible);
         const auto all = inv.hardware[h].description.gpus();
         if (all > 0xFF) continue;
         for (unsigned free = 0; free < 256; ++free)
             if ((free & ~unsigned{all}) == 0)
-                table[h][free] = locality(&inv.hardware[h], static_cast<GpuMask>(free));
+                made[h][free] = locality(&inv.hardware[h], static_cast<GpuMask>(free));
     }
+    if (!made.empty())
+        table = std::make_shared<const std::vector<std::array<std::uint8_t, 256>>>(std::move(made));
 }
 
 GPUSCHED_INLINE std::uint8_t Request::locality(const HardwareMasks* hardware, GpuMask free) const noexcept {
