@@ -62,10 +62,30 @@ GpuMask mask_of(const Cluster& cluster, NodeId node, const std::vector<int>& gpu
     return gpu_mask(gpus, cluster.gpu_count(node), bad, bad);
 }
 
-/// The C++ index, asked by names.
+/// The C++ index, asked by names. While it decides it is out of bounds for cost functions and other threads, which run
+/// in Python meanwhile; what only reads is not.
 struct Index {
     p::PreemptionIndex live;
+    bool deciding = false;
     [[nodiscard]] const Cluster& c() const { return live.cluster(); }
+    [[nodiscard]] p::PreemptionIndex& idle() {
+        if (deciding)
+            throw InvalidInput("PreemptionIndex: a decision is being made; expected events and further "
+                               "questions after it, not from its cost function or another thread");
+        return live;
+    }
+    const p::Decision* decide(TaskId task) {
+        struct Deciding {
+            bool& flag;
+            explicit Deciding(bool& f) : flag(f) { flag = true; }
+            Deciding(const Deciding&) = delete;
+            Deciding& operator=(const Deciding&) = delete;
+            ~Deciding() { flag = false; }
+        };
+        auto& index = idle();
+        const Deciding now(deciding);
+        return index.decide(task);
+    }
 };
 
 void bind_index(py::module_& m) {
@@ -88,18 +108,18 @@ void bind_index(py::module_& m) {
             "place",
             [](Index& i, const std::string& task, const std::string& node, const std::vector<int>& gpus) {
                 const auto at = i.c().find_node(node);
-                i.live.place(i.c().find_task(task), at, mask_of(i.c(), at, gpus));
+                i.idle().place(i.c().find_task(task), at, mask_of(i.c(), at, gpus));
             },
             py::arg("task"), py::arg("node"), py::arg("gpus"),
             documented("place(self, task, node, gpus)", "A task started on a node, or moved there.").c_str())
         .def(
-            "remove", [](Index& i, const std::string& task) { i.live.remove(i.c().find_task(task)); },
+            "remove", [](Index& i, const std::string& task) { i.idle().remove(i.c().find_task(task)); },
             py::arg("task"),
             documented("remove(self, task)", doc("preemption::PreemptionIndex::remove")).c_str())
         .def(
             "fail_gpu",
             [](Index& i, const std::string& node, int gpu, bool failed) {
-                i.live.fail_gpu(i.c().find_node(node), gpu, failed);
+                i.idle().fail_gpu(i.c().find_node(node), gpu, failed);
             },
             py::arg("node"), py::arg("gpu"), py::arg("failed") = true,
             documented("fail_gpu(self, node, gpu, failed=True)", doc("preemption::PreemptionIndex::fail_gpu"))
@@ -107,13 +127,13 @@ void bind_index(py::module_& m) {
         .def(
             "fail_node",
             [](Index& i, const std::string& node, bool failed) {
-                i.live.fail_node(i.c().find_node(node), failed);
+                i.idle().fail_node(i.c().find_node(node), failed);
             },
             py::arg("node"), py::arg("failed") = true,
             documented("fail_node(self, node, failed=True)", doc("preemption::PreemptionIndex::fail_node"))
                 .c_str())
         .def(
-            "set_now", [](Index& i, std::int64_t now) { i.live.set_now(now); }, py::arg("now"),
+            "set_now", [](Index& i, std::int64_t now) { i.idle().set_now(now); }, py::arg("now"),
             documented("set_now(self, now)", doc("preemption::PreemptionIndex::set_now")).c_str())
         .def(
             "cluster", [](const Index& i) { return std::make_shared<Cluster>(i.c()); },
@@ -140,7 +160,7 @@ void bind_index(py::module_& m) {
             "decide",
             [](Index& i, const std::string& task) -> std::optional<NamedDecision> {
                 const auto id = i.c().find_task(task);
-                const auto* const d = i.live.decide(id);
+                const auto* const d = i.decide(id);
                 if (d == nullptr) {
                     if (!i.live.proven())
                         warn_of_limit(StopReason::completed, "evictions may help all the same");
@@ -161,7 +181,7 @@ void bind_index(py::module_& m) {
                 d.node = node;
                 d.gpus = mask_of(i.c(), node, decision.gpus);
                 for (const auto& victim : decision.victims) d.victims.push_back(i.c().find_task(victim));
-                i.live.apply(d, i.c().find_task(decision.task));
+                i.idle().apply(d, i.c().find_task(decision.task));
             },
             py::arg("decision"),
             documented("apply(self, decision)", doc("preemption::PreemptionIndex::apply")).c_str());

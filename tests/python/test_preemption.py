@@ -378,3 +378,37 @@ def test_models_of_evictions() -> None:
         gs.preemption.EvictionModel(shutdown_ms=[1, 2])
     with pytest.raises(gs.InvalidInput, match="grace_ms: 60001; expected 0 to 60000"):
         gs.preemption.EvictionModel(grace_ms=60_001)
+
+
+def test_cost_functions_cannot_change_the_index_that_asks_them(cluster: gs.Cluster) -> None:
+    calls: list[str] = []
+
+    def meddle(snapshot: gs.Cluster, task: gs.model.Task, now: int) -> float:
+        for event in (
+            lambda: index.remove("c14"),
+            lambda: index.fail_node("m1"),
+            lambda: index.set_now(60),
+            lambda: index.decide("waits"),
+        ):
+            with pytest.raises(gs.InvalidInput, match="a decision is being made"):
+                event()
+        assert len(index.cluster().tasks) == len(snapshot.tasks)  # reading is harmless
+        calls.append(task.name)
+        if len(calls) == 1:
+            raise RuntimeError("not today")
+        return 1.0
+
+    index = gs.preemption.PreemptionIndex(cluster, cost=meddle, policy="exhaustive")
+    with pytest.raises(RuntimeError, match="not today"):
+        index.decide("waits")
+    assert index.shapes == 0  # what was not found out is not kept
+    decision = index.decide("waits")
+    assert decision == gs.preempt(cluster, "waits", cost=lambda *_: 1.0, policy="exhaustive")
+    assert calls
+    index.remove("c14")
+
+
+@pytest.mark.parametrize("answer", [None, "much", float("nan"), -1.0, 1e300, True])
+def test_costs_that_are_none(cluster: gs.Cluster, answer: Any) -> None:
+    with pytest.raises(gs.InvalidInput, match="cost: "):
+        gs.preempt(cluster, "waits", cost=lambda *_: answer, policy="exhaustive")

@@ -159,18 +159,21 @@ struct PreemptionIndex::State {
         const auto key = detail::shape_key(request);
         auto found = shape_of.find(key);
         if (found == shape_of.end()) {
+            // Where a cost function throws, nothing has changed.
+            auto fresh = std::make_unique<detail::Shape>();
+            start(*fresh, std::move(request));
             std::size_t slot = shapes.size();
             if (slot == most_shapes) {
                 slot = 0;
                 for (std::size_t i = 1; i < shapes.size(); ++i)
                     if (shapes[i]->last_asked < shapes[slot]->last_asked) slot = i;
                 std::erase_if(shape_of, [&](const auto& entry) { return entry.second == slot; });
+                shapes[slot] = std::move(fresh);
             } else {
-                shapes.push_back(std::make_unique<detail::Shape>());
+                shapes.push_back(std::move(fresh));
                 birth.push_back(0);
             }
             birth[slot] = clock;
-            start(*shapes[slot], std::move(request));
             found = shape_of.emplace(key, slot).first;
         }
         auto& shape = *shapes[found->second];
