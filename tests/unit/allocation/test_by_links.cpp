@@ -2,7 +2,10 @@
 #include <gpusched/allocation/any.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/place.hpp>
+#include <gpusched/allocation/rankers/packing.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/io/nvidia_smi_topo.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <support/catch.hpp>
@@ -10,11 +13,15 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <filesystem>
+#include <fstream>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 using namespace gpusched;
@@ -303,4 +310,26 @@ TEST_CASE("by links equals a comparison of all sets with bandwidths and distance
         differs += picked != lowest_gpus(idle, wanted);
     }
     CHECK(differs > 300);
+}
+
+TEST_CASE("the example of docs/allocation.md") {
+    const auto path = (std::filesystem::temp_directory_path() / "gpusched-by-links-topo.txt").string();
+    std::ofstream(path) << "\tGPU0\tGPU1\tGPU2\tCPU Affinity\tNUMA Affinity\n"
+                           "GPU0\t X \tPHB\tNV2\t0-7\t0\n"
+                           "GPU1\tPHB\t X \tPHB\t0-7\t0\n"
+                           "GPU2\tNV2\tPHB\t X \t0-7\t0\n";
+    ClusterSpec spec;
+    spec.nodes = {{.name = "n", .gpu_model = "V100", .gpu_count = 3}};
+    spec.tasks = {{.name = "t", .gpu_count = 2}};
+    const auto cluster = Cluster::build(spec);
+    const auto task = cluster.find_task("t");
+    Rng rng(0);
+    // As it is there, but for the name of the file.
+    std::map<std::string, topology::HardwareGraph> graphs;
+    graphs.emplace("V100", io::read_nvidia_smi_topo(path).graph);
+    const ByLinks picker(cluster.inventory(), {.by_gpu_model = std::move(graphs)});
+    const auto where = place(cluster, task, Packing{}, picker, rng);
+    std::filesystem::remove(path);
+    REQUIRE(where);
+    CHECK(where->gpus == 0b101);
 }
