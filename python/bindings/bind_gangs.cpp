@@ -30,6 +30,7 @@ struct NamedAllocation {
     double entropy = 0, cross_traffic = 0;
     bool proven = false;
     std::optional<std::string> obstacle, reason;
+    std::string stop_reason;
 };
 
 Gpus gpus_of(std::int64_t milli) {
@@ -52,6 +53,8 @@ struct Keywords {
     std::optional<Level> level{};
     std::optional<NetworkMode> mode{};
     py::object further = py::none(), traffic = py::none();
+    std::optional<double> time_limit{};
+    py::object progress = py::none();
 };
 
 Options<Keywords> keywords_of_allocate() {
@@ -67,13 +70,16 @@ Options<Keywords> keywords_of_allocate() {
         .field("traffic", &Keywords::traffic,
                "Traffic between groups of pods, a symmetric matrix; None = that of the job's dict. The "
                "groups of a job by "
-               "name are its pending pods that ask for the same, in the order of their first pods.");
+               "name are its pending pods that ask for the same, in the order of their first pods.")
+        .field("time_limit", &Keywords::time_limit)
+        .field("progress", &Keywords::progress, progress_text);
 }
 
 a::AllocateOptions merged(a::AllocateOptions own, const Keywords& keywords) {
     own.policy = keywords.policy;
     if (keywords.level) own.level = keywords.level;
     if (keywords.mode) own.mode = keywords.mode;
+    own.time_limit = keywords.time_limit;
     Problems problems;
     if (!keywords.further.is_none())
         collect(problems, [&] { own.further = further_levels(keywords.further); });
@@ -178,6 +184,7 @@ py::object named_allocation(const Cluster& cluster, const std::string& job, cons
         out.obstacle = to_string(found.obstacle);
         out.reason = found.reason;
     }
+    out.stop_reason = to_string(found.stop_reason);
     return py::cast(std::move(out));
 }
 
@@ -201,7 +208,10 @@ void bind_gangs(py::module_& m) {
                   attribute("cross_traffic", &A::cross_traffic, of("cross_traffic")),
                   attribute("proven", &A::proven, of("proven")),
                   attribute("obstacle", &A::obstacle, "The binding constraint; None when placed."),
-                  attribute("reason", &A::reason, "The same in words, with figures; None when placed."));
+                  attribute("reason", &A::reason, "The same in words, with figures; None when placed."),
+                  attribute("stop_reason", &A::stop_reason,
+                            "\"completed\", or the limit that ended the search, \"time_limit\" or "
+                            "\"cancelled\": a job without a place may have one all the same."));
     const auto options = keywords_of_allocate();
     m.def(
         "allocate",
@@ -211,8 +221,9 @@ void bind_gangs(py::module_& m) {
             const auto with = in_cluster(cluster, {argument});
             auto o = merged(argument.options, k);
             o.groups = with.jobs.front().groups;
-            const auto found =
-                unlocked([&] { return a::allocate(*with.cluster, with.jobs.front().pods, o); });
+            const auto found = Call(k.progress).run([&](const Context& context) {
+                return a::allocate(*with.cluster, with.jobs.front().pods, o, context);
+            });
             return named_allocation(*with.cluster, argument.name, found);
         },
         py::arg("cluster"), py::arg("job"),

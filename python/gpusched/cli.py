@@ -232,6 +232,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--level", type=level, metavar="LEVEL", help="node, or an index into the nodes' network (default: deepest)")
     p.add_argument("--mode", choices=("required", "preferred"), help="instead of the job's own")
     p.add_argument("--make-room", action="store_true", help="plan moves when the job does not fit")
+    p.add_argument("--time-limit", type=float, metavar="SECONDS", help="then the best found so far is taken")
     p.add_argument("--write-cluster", metavar="OUT.json", help="the snapshot with the pods of jobs from files, pending")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="the placements as a plan")
     p = command(

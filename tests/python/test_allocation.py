@@ -292,3 +292,22 @@ def test_a_node_may_be_called_as_a_switch() -> None:
     found = gs.allocate(cluster, {"name": "j", "pods": pods})
     assert found.per_domain == {"s0": 8, "s0 (node)": 8, "s1": 8}
     assert gs.preemption.preempt_gang(cluster, {"name": "j", "mode": "required", "pods": [pods[0] | {"count": 2}]}) is None
+
+
+def test_the_limits_of_a_caller() -> None:
+    """Pods that differ, three to a node by GPUs, whose cores just fill the nodes."""
+    nodes, groups, left = [], [], 15 * 1000
+    for i in range(45):
+        if i % 3 == 0:
+            nodes.append(make_node(f"n{i // 3}", gpu_count=16, cpu_milli=1000))
+        cores = 270 + i % 2 * 60 + i * 29 % 67 if i < 44 else left
+        left -= cores
+        groups.append({"count": 1, "gpu_count": 5, "cpu_milli": cores, "memory_mib": 0})
+    cluster = gs.Cluster.from_json(document(nodes, []))
+    hard = {"name": "hard", "pods": groups}
+    found = gs.allocate(cluster, hard, time_limit=0)
+    assert (found.placed, found.proven, found.stop_reason) == (False, False, "time_limit")
+    assert found.reason is not None and "at its time limit, so a placement may exist" in found.reason
+    assert gs.allocate(cluster, {"name": "one", "pods": groups[:1]}).stop_reason == "completed"
+    with pytest.raises(gs.InvalidInput, match="time_limit: -1; expected at least 0"):
+        gs.allocate(cluster, hard, time_limit=-1)

@@ -3,6 +3,7 @@
 
 #include <gpusched/allocation/allocate_options.hpp>
 #include <gpusched/config.hpp>
+#include <gpusched/core/context.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 
@@ -20,7 +21,8 @@ namespace gpusched::allocation {
 /// shape are placed by `options.policy`; ties of least entropy leave the largest block free. Within a domain the nodes that
 /// hold most are used first and the last pods go to the tightest node; GPUs as the pods wish (ByWish). Pods of several
 /// shapes are placed by a search: one domain for all if it finds one, else greedily, improved by moves and exchanges. Where
-/// that finds no place, an exact search does or proves that there is none, within a limit of 200,000 steps.
+/// that finds no place, an exact search does or proves that there is none, within a limit of 200,000 steps. The time limit and
+/// the context's stop token end searches over several shapes; then what a simple rule places is taken, and `stop_reason` says so.
 ///
 /// A required level is never relaxed: what cannot be met is reported with the constraint that binds, and nothing is placed.
 /// Levels that pods share an `affinity` group at count as required.
@@ -28,14 +30,16 @@ namespace gpusched::allocation {
 /// @param pods pending tasks, distinct, at least one
 /// @return see Allocation; the cluster is not changed
 /// @throws InvalidInput for pods that are placed, unknown or listed twice, and options out of range
-/// One shape: O(nodes + switches log switches). Several: O(shapes x nodes) per trial, a few hundred trials. Deterministic.
+/// One shape: O(nodes + switches log switches). Several: O(shapes x nodes) per trial, a few hundred trials. Deterministic,
+/// unless a time limit or a cancellation strikes.
 [[nodiscard]] Allocation allocate(const Cluster& cluster, std::span<const TaskId> pods,
-                                  const AllocateOptions& options = {});
+                                  const AllocateOptions& options = {}, const Context& context = {});
 
 /// The same, done: the pods run where the result says, or nothing has changed at all. Without a copy of the cluster.
 ///
 /// The changes are in the cluster's log, so `rollback` to a checkpoint taken before undoes them.
-Allocation place_gang(Cluster& cluster, std::span<const TaskId> pods, const AllocateOptions& options = {});
+Allocation place_gang(Cluster& cluster, std::span<const TaskId> pods, const AllocateOptions& options = {},
+                      const Context& context = {});
 
 /// The pending tasks of a job, ascending.
 /// @throws InvalidInput for a name that no job has

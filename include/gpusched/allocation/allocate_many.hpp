@@ -57,7 +57,7 @@ struct JointAllocations {
 ///
 /// @param jobs every pod in one job only
 /// @return see JointAllocations; the cluster is not changed
-/// @throws InvalidInput as `allocate`, for pods in two jobs, and options out of range
+/// @throws InvalidInput as `allocate`, for pods in two jobs, a job with a time limit of its own, and options out of range
 /// @note same input, options and seed give the same result, unless a time limit or a cancellation strikes
 /// O(jobs) calls of `allocate`, then at most `node_visits` nodes.
 [[nodiscard]] JointAllocations allocate_many(const Cluster& cluster, std::span<const GangRequest> jobs,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/plan.hpp>
@@ -38,6 +39,8 @@ struct AllocateOptions {
     /// among themselves on the diagonal. Each entry is spread evenly over the pairs of pods. What crosses domains of `level`
     /// is then minimised before the entropy. Empty = none.
     std::vector<std::vector<double>> traffic{};
+    /// Seconds, >= 0. A guard: the best found until then is returned. The result then depends on the machine.
+    std::optional<double> time_limit{};
 };
 
 /// What one domain holds of a gang.
@@ -56,12 +59,14 @@ struct Allocation {
     double entropy = 0;                     ///< over their GPUs (over pods where there is no GPU), in nats
     double cross_traffic = 0;               ///< what crosses domains, in the unit of `traffic`
     /// The best possible: the entropy is the least (with traffic: none crosses), or no placement exists. False where a search
-    /// over several shapes hit its limit or may have missed a better spread, where one over group constraints across domains
+    /// over several shapes hit a limit or may have missed a better spread, where one over group constraints across domains
     /// may have missed something, and for Algorithm 2 unless
     /// its entropy is the least.
     bool proven = false;
     Obstacle obstacle = Obstacle::none;  ///< the binding constraint when not placed
     std::string reason{};                ///< the same in words, with figures; empty when placed
+    /// `completed`, or the caller's limit that ended the search; a gang without a place then may have one all the same.
+    StopReason stop_reason = StopReason::completed;
 };
 
 }  // namespace gpusched::allocation

@@ -39,6 +39,7 @@ struct Room {
 /// costs, waves and disruption. A heuristic: no answer does not prove that there is none.
 ///
 /// @param pods pending tasks, distinct, at least one
+/// @param allocate as for `allocate`, but without a `time_limit` of its own
 /// @param options preset, depth, rounds, seed, `time_limit`, limits on moves, `exempt` (nothing leaves these nodes and nothing
 ///        moves onto them; the gang may still use what is idle there). `clear` must be absent
 /// @return see Room; the cluster is not changed

@@ -105,11 +105,11 @@ def allocate(args: argparse.Namespace) -> int:
     options = given(args, "level", "mode")
     plan = None
     if len(jobs) == 1:
-        found = [allocation.allocate(cluster, jobs[0], **options, **given(args, "policy"))]
+        found = [allocation.allocate(cluster, jobs[0], **options, **given(args, "policy", "time_limit"))]
         if args.make_room and not found[0].placed:
-            plan = consolidation.make_room(cluster, jobs[0], **options)
+            plan = consolidation.make_room(cluster, jobs[0], **options, **given(args, "time_limit"))
     else:
-        found = allocation.allocate_many(cluster, jobs, **given(args, "policy")).jobs
+        found = allocation.allocate_many(cluster, jobs, **given(args, "policy", "time_limit")).jobs
     for a in found:
         if a.placed:
             switches = ", ".join(f"{name} {gpus}" for name, gpus in a.per_domain.items())

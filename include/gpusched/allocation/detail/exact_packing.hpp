@@ -14,12 +14,15 @@
 
 namespace gpusched::allocation::detail {
 
-/// What tasks have in common that ask for the same.
+/// What tasks have in common that ask for the same. Pods of two jobs that each must stay together do not.
 inline auto shape_of(const Inventory& inv, TaskId task) {
     const auto& t = inv.tasks;
     const auto i = index(task);
+    auto gang = none<JobId>;
+    for (const auto& m : inv.affinity_memberships(task))
+        if (inv.affinity_sets[m.set].is_network) gang = t.job[i];
     return std::tuple(t.gpu_count[i], t.gpu_share_milli[i], t.cpu_milli[i], t.memory_mib[i],
-                      t.gpu_memory_mib[i], t.requirement[i], t.affinities[i], t.priority_class[i]);
+                      t.gpu_memory_mib[i], t.requirement[i], t.affinities[i], t.priority_class[i], gang);
 }
 
 /// Pending pods of one shape.
@@ -31,7 +34,7 @@ struct PodShape {
 enum class Packed : std::uint8_t {
     yes,
     no,       // proven: there is no way
-    unknown,  // the limit was hit
+    unknown,  // the limit was hit, or the caller's
 };
 
 /// Steps of one search; some 20 to 100 ns each.
@@ -44,7 +47,7 @@ inline constexpr std::int64_t packing_steps = 200'000;
 /// fill most first, with the states that failed kept, and cut where what is left could not cover one shape, or all in GPUs,
 /// cores or memory. Pods with group constraints that tie them to each other (`grouped`) are placed one by one instead.
 ///
-/// @param steps what is left of the limit; counted down
+/// @param steps what is left of the limit; counted down, to 0 where the budget is exhausted
 /// @param out the placements, by node; only where the answer is yes
 [[nodiscard]] Packed pack(Cluster& cluster, std::span<const PodShape> shapes, std::span<const NodeId> nodes,
                           bool grouped, std::int64_t& steps, std::vector<Placement>& out,

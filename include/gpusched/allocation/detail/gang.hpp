@@ -3,6 +3,7 @@
 
 #include <gpusched/allocation/allocate_options.hpp>
 #include <gpusched/config.hpp>
+#include <gpusched/core/budget.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,8 @@ struct PodClass {
     std::uint32_t group = 0;
     std::vector<std::uint32_t> pods{};  // positions in the gang
     bool by_trial = false;
+    /// Its first pod decides where the others may go within a domain, so trials may find less room than there is.
+    bool follows_first = false;
 };
 
 /// Deeper is more; nodes are deepest.
@@ -37,15 +40,29 @@ struct Rooms {
 
 class Gang {
   public:
+    /// @param budget ends searches early; nullptr = nothing does. Whoever makes it looks at `options.time_limit`
     /// @throws InvalidInput as `allocate` says
-    Gang(Cluster& cluster, std::span<const TaskId> pods, const AllocateOptions& options);
+    Gang(Cluster& cluster, std::span<const TaskId> pods, const AllocateOptions& options, Budget* budget);
 
     [[nodiscard]] Allocation place() const;
+    /// The caller's limits.
+    [[nodiscard]] bool out_of_time() const { return budget != nullptr && budget->exhausted(); }
+    /// The same, but for 20 ms in which a simple rule may still place the pods.
+    [[nodiscard]] bool out_of_grace() const {
+        if (!out_of_time()) return false;
+        if (!ended_at_) ended_at_ = budget->elapsed_s();
+        return budget->elapsed_s() > *ended_at_ + 0.02;
+    }
+    /// Some limit of the caller's has struck, so that parts of the search may be missing.
+    [[nodiscard]] bool was_cut() const {
+        return budget != nullptr && budget->reason() != StopReason::completed;
+    }
 
     Cluster& cluster;
     const Inventory& inv;
     std::span<const TaskId> pods;
     const AllocateOptions& options;
+    Budget* budget;
     std::vector<PodClass> classes{};
     Level level = node_level;       // where the entropy is measured
     std::optional<Level> region{};  // the deepest level that must be one domain
@@ -65,6 +82,16 @@ class Gang {
 
     /// For its pods from the `next`-th on.
     [[nodiscard]] Rooms rooms(const PodClass& pods_alike, std::size_t next = 0) const;
+    /// How many pods of a class the nodes hold at most, whatever its groups say.
+    [[nodiscard]] std::int64_t room_without_groups(const PodClass& pods_alike,
+                                                   std::span<const NodeId> nodes) const;
+    /// A group ties the pods to each other; not by a domain that all of them share, which is that of the region.
+    [[nodiscard]] bool is_tied(const PodClass& pods_alike) const;
+    /// No spread of the gang has less entropy than its GPUs would have alone, whatever their pods.
+    /// @param most [class][domain]: pods that a domain holds at most
+    /// @param gpus [domain]: free, in thousandths
+    [[nodiscard]] double bound(std::span<const std::vector<std::int64_t>> most,
+                               std::span<const std::int64_t> gpus) const;
     /// Puts the pod there if it fits.
     bool try_put(std::size_t pod, NodeId node) const;
     bool try_put_task(TaskId task, NodeId node) const;
@@ -73,10 +100,15 @@ class Gang {
                       std::span<const NodeId> nodes, std::span<const std::int32_t> room) const;
     /// Groups of the domains by a level above them.
     [[nodiscard]] std::vector<std::uint32_t> groups_at(Level above) const;
+    /// Of the present placement, in nats: over GPUs, or over pods where no pod has any.
+    [[nodiscard]] double entropy_at(Level l) const;
     /// From the present placement.
     void describe(Allocation& result) const;
     /// Why the pods of a class from its `next`-th on find no room in the cluster as it is.
     void explain(const PodClass& pods_alike, std::size_t next, Allocation& result) const;
+
+    /// Adds to the reason that the search ended early, and why.
+    void say_unproven(Allocation& result) const;
 
   private:
     void make_classes();
@@ -87,6 +119,7 @@ class Gang {
     spread(std::span<const std::int64_t> room, std::int64_t count, AllocatePolicy policy) const;
     bool put_counts(const std::vector<std::int64_t>& counts, std::span<const std::int32_t> node_room,
                     std::vector<std::int64_t>& room) const;
+    mutable std::optional<double> ended_at_{};
 };
 
 /// Places a gang of several classes. See impl/allocate_groups.ipp.

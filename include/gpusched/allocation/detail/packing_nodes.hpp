@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <map>
 #include <numeric>
@@ -33,6 +34,15 @@ class PackingNodes {
         Amounts after_of{};
     };
 
+    /// Amounts beyond this are all the same: nobody has or needs so much.
+    static constexpr auto most_amount = INT64_MAX / 4;
+    static std::int64_t plus(std::int64_t a, std::int64_t b) noexcept {
+        return a > most_amount - b ? most_amount : a + b;
+    }
+    static std::int64_t times(std::int64_t count, std::int64_t each) noexcept {
+        return count > 0 && each > most_amount / count ? most_amount : count * each;
+    }
+
     PackingNodes(Cluster& cluster, std::span<const PodShape> shapes, std::int64_t& steps, Budget* budget)
         : cluster_(cluster), inv_(cluster.inventory()), shapes_(shapes), steps_(steps), budget_(budget) {
         const auto& t = inv_.tasks;
@@ -41,11 +51,7 @@ class PackingNodes {
             const auto count = static_cast<std::int64_t>(shape.pods.size());
             const Amounts each{t.gpu_count[i] * std::int64_t{t.gpu_share_milli[i]}, t.cpu_milli[i],
                                t.memory_mib[i]};
-            for (std::size_t w = 0; w < each.size(); ++w) {
-                // Whoever asks for more than this finds no node; nothing is more.
-                constexpr auto most = INT64_MAX / 4;
-                need_[w] = each[w] > (most - need_[w]) / count ? most : need_[w] + each[w] * count;
-            }
+            for (std::size_t w = 0; w < each.size(); ++w) need_[w] = plus(need_[w], times(count, each[w]));
             each_.push_back(each);
             whole_ = whole_ && t.gpu_share_milli[i] == whole_gpu_milli;
         }
@@ -54,9 +60,19 @@ class PackingNodes {
         });
     }
 
-    bool step() {
-        if (--steps_ <= 0) return false;
-        if (budget_ != nullptr && steps_ % 1024 == 0 && budget_->exhausted()) steps_ = 0;
+    /// Takes what `count` steps cost off the limit; one costs more where there are many shapes. False when it is used up.
+    bool step(std::int64_t count = 1) {
+        const auto cost = count * (1 + static_cast<std::int64_t>(shapes_.size()) / 16);
+        steps_ = std::max<std::int64_t>(0, steps_ - cost);
+        return look(cost);
+    }
+    /// The same for work that counts for nothing but the caller's time limit and cancellation.
+    bool look(std::int64_t cost) {
+        since_look_ += cost;
+        if (since_look_ >= 256) {
+            since_look_ = 0;
+            if (budget_ != nullptr && budget_->exhausted()) steps_ = 0;
+        }
         return steps_ > 0;
     }
     [[nodiscard]] TaskId sample(std::size_t s) const { return shapes_[s].pods.front(); }
@@ -72,7 +88,7 @@ class PackingNodes {
     }
 
     /// The sets of GPUs that a pod of the shape could take, one of those that are alike.
-    [[nodiscard]] std::vector<GpuMask> gpu_choices(std::size_t s, NodeId node) const {
+    [[nodiscard]] std::vector<GpuMask> gpu_choices(std::size_t s, NodeId node) {
         const int count = inv_.tasks.gpu_count[index(sample(s))];
         if (count == 0) return {GpuMask{0}};
         const auto* const places = hardware(node);
@@ -94,6 +110,7 @@ class PackingNodes {
                      ++n)
                     sets.push_back(static_cast<GpuMask>(sets[i] | lowest_gpus(gpus, n)));
         }
+        step(static_cast<std::int64_t>(sets.size()) / 8);
         std::erase_if(sets, [&](GpuMask set) {
             if (gpusched::gpu_count(set) != count) return true;
             if (!is_bound(s)) return false;
@@ -114,7 +131,9 @@ class PackingNodes {
         std::map<std::vector<std::int64_t>, std::size_t> known;
         std::int64_t pods = 0;
         for (const auto& shape : shapes_) pods += static_cast<std::int64_t>(shape.pods.size());
+        if (shapes_.size() > deepest) return steps_ = 0, false;
         for (const auto node : nodes) {
+            if (!look(2 * static_cast<std::int64_t>(shapes_.size()))) return false;
             auto v = view(node);
             const auto [at, fresh] = known.try_emplace(std::move(v.key), kinds_.size());
             if (fresh) {
@@ -145,17 +164,19 @@ class PackingNodes {
             k->after = after;
             k->after_of = after_of;
             const auto& best = k->options.front();
-            const auto many = static_cast<std::int32_t>(k->nodes.size());
+            const auto many = static_cast<std::int64_t>(k->nodes.size());
             for (std::size_t s = 0; s < after.size(); ++s)
                 after[s] = static_cast<std::int32_t>(
-                    std::min<std::int64_t>(INT32_MAX / 2, after[s] + std::int64_t{many} * best.most[s]));
+                    std::min<std::int64_t>(INT32_MAX / 2, after[s] + many * best.most[s]));
             for (std::size_t w = 0; w < after_of.size(); ++w)
-                after_of[w] = std::min(need_[w], after_of[w] + many * best.most_of[w]);
+                after_of[w] = std::min(need_[w], plus(after_of[w], times(many, best.most_of[w])));
         }
         return true;
     }
 
   private:
+    /// Most shapes, and most pods that are tried one by one on a node: each is a call within the other.
+    static constexpr std::size_t deepest = 1'000;
     using Seen = std::set<std::vector<std::int64_t>>;
     [[nodiscard]] const HardwareMasks* hardware(NodeId node) const {
         const auto h = inv_.nodes.hardware[index(node)];
@@ -238,6 +259,10 @@ class PackingNodes {
         state.push_back(static_cast<std::int64_t>(at));
         for (int g = 0; g < cluster_.gpu_count(node); ++g) append(state, node, g);
         if (!step() || !seen.insert(std::move(state)).second) return;
+        if (option.gpus.size() > deepest) {
+            steps_ = 0;
+            return;
+        }
         if (at == shapes_.size()) {
             out.push_back(option);
             return;
@@ -269,6 +294,9 @@ class PackingNodes {
         const auto pods = [](const Option& o) {
             return std::accumulate(o.counts.begin(), o.counts.end(), 0);
         };
+        // Sorting takes time as well.
+        const auto count = static_cast<std::int64_t>(options.size());
+        if (!step(count * std::bit_width(options.size()) / 4)) return false;
         for (auto& o : options) o.most_of = amounts(o);
         std::sort(options.begin(), options.end(), [&](const Option& a, const Option& b) {
             return std::tuple(pods(a), a.counts) > std::tuple(pods(b), b.counts);
@@ -307,6 +335,7 @@ class PackingNodes {
     std::span<const PodShape> shapes_;
     std::int64_t& steps_;
     Budget* budget_;
+    std::int64_t since_look_ = 0;
     std::vector<Amounts> each_;
     Amounts need_{};
     bool whole_ = true;

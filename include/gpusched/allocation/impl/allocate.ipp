@@ -2,22 +2,37 @@
 
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/detail/gang.hpp>
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 
+#include <optional>
 #include <string>
 
 namespace gpusched::allocation {
 
+namespace detail {
+
+/// A limit that is none is for `Gang` to refuse, with all else that is wrong.
+inline std::optional<double> limit_of(const AllocateOptions& options) {
+    return options.time_limit && *options.time_limit >= 0 ? options.time_limit : std::nullopt;
+}
+
+}  // namespace detail
+
 GPUSCHED_INLINE Allocation place_gang(Cluster& cluster, std::span<const TaskId> pods,
-                                      const AllocateOptions& options) {
-    return detail::Gang(cluster, pods, options).place();
+                                      const AllocateOptions& options, const Context& context) {
+    Budget budget(context, detail::limit_of(options));
+    budget.report("allocation", 0, 0);
+    return detail::Gang(cluster, pods, options, &budget).place();
 }
 
 GPUSCHED_INLINE Allocation allocate(const Cluster& cluster, std::span<const TaskId> pods,
-                                    const AllocateOptions& options) {
+                                    const AllocateOptions& options, const Context& context) {
+    Budget budget(context, detail::limit_of(options));
+    budget.report("allocation", 0, 0);
     Cluster copy(cluster);
     copy.forget_history();
-    return place_gang(copy, pods, options);
+    return detail::Gang(copy, pods, options, &budget).place();
 }
 
 GPUSCHED_INLINE std::vector<TaskId> pending_pods(const Cluster& cluster, std::string_view job) {

@@ -20,12 +20,15 @@ namespace detail {
 /// Jobs placed in one working copy of the cluster, one after the other, and again in other orders.
 class JointSearch {
   public:
-    JointSearch(const Cluster& cluster, std::span<const GangRequest> jobs)
-        : cluster_(cluster), jobs_(jobs), placed_(jobs.size()), alone_(jobs.size(), 0) {
+    JointSearch(const Cluster& cluster, std::span<const GangRequest> jobs, Budget& budget)
+        : cluster_(cluster), jobs_(jobs), budget_(budget), placed_(jobs.size()), alone_(jobs.size(), 0) {
         cluster_.forget_history();
         std::set<TaskId> seen;
         for (const auto& job : jobs) {
-            gangs_.push_back(std::make_unique<Gang>(cluster_, job.pods, job.options));
+            if (job.options.time_limit)
+                throw InvalidInput(bad_value("time_limit", number_text(*job.options.time_limit),
+                                             "none in a job's options: one limit holds for all jobs"));
+            gangs_.push_back(std::make_unique<Gang>(cluster_, job.pods, job.options, &budget));
             gangs_.back()->explains = false;
             std::int64_t gpus = 0;
             for (const auto pod : job.pods) {
@@ -103,6 +106,11 @@ class JointSearch {
         const auto kept = placed_;
         for (std::size_t j = 0; j < jobs_.size(); ++j) take_off(j);
         for (std::size_t j = 0; j < jobs_.size(); ++j) {
+            if (budget_.exhausted()) {  // nothing is known of the others
+                sure_ = false;
+                std::fill(alone_.begin() + static_cast<std::ptrdiff_t>(j), alone_.end(), -1.0);
+                break;
+            }
             const auto here = cluster_.checkpoint();
             place(j);
             const auto& own = placed_[j];
@@ -138,7 +146,16 @@ class JointSearch {
         const auto& own = placed_[j];
         return own.placed ? own.entropy + own.cross_traffic > alone_[j] + 1e-9 : alone_[j] >= 0 || !sure_;
     }
-    void place(std::size_t j) { placed_[j] = gangs_[j]->place(); }
+    void place(std::size_t j) {
+        if (!budget_.exhausted() || budget_.reason() != StopReason::cancelled) {
+            placed_[j] = gangs_[j]->place();
+            return;
+        }
+        placed_[j] = {};
+        placed_[j].level = gangs_[j]->level;
+        placed_[j].stop_reason = StopReason::cancelled;
+        placed_[j].reason = "the search was cancelled before this job had its turn";
+    }
     /// A trial may leave room for a job that it did not try: the largest first, all are tried once more. Those that find
     /// none are asked why not when all others stand.
     void place_left_out() {
@@ -199,6 +216,7 @@ class JointSearch {
 
     Cluster cluster_;
     std::span<const GangRequest> jobs_;
+    Budget& budget_;
     std::vector<std::unique_ptr<Gang>> gangs_;
     std::vector<std::int64_t> gpus_;  // of each job, in thousandths
     std::int64_t all_gpus_ = 0;
@@ -219,7 +237,7 @@ GPUSCHED_INLINE JointAllocations allocate_many(const Cluster& cluster, std::span
     problems.throw_if_any();
     Budget budget(context, options.time_limit);
     JointAllocations result;
-    detail::JointSearch search(cluster, jobs);
+    detail::JointSearch search(cluster, jobs, budget);
     search.place_by_size();
     if (options.policy == JointPolicy::joint)
         result.trials = search.improve(options, budget);

@@ -13,7 +13,7 @@ namespace gpusched::allocation::detail {
 class Packing {
   public:
     Packing(Cluster& cluster, std::span<const PodShape> shapes, std::int64_t& steps, Budget* budget)
-        : cluster_(cluster), shapes_(shapes), steps_(steps), nodes_(cluster, shapes, steps, budget) {}
+        : cluster_(cluster), shapes_(shapes), nodes_(cluster, shapes, steps, budget) {}
 
     Packed alone(std::span<const NodeId> nodes, std::vector<Placement>& out) {
         const auto before = cluster_.checkpoint();
@@ -28,13 +28,13 @@ class Packing {
     /// One pod after the other, pods of a shape on nodes in their order.
     Packed grouped(std::span<const NodeId> nodes, std::vector<Placement>& out) {
         const auto before = cluster_.checkpoint();
-        const bool found = put_grouped(0, 0, 0, nodes);
-        if (found)
+        const auto found = put_grouped(nodes);
+        if (found == Packed::yes)
             for (const auto& shape : shapes_)
                 for (const auto pod : shape.pods)
                     out.push_back({pod, cluster_.node_of(pod), cluster_.gpus_of(pod)});
         cluster_.rollback(before);
-        return found ? Packed::yes : steps_ <= 0 ? Packed::unknown : Packed::no;
+        return found;
     }
 
   private:
@@ -109,10 +109,12 @@ class Packing {
         for (std::size_t s = 0; s < open.size(); ++s) {
             if (open[s] <= 0) continue;
             if (std::int64_t{c.left} * option.most[s] + kind.after[s] < open[s]) return false;
-            for (std::size_t w = 0; w < open_of.size(); ++w) open_of[w] += open[s] * nodes_.each(s)[w];
+            for (std::size_t w = 0; w < open_of.size(); ++w)
+                open_of[w] = nodes_.plus(open_of[w], nodes_.times(open[s], nodes_.each(s)[w]));
         }
         for (std::size_t w = 0; w < open_of.size(); ++w)
-            if (c.left * option.most_of[w] + kind.after_of[w] < open_of[w]) return false;
+            if (nodes_.plus(nodes_.times(c.left, option.most_of[w]), kind.after_of[w]) < open_of[w])
+                return false;
         return true;
     }
 
@@ -144,27 +146,47 @@ class Packing {
         }
     }
 
-    bool put_grouped(std::size_t at, std::size_t pod, std::size_t from, std::span<const NodeId> nodes) {
-        if (at == shapes_.size()) return true;
-        const auto s = nodes_.largest_first()[at];
-        const auto& pods = shapes_[s].pods;
-        if (pod == pods.size()) return put_grouped(at + 1, 0, 0, nodes);
-        for (auto n = from; n < nodes.size(); ++n) {
-            if (!nodes_.step()) return false;
-            if (!nodes_.admits(pods[pod], nodes[n]) || !nodes_.has_room(s, nodes[n])) continue;
-            for (const auto gpus : nodes_.gpu_choices(s, nodes[n])) {
-                cluster_.assign(pods[pod], nodes[n], gpus);
-                if (put_grouped(at, pod + 1, n, nodes)) return true;
-                cluster_.remove(pods[pod]);
-                if (steps_ <= 0) return false;
+    Packed put_grouped(std::span<const NodeId> nodes) {
+        std::vector<std::pair<std::size_t, TaskId>> pods;  // with their shapes, in this order
+        for (const auto s : nodes_.largest_first())
+            for (const auto pod : shapes_[s].pods) pods.emplace_back(s, pod);
+        struct Put {
+            std::size_t node = 0;
+            std::vector<GpuMask> choices{};  // that are left there, the next one last
+        };
+        std::vector<Put> put;  // the pods that have a place, and the one that is looking for one
+        put.emplace_back();
+        while (true) {
+            const auto at = put.size() - 1;
+            const auto [s, pod] = pods[at];
+            auto& here = put.back();
+            if (cluster_.is_placed(pod)) cluster_.remove(pod);
+            while (here.choices.empty() && here.node < nodes.size()) {
+                if (!nodes_.step()) return Packed::unknown;
+                const auto node = nodes[here.node];
+                if (nodes_.admits(pod, node) && nodes_.has_room(s, node)) {
+                    here.choices = nodes_.gpu_choices(s, node);
+                    std::reverse(here.choices.begin(), here.choices.end());
+                }
+                if (here.choices.empty()) ++here.node;
             }
+            if (here.choices.empty()) {
+                put.pop_back();
+                if (put.empty()) return Packed::no;
+                if (put.back().choices.empty()) ++put.back().node;
+                continue;
+            }
+            cluster_.assign(pod, nodes[here.node], here.choices.back());
+            here.choices.pop_back();
+            if (put.size() == pods.size()) return Packed::yes;
+            const bool alike = pods[at + 1].first == s;
+            const auto from = alike ? here.node : 0;
+            put.push_back({from, {}});
         }
-        return false;
     }
 
     Cluster& cluster_;
     std::span<const PodShape> shapes_;
-    const std::int64_t& steps_;
     PackingNodes nodes_;
     std::vector<Choice> chosen_;
 };

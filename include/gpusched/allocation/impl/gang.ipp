@@ -19,10 +19,11 @@
 
 namespace gpusched::allocation::detail {
 
-GPUSCHED_INLINE Gang::Gang(Cluster& c, std::span<const TaskId> all, const AllocateOptions& o)
-    : cluster(c), inv(c.inventory()), pods(all), options(o) {
-    if (pods.empty()) throw InvalidInput("pods: none; expected at least one");
+GPUSCHED_INLINE Gang::Gang(Cluster& c, std::span<const TaskId> all, const AllocateOptions& o, Budget* b)
+    : cluster(c), inv(c.inventory()), pods(all), options(o), budget(b) {
     Problems problems;
+    if (options.time_limit) check_at_least(problems, "time_limit", *options.time_limit, 0);
+    if (pods.empty()) problems.add("pods: none; expected at least one");
     std::set<TaskId> distinct;
     for (const auto pod : pods) {
         if (index(pod) >= cluster.task_count()) {
@@ -40,7 +41,7 @@ GPUSCHED_INLINE Gang::Gang(Cluster& c, std::span<const TaskId> all, const Alloca
     if (!options.groups.empty() && options.groups.size() != pods.size())
         problems.add(
             bad_value("groups", number_text(options.groups.size()) + " entries", number_text(pods.size())));
-    for (const auto g : options.groups)
+    for (const auto g : pods.empty() ? std::span<const std::uint32_t>() : std::span(options.groups))
         if (!check_range(problems, "groups", g, 0, static_cast<std::uint32_t>(pods.size()) - 1)) break;
     problems.throw_if_any();
     make_classes();
@@ -107,6 +108,8 @@ GPUSCHED_INLINE void Gang::read_levels() {
                                    [&](const Membership& o) { return o.set == m.set; });
             });
             if (shared && !set.is_network) require(set.level, true);
+            // What any member of the job requires binds them all.
+            if (set.is_network) require(set.level, false);
         }
     }
     if (options.mode == NetworkMode::required) require(level, false);
@@ -122,6 +125,9 @@ GPUSCHED_INLINE void Gang::read_levels() {
         }
     }
     fine = region && depth_of(*region) > depth_of(level) ? *region : level;
+    for (auto& c : classes)
+        for (const auto& m : inv.affinity_memberships(c.sample))
+            c.follows_first = c.follows_first || depth_of(inv.affinity_sets[m.set].level) > depth_of(fine);
 }
 
 GPUSCHED_INLINE std::int64_t Gang::weight(const PodClass& c) const { return cluster.gpu_milli(c.sample); }
@@ -166,7 +172,7 @@ GPUSCHED_INLINE Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
     for (std::size_t d = 0; d < nodes.size(); ++d) {
         for (const auto node : nodes[d]) {
             auto& here = room.node[index(node)];
-            while (room.domain[d] < most) {
+            while (room.domain[d] < most && !out_of_grace()) {
                 if (!try_put(c.pods[next + static_cast<std::size_t>(room.domain[d])], node)) break;
                 ++here;
                 ++room.domain[d];
@@ -175,6 +181,37 @@ GPUSCHED_INLINE Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
         cluster.rollback(start);
     }
     return room;
+}
+
+GPUSCHED_INLINE std::int64_t Gang::room_without_groups(const PodClass& c,
+                                                       std::span<const NodeId> nodes) const {
+    const auto all = static_cast<std::int64_t>(c.pods.size());
+    std::int64_t room = 0;
+    for (const auto node : nodes) room += pod_room(cluster, c.sample, node, all);
+    return room;
+}
+
+GPUSCHED_INLINE bool Gang::is_tied(const PodClass& c) const {
+    const auto groups = inv.affinity_memberships(c.sample);
+    return !inv.anti_affinity_memberships(c.sample).empty() ||
+           std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
+               return !inv.affinity_sets[m.set].is_network &&
+                      (!region || depth_of(*region) < depth_of(inv.affinity_sets[m.set].level));
+           });
+}
+
+GPUSCHED_INLINE double Gang::bound(std::span<const std::vector<std::int64_t>> most,
+                                   std::span<const std::int64_t> gpus) const {
+    std::vector<std::int64_t> capacity(gpus.size(), 0);
+    std::int64_t all = 0;
+    for (std::size_t c = 0; c < classes.size(); ++c) {
+        const auto each = weight(classes[c]);
+        all += each * static_cast<std::int64_t>(classes[c].pods.size());
+        for (std::size_t d = 0; d < capacity.size(); ++d) capacity[d] += each * most[c][d];
+    }
+    for (std::size_t d = 0; d < capacity.size(); ++d) capacity[d] = std::min(capacity[d], gpus[d]);
+    const auto counts = all > 0 ? least_entropy(capacity, all) : std::nullopt;
+    return counts ? fragmentation::entropy(*counts) : 0;
 }
 
 GPUSCHED_INLINE bool Gang::try_put(std::size_t pod, NodeId node) const {
@@ -194,7 +231,9 @@ GPUSCHED_INLINE std::int64_t Gang::fill(const PodClass& c, std::size_t next, std
     auto left = count;
     const auto put = [&](NodeId node, std::int64_t n) {
         for (; n > 0 && left > 0; --n, --left)
-            if (!try_put(c.pods[next + static_cast<std::size_t>(count - left)], node)) return false;
+            if ((left % 16 == 0 && out_of_grace()) ||
+                !try_put(c.pods[next + static_cast<std::size_t>(count - left)], node))
+                return false;
         return true;
     };
     if (c.by_trial) {  // as counted: one node after the other
@@ -229,6 +268,20 @@ GPUSCHED_INLINE std::int64_t Gang::fill(const PodClass& c, std::size_t next, std
         break;
     }
     return count - left;
+}
+
+GPUSCHED_INLINE double Gang::entropy_at(Level l) const {
+    std::map<DomainId, std::pair<std::int64_t, std::int64_t>> shares;  // GPUs and pods
+    bool any_gpu = false;
+    for (const auto pod : pods) {
+        auto& [gpus, count] = shares[inv.domain(l, cluster.node_of(pod))];
+        gpus += cluster.gpu_milli(pod);
+        ++count;
+        any_gpu = any_gpu || cluster.gpu_milli(pod) > 0;
+    }
+    std::vector<std::int64_t> parts;
+    for (const auto& [domain, share] : shares) parts.push_back(any_gpu ? share.first : share.second);
+    return fragmentation::entropy(parts);
 }
 
 GPUSCHED_INLINE void Gang::describe(Allocation& result) const {

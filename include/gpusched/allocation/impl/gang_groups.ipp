@@ -8,6 +8,8 @@
 #include <gpusched/fragmentation/entropy.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <compare>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -30,11 +32,21 @@ class GroupSearch {
             if (gang.inv.nodes.schedulable[index(node)] &&
                 (gang.closed.empty() || !gang.closed[gang.domain(node)]))
                 nodes_[gang.domain(node)].push_back(node);
-        for (const auto& c : gang.classes) rooms_.push_back(gang.rooms(c));
+        for (const auto& c : gang.classes) {
+            if (gang.out_of_grace())
+                rooms_.push_back({std::vector<std::int32_t>(cluster_.node_count(), 0),
+                                  std::vector<std::int64_t>(nodes_.size(), 0)});
+            else
+                rooms_.push_back(gang.rooms(c));
+            most_.push_back(rooms_.back().domain);
+            if (!c.follows_first) continue;
+            for (std::uint32_t d = 0; d < nodes_.size(); ++d)
+                if (most_.back()[d] > 0) most_.back()[d] = gang.room_without_groups(c, nodes_[d]);
+        }
         gpus_ = gang.gpus_per_domain();
         whole_.resize(nodes_.size());
         grouped_ = std::any_of(gang.classes.begin(), gang.classes.end(),
-                               [&](const PodClass& c) { return is_tied(c); });
+                               [&](const PodClass& c) { return gang.is_tied(c); });
         for (const auto& c : gang.classes) {
             auto& shape = shapes_.emplace_back();
             for (const auto p : c.pods) shape.pods.push_back(gang.pods[p]);
@@ -52,11 +64,12 @@ class GroupSearch {
             const auto now = cost();
             if (!best || now < best->first) best.emplace(now, placements());
         };
-        const auto is_ideal = [&] { return best && best->first == Cost{}; };
+        const auto is_ideal = [&] { return best && best->first.is_ideal(); };
         for (std::size_t r = 0; r < found.size() && !is_ideal(); ++r)
             for (const bool by_gpus : {true, false}) {
+                if (is_ideal() || gang_.out_of_time()) break;
                 cluster_.rollback(start);
-                if (!is_ideal() && build(found[r], by_gpus)) keep(found[r]);
+                if (build(found[r], by_gpus)) keep(found[r]);
             }
         bool certain = true;
         for (std::size_t r = 0; r < found.size() && !best; ++r) {
@@ -64,29 +77,39 @@ class GroupSearch {
             auto packed = Packed::yes;
             if (!fill_all(found[r])) {
                 cluster_.rollback(start);
-                packed = found[r].size() == 1 ? pack_whole(found[r].front())
-                                              : pack_into(found[r], steps_anywhere_);
+                packed = gang_.out_of_time()    ? Packed::unknown
+                         : found[r].size() == 1 ? pack_whole(found[r].front())
+                                                : pack_into(found[r], steps_anywhere_);
             }
             certain = certain && packed != Packed::unknown;
             if (packed == Packed::yes) keep(found[r]);
         }
         cluster_.rollback(start);
-        if (!best) return fail(result, certain);
+        if (!best) return fail(result, certain && !gang_.was_cut());
         for (const auto& p : best->second) cluster_.assign(p.task, p.node, p.gpus);
         gang_.describe(result);
-        result.proven =
-            gang_.options.traffic.empty() ? result.entropy <= bound() + 1e-9 : result.cross_traffic <= 1e-12;
+        result.proven = !gang_.options.traffic.empty() ? result.cross_traffic <= 1e-12
+                        : gang_.was_cut()              ? result.entropy <= 1e-12  // rooms may be missing
+                                                       : result.entropy <= gang_.bound(most_, gpus_) + 1e-9;
     }
 
   private:
-    using Cost = std::pair<double, double>;  // crossing traffic, entropy
+    /// Crossing traffic, entropy, then the entropies at the preferred levels, in steps that floating point does not blur.
+    struct Cost {
+        double traffic = 0, entropy = 0;
+        std::vector<double> further{};
+        auto operator<=>(const Cost&) const = default;
+        [[nodiscard]] bool is_ideal() const { return traffic == 0 && entropy == 0; }
+    };
     using Domains = std::vector<std::uint32_t>;
 
     [[nodiscard]] Cost cost() const {
         Allocation now;
         gang_.describe(now);
-        const auto rounded = [](double x) { return x < 1e-9 ? 0.0 : x; };
-        return {rounded(now.cross_traffic), rounded(now.entropy)};
+        const auto rounded = [](double x) { return std::round(x * 1e9); };
+        Cost found{rounded(now.cross_traffic), rounded(now.entropy), {}};
+        for (const auto level : gang_.preferred) found.further.push_back(rounded(gang_.entropy_at(level)));
+        return found;
     }
     [[nodiscard]] std::vector<Placement> placements() const {
         std::vector<Placement> all;
@@ -110,7 +133,7 @@ class GroupSearch {
             for (const auto d : domains) free += gpus_[d];
             bool enough = true;
             for (std::size_t c = 0; c < rooms_.size() && enough; ++c) {
-                if (gang_.classes[c].by_trial) continue;  // not all that there is
+                if (gang_.classes[c].by_trial || gang_.was_cut()) continue;  // not all that there is
                 std::int64_t room = 0;
                 for (const auto d : domains) room += rooms_[c].domain[d];
                 enough = room >= static_cast<std::int64_t>(gang_.classes[c].pods.size());
@@ -129,6 +152,7 @@ class GroupSearch {
         for (const auto c : by_size_) {
             auto& left = want[c];
             if (left.empty()) continue;
+            if (gang_.out_of_grace()) break;
             PodClass part{gang_.classes[c].sample, gang_.classes[c].group, left, gang_.classes[c].by_trial};
             std::vector<std::int32_t>& room = node_room_;
             room.resize(cluster_.node_count());
@@ -174,7 +198,7 @@ class GroupSearch {
                 for (std::size_t c = 0; c < want.size(); ++c) {
                     const auto n = static_cast<std::int64_t>(want[c].size());
                     const auto here = std::min(n, rooms_[c].domain[d]);
-                    all = all && here == n;
+                    all = all && most_[c][d] >= n;
                     sum += here * (by_gpus ? std::max<std::int64_t>(gang_.weight(gang_.classes[c]), 1) : 1);
                 }
                 if (sum == 0) continue;
@@ -182,9 +206,10 @@ class GroupSearch {
                 if (all) for_all.emplace_back(gpus_[d], d);
                 if (!most || sum > most->first) most.emplace(sum, d);
             }
-            if (!most) return false;
+            if (!most || gang_.out_of_time()) return false;
             std::sort(for_all.begin(), for_all.end());
             for (const auto& [free, d] : for_all) {
+                if (gang_.out_of_time()) return false;
                 const auto before = cluster_.checkpoint();
                 auto rest = want;
                 if (static_cast<std::size_t>(fill(d, rest)) == left) return true;
@@ -198,23 +223,12 @@ class GroupSearch {
         }
     }
 
-    /// The group ties the pods to each other; not by a domain that all of them share, which is that of the region.
-    [[nodiscard]] bool is_tied(const PodClass& c) const {
-        const auto& inv = gang_.inv;
-        const auto groups = inv.affinity_memberships(c.sample);
-        return !inv.anti_affinity_memberships(c.sample).empty() ||
-               std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
-                   return !inv.affinity_sets[m.set].is_network &&
-                          (!gang_.region ||
-                           depth_of(*gang_.region) < depth_of(inv.affinity_sets[m.set].level));
-               });
-    }
     /// All pods into the domains by the exact search, each node's as they wish where that is possible.
     Packed pack_into(const Domains& domains, std::int64_t& steps) {
         std::vector<NodeId> nodes;
         for (const auto d : domains) nodes.insert(nodes.end(), nodes_[d].begin(), nodes_[d].end());
         std::vector<Placement> packed;
-        const auto found = pack(cluster_, shapes_, nodes, grouped_, steps, packed);
+        const auto found = pack(cluster_, shapes_, nodes, grouped_, steps, packed, gang_.budget);
         std::sort(packed.begin(), packed.end(),
                   [](const Placement& a, const Placement& b) { return a.node < b.node; });
         for (auto p = packed.begin(); p != packed.end();) {
@@ -257,7 +271,7 @@ class GroupSearch {
     void improve(const Domains& domains) {
         auto now = cost();
         int trials = 400;
-        for (bool better = true; better && now != Cost{};) {
+        for (bool better = true; better && !now.is_ideal();) {
             better = false;
             Domains used;
             for (const auto d : domains)
@@ -274,7 +288,7 @@ class GroupSearch {
                             if (!all) mine.erase(mine.begin() + 1, mine.end());
                             for (std::size_t other = 0; other <= gang_.classes.size(); ++other) {
                                 if (other == c) continue;
-                                if (--trials < 0) return;
+                                if (--trials < 0 || gang_.out_of_time()) return;
                                 if (try_exchange(a, b, c, mine, other, now)) {
                                     better = true;
                                     mine = here(c, a);
@@ -312,28 +326,19 @@ class GroupSearch {
         return false;
     }
 
-    /// No spread of the gang has less entropy than its GPUs would have alone, whatever their pods.
-    [[nodiscard]] double bound() const {
-        std::vector<std::int64_t> capacity(nodes_.size(), 0);
-        std::int64_t all = 0;
-        for (std::size_t c = 0; c < rooms_.size(); ++c) {
-            const auto each = gang_.weight(gang_.classes[c]);
-            all += each * static_cast<std::int64_t>(gang_.classes[c].pods.size());
-            for (std::size_t d = 0; d < capacity.size(); ++d) capacity[d] += each * rooms_[c].domain[d];
-        }
-        for (std::size_t d = 0; d < capacity.size(); ++d) capacity[d] = std::min(capacity[d], gpus_[d]);
-        const auto counts = all > 0 ? least_entropy(capacity, all) : std::nullopt;
-        return counts ? fragmentation::entropy(*counts) : 0;
-    }
-
     /// A class that finds no room alone, or the first that does not beside the larger ones.
     /// @param certain there is no placement; else the exact search hit its limit
     void fail(Allocation& result, bool certain) {
         if (!gang_.explains) return;
-        say_why(result, certain);
-        if (!result.proven)
-            result.reason +=
-                "; the search ended at its limit of steps, so a placement may exist (not proven)";
+        const auto start = cluster_.checkpoint();
+        if (!gang_.was_cut()) say_why(result, certain);
+        if (gang_.was_cut()) {  // perhaps while it looked for the reason
+            cluster_.rollback(start);
+            result.proven = certain;
+            result.obstacle = Obstacle::none;
+            result.reason = "no place was found for all pods";
+        }
+        if (!result.proven) gang_.say_unproven(result);
     }
     void say_why(Allocation& result, bool certain) {
         result.proven = certain;
@@ -344,6 +349,7 @@ class GroupSearch {
                 std::vector<std::vector<std::uint32_t>> want(gang_.classes.size());
                 want[c] = pods.pods;
                 for (std::uint32_t d = 0; d < nodes_.size(); ++d) fill(d, want);
+                if (gang_.out_of_time()) return;
                 if (!want[c].empty()) {
                     if (alone) {
                         cluster_.rollback(start);
@@ -370,10 +376,11 @@ class GroupSearch {
 
     const Gang& gang_;
     Cluster& cluster_;
-    std::vector<std::size_t> by_size_;        // classes, the largest pods first
-    std::vector<std::vector<NodeId>> nodes_;  // [domain]
-    std::vector<Rooms> rooms_;                // [class], alone
-    std::vector<std::int64_t> gpus_;          // [domain]: free, in thousandths
+    std::vector<std::size_t> by_size_;             // classes, the largest pods first
+    std::vector<std::vector<NodeId>> nodes_;       // [domain]
+    std::vector<Rooms> rooms_;                     // [class], alone
+    std::vector<std::vector<std::int64_t>> most_;  // [class][domain]: certainly no more
+    std::vector<std::int64_t> gpus_;               // [domain]: free, in thousandths
     std::vector<std::int32_t> node_room_;
     std::vector<PodShape> shapes_;                 // [class]
     bool grouped_ = false;                         // groups tie pods to each other

@@ -23,6 +23,7 @@ GPUSCHED_INLINE Allocation Gang::place() const {
         place_alike(result);
     else
         place_groups(*this, result);
+    if (budget != nullptr && !result.proven) result.stop_reason = budget->reason();
     return result;
 }
 
@@ -125,6 +126,7 @@ GPUSCHED_INLINE void Gang::place_alike(Allocation& result) const {
     while (const auto counts = spread(room.domain, count, options.policy)) {
         if (!put_counts(*counts, room.node, room.domain)) {
             sure = false;  // a group constraint across domains: try again with what was learnt
+            if (out_of_time()) break;
             continue;
         }
         describe(result);
@@ -138,6 +140,17 @@ GPUSCHED_INLINE void Gang::place_alike(Allocation& result) const {
     }
     result.proven = sure;
     explain(c, 0, result);
+    if (!sure && budget != nullptr && budget->reason() != StopReason::completed) say_unproven(result);
+}
+
+GPUSCHED_INLINE void Gang::say_unproven(Allocation& result) const {
+    if (!explains) return;
+    const auto end = budget != nullptr ? budget->reason() : StopReason::completed;
+    result.reason += "; the search ended ";
+    result.reason += end == StopReason::completed    ? "at its limit of steps"
+                     : end == StopReason::time_limit ? "at its time limit"
+                                                     : "when it was cancelled";
+    result.reason += ", so a placement may exist (not proven)";
 }
 
 GPUSCHED_INLINE void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) const {

@@ -174,9 +174,10 @@ class RoomSearch {
 
 /// The gang in the cluster that moves lead to; `as` where it could be before.
 inline allocation::Allocation place_after(Cluster after, std::span<const TaskId> pods,
-                                          const allocation::AllocateOptions& options, const Cluster* as) {
+                                          const allocation::AllocateOptions& options, Budget& budget,
+                                          const Cluster* as) {
     after.forget_history();
-    auto found = allocation::place_gang(after, pods, options);
+    auto found = allocation::detail::Gang(after, pods, options, &budget).place();
     if (found.placed || as == nullptr) return found;
     for (const auto pod : pods) {
         const auto node = as->node_of(pod);
@@ -188,7 +189,7 @@ inline allocation::Allocation place_after(Cluster after, std::span<const TaskId>
     // Only described: the pods are where they are.
     Cluster before(after);
     for (const auto pod : pods) before.remove(pod);
-    allocation::detail::Gang gang(before, pods, options);
+    const allocation::detail::Gang gang(before, pods, options, &budget);
     for (const auto pod : pods) before.assign(pod, after.node_of(pod), after.gpus_of(pod));
     gang.describe(found);
     found.proven = false;
@@ -206,14 +207,20 @@ GPUSCHED_INLINE Room make_room(const Cluster& cluster, std::span<const TaskId> p
     if (options.clear)
         throw InvalidInput(bad_value("clear", number_text(options.clear->size()) + " nodes",
                                      "none: the gang says where room is needed"));
+    if (allocate.time_limit)
+        throw InvalidInput(bad_value("time_limit", number_text(*allocate.time_limit),
+                                     "none in the gang's options: one limit holds for all"));
     Budget budget(context, options.time_limit);
     Cluster bare(cluster);
     bare.forget_history();
-    const allocation::detail::Gang gang(bare, pods, allocate);
+    const allocation::detail::Gang gang(bare, pods, allocate, &budget);
     Room room;
-    room.allocation = allocation::allocate(cluster, pods, allocate);
+    const auto start = bare.checkpoint();
+    room.allocation = gang.place();
+    bare.rollback(start);
     if (room.allocation.placed) {
         room.plan = allocation::to_plan(room.allocation);
+        room.stop_reason = room.allocation.stop_reason;
         return room;
     }
     const auto scope = make_scope(cluster, options);
@@ -239,7 +246,7 @@ GPUSCHED_INLINE Room make_room(const Cluster& cluster, std::span<const TaskId> p
         if (options.max_moves && static_cast<std::int64_t>(moves.size()) > *options.max_moves) return false;
         if (options.max_move_cost && cost > *options.max_move_cost) return false;
         if (least && *least <= std::tuple(cost, 0.0, 0.0, moves.size())) return true;
-        auto found = detail::place_after(after, pods, allocate, as);
+        auto found = detail::place_after(after, pods, allocate, budget, as);
         if (!found.placed) return false;
         const std::tuple key(cost, std::round(found.cross_traffic * 1e9), std::round(found.entropy * 1e9),
                              moves.size());

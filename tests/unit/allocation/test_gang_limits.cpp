@@ -1,0 +1,178 @@
+// Gangs of several shapes: the caller's limits, jobs that must stay together, groups that trials misjudge, deep searches.
+#include "support/catch.hpp"
+
+#include <gpusched/allocation/allocate.hpp>
+#include <gpusched/allocation/allocate_many.hpp>
+#include <gpusched/allocation/job_request.hpp>
+#include <gpusched/core/clock.hpp>
+#include <gpusched/core/rng.hpp>
+
+#include <chrono>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::allocation;
+
+namespace {
+
+NodeSpec node_with(const std::string& name, std::int64_t gpus, std::vector<std::string> network) {
+    NodeSpec node{.name = name, .gpu_count = gpus, .cpu_milli = 100'000};
+    node.memory_mib = 100;
+    node.network = std::move(network);
+    return node;
+}
+
+TaskSpec pod_of(const std::string& name, const std::string& job, std::int64_t gpus, std::int64_t cpu = 0) {
+    TaskSpec pod{.name = name, .job = job, .cpu_milli = cpu};
+    pod.gpu_count = gpus;
+    return pod;
+}
+
+std::vector<TaskId> tasks_of(const Cluster& cluster, const std::vector<std::string>& names) {
+    std::vector<TaskId> tasks;
+    for (const auto& name : names) tasks.push_back(cluster.find_task(name));
+    return tasks;
+}
+
+/// Pods that differ in cores, three to a node by GPUs, whose cores just fill the nodes: too hard for the exact search.
+ClusterWithJob hard_gang(bool tied) {
+    Rng rng(3);
+    ClusterSpec spec;
+    JobRequest job{"gang", {}};
+    std::int64_t left = 15 * 1000;
+    for (int i = 0; i < 45; ++i) {
+        if (i % 3 == 0) {
+            spec.nodes.push_back(node_with("n" + std::to_string(i / 3), 16, {}));
+            spec.nodes.back().cpu_milli = 1000;
+            Hardware hardware;
+            for (int g = 0; g < 16; ++g) hardware.numa_nodes.push_back({g / 8, 8, gpu_bit(g)});
+            if (tied) spec.nodes.back().hardware = hardware;
+        }
+        PodRequest group{.count = 1};
+        group.pod.gpu_count = 5;
+        group.pod.cpu_milli = i < 44 ? 270 + i % 2 * 60 + rng.between(0, 66) : left;
+        left -= group.pod.cpu_milli;
+        if (tied) group.pod.anti_affinity = {{"few", node_level, 3}};
+        job.pods.push_back(group);
+    }
+    return with_job(Cluster::build(spec), job);
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+TEST_CASE("a time limit ends the exact search, and the answer says so") {
+    for (const bool tied : {false, true}) {
+        const auto with = hard_gang(tied);
+        const ManualClock clock;
+        const auto at_once =
+            allocate(with.cluster, with.pods, {.groups = with.groups, .time_limit = 0}, {.clock = &clock});
+        REQUIRE_FALSE(at_once.placed);
+        CHECK_FALSE(at_once.proven);
+        CHECK(at_once.stop_reason == StopReason::time_limit);
+        CHECK(at_once.reason.find("the search ended at its time limit, so a placement may exist") !=
+              std::string::npos);
+        const auto start = std::chrono::steady_clock::now();
+        const auto soon = allocate(with.cluster, with.pods, {.groups = with.groups, .time_limit = 0.005});
+        CHECK(seconds_since(start) < 1);  // 0.055 on a machine of one's own
+        REQUIRE_FALSE(soon.placed);
+        CHECK_FALSE(soon.proven);
+        CHECK(soon.stop_reason == StopReason::time_limit);
+    }
+    const auto with = hard_gang(false);
+    CHECK_THROWS_MESSAGE(allocate(with.cluster, with.pods, {.time_limit = -1.0}), InvalidInput,
+                         "time_limit: -1; expected at least 0");
+}
+
+TEST_CASE("a stop token ends the exact search") {
+    const auto with = hard_gang(true);
+    std::stop_source stop;
+    stop.request_stop();
+    const auto found = allocate(with.cluster, with.pods, {.groups = with.groups}, {.stop = stop.get_token()});
+    REQUIRE_FALSE(found.placed);
+    CHECK_FALSE(found.proven);
+    CHECK(found.stop_reason == StopReason::cancelled);
+    CHECK(found.reason.find("the search ended when it was cancelled") != std::string::npos);
+    const std::vector<GangRequest> jobs{{with.pods, {.groups = with.groups}}};
+    const auto many = allocate_many(with.cluster, jobs, {}, {.stop = stop.get_token()});
+    CHECK(many.stop_reason == StopReason::cancelled);
+    CHECK(many.placed == 0);
+    CHECK_FALSE(many.proven);
+    CHECK_FALSE(many.jobs[0].reason.empty());
+    const std::vector<GangRequest> limited{{with.pods, {.time_limit = 1.0}}};
+    CHECK_THROWS_MESSAGE(allocate_many(with.cluster, limited), InvalidInput, "one limit holds for all jobs");
+}
+
+TEST_CASE("without time left a gang still goes where a simple rule puts it") {
+    ClusterSpec spec;
+    for (int n = 0; n < 4; ++n)
+        spec.nodes.push_back(node_with("n" + std::to_string(n), 4, {"s" + std::to_string(n)}));
+    JobRequest job{"gang", {{.count = 3, .pod = pod_of("", "", 2)}, {.count = 3, .pod = pod_of("", "", 1)}}};
+    const auto with = with_job(Cluster::build(spec), job);
+    const auto found = allocate(with.cluster, with.pods, {.groups = with.groups, .time_limit = 0});
+    CHECK(found.placed);
+    CHECK(found.proven == (found.stop_reason == StopReason::completed));
+}
+
+TEST_CASE("pods without a wish stay together where another member of their job requires it") {
+    ClusterSpec spec;
+    spec.nodes = {node_with("n0", 1, {"s0"}), node_with("n1", 2, {"s1"})};
+    spec.tasks = {pod_of("one", "gang", 1), pod_of("two", "gang", 2), pod_of("later", "gang", 1)};
+    spec.tasks[2].network_affinity = NetworkAffinity{0, NetworkMode::required};
+    const auto cluster = Cluster::build(spec);
+    const auto found = allocate(cluster, tasks_of(cluster, {"one", "two"}));
+    INFO(found.reason);
+    REQUIRE_FALSE(found.placed);
+    CHECK(found.proven);
+    CHECK(found.obstacle == Obstacle::network);
+}
+
+TEST_CASE("pods of two jobs that ask for the same are bound by their own jobs") {
+    ClusterSpec spec;
+    spec.nodes = {node_with("n0", 1, {"s0"}), node_with("n1", 8, {"s1"})};
+    spec.tasks = {pod_of("b", "second", 1), pod_of("a", "first", 1), pod_of("c", "second", 2),
+                  pod_of("runs", "first", 1)};
+    for (auto& task : spec.tasks) task.network_affinity = NetworkAffinity{0, NetworkMode::required};
+    spec.tasks[3].node = "n0";
+    spec.tasks[3].gpus = {0};
+    const auto cluster = Cluster::build(spec);
+    const auto found = allocate(cluster, tasks_of(cluster, {"b", "a", "c"}));
+    INFO(found.reason);
+    REQUIRE_FALSE(found.placed);
+}
+
+TEST_CASE("a group that must share a node is not judged by the first node that is tried") {
+    ClusterSpec spec;
+    spec.nodes = {node_with("n1", 2, {"s0"}), node_with("n2", 8, {"s0"}), node_with("n3", 7, {"s1"})};
+    JobRequest job{"gang", {{.count = 2, .pod = pod_of("", "", 2)}, {.count = 4, .pod = pod_of("", "", 1)}}};
+    job.pods[0].pod.affinity = {{"near", node_level}};
+    const auto with = with_job(Cluster::build(spec), job);
+    const auto found = allocate(with.cluster, with.pods, {.groups = with.groups});
+    REQUIRE(found.placed);
+    CHECK(found.entropy == 0);  // all on n2
+    CHECK(found.proven);
+}
+
+TEST_CASE("the exact search is no deeper than its stack") {
+    ClusterSpec spec;
+    spec.nodes = {node_with("n", 1, {"s"})};
+    spec.nodes[0].memory_mib = 1;
+    JobRequest job{"gang", {{.count = 60'000, .pod = pod_of("", "", 0, 1)}, {.count = 2, .pod = {}}}};
+    job.pods[1].pod.memory_mib = 1;
+    for (const bool tied : {true, false}) {
+        job.pods[0].pod.anti_affinity.clear();
+        if (tied) job.pods[0].pod.anti_affinity = {{"few", node_level, 1'000'000}};
+        job.pods[1].pod.gpu_count = tied ? 0 : 1;
+        job.pods[1].pod.gpu_share_milli = tied ? 1000 : 400;
+        const auto with = with_job(Cluster::build(spec), job);
+        const auto found = allocate(with.cluster, with.pods, {.groups = with.groups});
+        CHECK_FALSE(found.placed);
+    }
+}
