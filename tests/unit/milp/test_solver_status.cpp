@@ -3,11 +3,14 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/model.hpp>
+#include <gpusched/milp/serving_plan.hpp>
 #include <gpusched/milp/solver.hpp>
 
+#include "serving_examples.hpp"
 #include "small_models.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -237,5 +240,48 @@ TEST_CASE("calls with different counts of threads, from several threads and from
                                  }});
         CHECK(outer.status == Status::optimal);
         CHECK(within == Status::optimal);
+    }
+}
+
+TEST_CASE("several threads search at once") {
+    const auto m = serving_plan(test::worked_example(), {.form = ServingForm::copies});
+    for (const auto& name : available_solvers()) {
+        CAPTURE(name);
+        std::atomic<int> solved{0};
+        std::vector<std::thread> threads;
+        for (int k = 0; k < 6; ++k)
+            threads.emplace_back([&] {
+                for (int i = 0; i < 20; ++i) {
+                    const auto s = solve(m, {}, name);
+                    solved += s.status == Status::optimal && std::abs(s.objective - 1450.0 / 51) < 1e-6;
+                }
+            });
+        for (auto& thread : threads) thread.join();
+        CHECK(solved == 6 * 20);
+    }
+}
+
+TEST_CASE("a call that waits for another one's search heeds its limit, its stop token and its start") {
+    const auto hard = test::hard_knapsack(60);
+    const auto easy = serving_plan(test::worked_example(), {.form = ServingForm::copies});
+    const auto best = solve(easy).x;
+    for (const auto& name : available_solvers()) {
+        CAPTURE(name);
+        std::stop_source stop;
+        std::atomic<bool> searching{false};
+        std::thread other([&] {
+            (void)solve(hard, {.time_limit = 60.0}, name,
+                        {.stop = stop.get_token(),
+                         .progress = [&](const Progress& p) { searching = searching || p.done > 0; }});
+        });
+        while (!searching) std::this_thread::yield();
+        const auto limited = solve(easy, {.time_limit = 0.1, .start = best}, name);
+        CHECK((limited.status == Status::time_limit || limited.status == Status::optimal));
+        CHECK(limited.has_solution());
+        std::stop_source now;
+        now.request_stop();
+        CHECK(solve(hard, {}, name, {.stop = now.get_token()}).status == Status::cancelled);
+        stop.request_stop();
+        other.join();
     }
 }

@@ -18,8 +18,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,7 +59,38 @@ class CbcWatch : public CbcEventHandler {
     std::atomic<int>* nodes_;
 };
 
-/// The same at every event of Clp, which tells iterations.
+/// CBC's reader of commands keeps its place in global variables, so that searches take turns; two at once take each other's
+/// arguments, and read commands from the standard input. One within another, from its progress hook, goes on at once.
+class CbcTurn {
+  public:
+    explicit CbcTurn(Budget& budget) : within_(depth()++ > 0) {
+        while (!within_ && !(first_ = mutex().try_lock_for(std::chrono::milliseconds(20))) &&
+               !budget.exhausted()) {
+        }
+    }
+    ~CbcTurn() {
+        --depth();
+        if (first_) mutex().unlock();
+    }
+    CbcTurn(const CbcTurn&) = delete;
+    CbcTurn& operator=(const CbcTurn&) = delete;
+
+    /// False where the budget ended before it was our turn.
+    [[nodiscard]] bool ours() const { return within_ || first_; }
+
+  private:
+    static std::timed_mutex& mutex() {
+        static std::timed_mutex one;
+        return one;
+    }
+    static int& depth() {
+        thread_local int searches = 0;
+        return searches;
+    }
+    bool within_, first_ = false;
+};
+
+/// Tells iterations at every event of Clp, and asks likewise.
 class ClpWatch : public ClpEventHandler {
   public:
     explicit ClpWatch(Budget* budget) : budget_(budget) {}
@@ -124,6 +157,17 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
         return result;
     }
 
+    // Stopped before the start was looked at: it is the best solution so far.
+    const auto keep_start = [&] {
+        if (!options.start.empty() && evaluate(model, options.start).feasible()) result.x = options.start;
+    };
+    const CbcTurn turn(budget);
+    if (!turn.ours()) {
+        result.status = budget.reason() == StopReason::cancelled ? Status::cancelled : Status::time_limit;
+        result.message = "CBC was busy with another search";
+        keep_start();
+        return result;
+    }
     std::vector<std::string> names;
     if (!options.start.empty()) {  // a start is given by name, and presolve wants all names or none
         lp.setIntParam(OsiNameDiscipline, 1);
@@ -165,7 +209,7 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
     }
     if (options.time_limit) {
         add("-timeMode", "elapsed");  // otherwise CPU time
-        add("-sec", std::to_string(*options.time_limit));
+        add("-sec", std::to_string(std::max(0.0, *options.time_limit - budget.elapsed_s())));
     }
     arguments.emplace_back("-solve");
     arguments.emplace_back("-quit");
@@ -198,9 +242,7 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
                             ? Status::cancelled
                         : budget.exhausted() || cbc.isSecondsLimitReached() ? Status::time_limit
                                                                             : Status::failed;
-        // Stopped before the start was looked at: it is the best solution so far.
-        if (best == nullptr && !options.start.empty() && evaluate(model, options.start).feasible())
-            result.x = options.start;
+        if (best == nullptr) keep_start();
         result.message = "CBC stopped early";
         result.bound = bound_of(cbc.getBestPossibleObjValue());
     }
