@@ -1,6 +1,7 @@
 // Memory in use of GPU instances: through NVML, through nvidia-smi, and what the controller makes of it.
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/detail/nvml_abi.hpp>
+#include <gpusched/control/journal.hpp>
 #include <gpusched/control/nvml.hpp>
 
 #include <support/catch.hpp>
@@ -198,7 +199,7 @@ TEST_CASE("MIG devices of nvidia-smi -q -x") {
 
 namespace {
 
-/// T1 in 3g, far below its target for as long as it takes.
+/// T1 in 3g, which a controller before made of its 2g, far below its target for as long as it takes.
 struct Calm : LiveHost {
     FakeNvml& state = test::fake_nvml();
     Calm() {
@@ -206,7 +207,11 @@ struct Calm : LiveHost {
         options.flags.place = false;
         options.relax_after = 3;
         options.dwell = 2;
-        options.host.tenants[0].start.instance = at("3g", 0);
+        Journal journal{.boot = "b1"};
+        for (const std::size_t i : {0u, 3u})
+            journal.of(options.host.tenants[i].name).now = options.host.tenants[i].start;
+        journal.of("T1").now.instance = at("3g", 0);
+        std::ofstream(live.journal) << write_journal(journal, options.host);
         state.gpus[0].instances[0] = {0, 1, 9, 0, 4, true, true, false, 3, 3000};
         std::ofstream(folder / "diskstats") << " 259 0 nvme0n1 1 0 0 0 0 0 0 0 0 0 0 0\n";
         live.numa_disks = {{"nvme0n1"}, {"nvme0n1"}};
