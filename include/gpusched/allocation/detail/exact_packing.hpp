@@ -37,6 +37,11 @@ enum class Packed : std::uint8_t {
     unknown,  // the limit was hit, or the caller's
 };
 
+/// The group constraint that forbids a pending pod on a node now.
+/// @param ignored `network`, `affinity` or `anti_affinity`: constraints of this kind do not count; `none`: all do
+[[nodiscard]] Obstacle find_group_obstacle_but(const Cluster& cluster, TaskId pod, NodeId node,
+                                               Obstacle ignored);
+
 /// Steps of one search; some 20 to 100 ns each.
 inline constexpr std::int64_t packing_steps = 200'000;
 
@@ -47,11 +52,12 @@ inline constexpr std::int64_t packing_steps = 200'000;
 /// fill most first, with the states that failed kept, and cut where what is left could not cover one shape, or all in GPUs,
 /// cores or memory. Pods with group constraints that tie them to each other (`grouped`) are placed one by one instead.
 ///
+/// @param ignored group constraints of this kind do not count; `none`: all do
 /// @param steps what is left of the limit; counted down, to 0 where the budget is exhausted
 /// @param out the placements, by node; only where the answer is yes
 [[nodiscard]] Packed pack(Cluster& cluster, std::span<const PodShape> shapes, std::span<const NodeId> nodes,
                           bool grouped, std::int64_t& steps, std::vector<Placement>& out,
-                          Budget* budget = nullptr);
+                          Budget* budget = nullptr, Obstacle ignored = Obstacle::none);
 
 }  // namespace gpusched::allocation::detail
 

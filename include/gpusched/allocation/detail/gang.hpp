@@ -67,8 +67,9 @@ class Gang {
     Level level = node_level;       // where the entropy is measured
     std::optional<Level> region{};  // the deepest level that must be one domain
     bool region_is_affinity = false;
-    std::vector<Level> preferred{};  // levels that break ties, in order
-    Level fine = node_level;         // where rooms are counted: the deeper of `level` and `region`
+    std::optional<Level> network_region{};  // the same without what affinity groups ask for
+    std::vector<Level> preferred{};         // levels that break ties, in order
+    Level fine = node_level;                // where rooms are counted: the deeper of `level` and `region`
     std::size_t group_count = 0;
     std::vector<std::uint8_t> closed{};  // by domain: takes no pods; empty = all do
     bool explains = true;                // says why when it places nothing
@@ -107,10 +108,16 @@ class Gang {
     /// Why the pods of a class from its `next`-th on find no room in the cluster as it is.
     void explain(const PodClass& pods_alike, std::size_t next, Allocation& result) const;
 
+    /// The kind of group constraint (network level, limits, affinity) without which all pods would fit, the first of these;
+    /// `none` = no kind alone, or a search hit its limit. To be asked of a gang that does not fit.
+    [[nodiscard]] Obstacle binding_groups() const;
+    /// Says that in words, of several classes. False where there is none.
+    bool explain_groups(Allocation& result) const;
     /// Adds to the reason that the search ended early, and why.
     void say_unproven(Allocation& result) const;
 
   private:
+    [[nodiscard]] bool fits_without(Obstacle kind) const;
     void make_classes();
     void read_levels();
     void place_alike(Allocation& result) const;
@@ -129,6 +136,7 @@ void place_groups(const Gang& gang, Allocation& result);
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/allocation/impl/gang.ipp>
+#include <gpusched/allocation/impl/gang_binding.ipp>
 #include <gpusched/allocation/impl/gang_groups.ipp>
 #include <gpusched/allocation/impl/gang_spread.ipp>
 #endif

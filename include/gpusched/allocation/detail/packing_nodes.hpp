@@ -43,8 +43,10 @@ class PackingNodes {
         return count > 0 && each > most_amount / count ? most_amount : count * each;
     }
 
-    PackingNodes(Cluster& cluster, std::span<const PodShape> shapes, std::int64_t& steps, Budget* budget)
-        : cluster_(cluster), inv_(cluster.inventory()), shapes_(shapes), steps_(steps), budget_(budget) {
+    PackingNodes(Cluster& cluster, std::span<const PodShape> shapes, std::int64_t& steps, Budget* budget,
+                 Obstacle ignored)
+        : cluster_(cluster), inv_(cluster.inventory()), shapes_(shapes), steps_(steps), budget_(budget),
+          ignored_(ignored) {
         const auto& t = inv_.tasks;
         for (const auto& shape : shapes) {
             const auto i = index(shape.pods.front());
@@ -79,7 +81,7 @@ class PackingNodes {
     [[nodiscard]] bool admits(TaskId task, NodeId node) const {
         return inv_.nodes.schedulable[index(node)] &&
                inv_.eligible(inv_.tasks.requirement[index(task)], inv_.nodes.node_class[index(node)]) &&
-               find_group_obstacle(cluster_, task, node) == Obstacle::none;
+               find_group_obstacle_but(cluster_, task, node, ignored_) == Obstacle::none;
     }
     /// CPU and memory for one more.
     [[nodiscard]] bool has_room(std::size_t s, NodeId node) const {
@@ -335,6 +337,7 @@ class PackingNodes {
     std::span<const PodShape> shapes_;
     std::int64_t& steps_;
     Budget* budget_;
+    Obstacle ignored_;
     std::int64_t since_look_ = 0;
     std::vector<Amounts> each_;
     Amounts need_{};

@@ -92,6 +92,7 @@ GPUSCHED_INLINE void Gang::read_levels() {
         if (const auto wish = wish_of(c); wish && !own) own = wish;
     level = !options.level && own ? own->level : fragmentation::detail::checked_level(inv, options.level);
     const auto require = [&](Level l, bool affinity) {
+        if (!affinity && (!network_region || depth_of(*network_region) < depth_of(l))) network_region = l;
         if (region && depth_of(*region) >= depth_of(l)) return;
         region = l;
         region_is_affinity = affinity;

@@ -342,6 +342,7 @@ class GroupSearch {
     }
     void say_why(Allocation& result, bool certain) {
         result.proven = certain;
+        if (certain && gang_.explain_groups(result)) return;
         const auto start = cluster_.checkpoint();
         for (const bool alone : {true, false}) {
             for (const auto c : by_size_) {

@@ -220,15 +220,17 @@ GPUSCHED_INLINE void Gang::explain(const PodClass& c, std::size_t next, Allocati
             result.reason += "; without this constraint at least " + std::to_string(stages[s - 1].room);
         return;
     }
+    const auto kind = classes.size() == 1 && c.by_trial ? binding_groups() : Obstacle::none;
     const auto room = rooms(c, next);
     const auto all = std::accumulate(room.domain.begin(), room.domain.end(), std::int64_t{0});
-    if (region && all >= count) {
+    const auto of_region = region_is_affinity ? Obstacle::affinity : Obstacle::network;
+    if (region && all >= count && (kind == Obstacle::none || kind == of_region)) {
         std::vector<std::int64_t> holds(inv.domain_count(*region), 0);
         for (const auto node : cluster.nodes())
             holds[index(inv.domain(*region, node))] += room.node[index(node)];
         const auto best =
             static_cast<std::size_t>(std::max_element(holds.begin(), holds.end()) - holds.begin());
-        result.obstacle = region_is_affinity ? Obstacle::affinity : Obstacle::network;
+        result.obstacle = of_region;
         result.reason = std::string(to_string(result.obstacle)) +
                         ": all pods must be in one domain of level " + std::to_string(*region) + "; " +
                         gpusched::quoted(inv.domain_name(*region, make_id<DomainId>(best))) +
@@ -237,8 +239,14 @@ GPUSCHED_INLINE void Gang::explain(const PodClass& c, std::size_t next, Allocati
         return;
     }
     // Only groups are left: say which by a pod that still finds nothing.
-    result.obstacle =
-        inv.anti_affinity_memberships(task).empty() ? Obstacle::affinity : Obstacle::anti_affinity;
+    const auto groups = inv.affinity_memberships(task);
+    const bool only_network = std::all_of(groups.begin(), groups.end(), [&](const Membership& m) {
+        return inv.affinity_sets[m.set].is_network;
+    });
+    result.obstacle = kind != Obstacle::none                         ? kind
+                      : !inv.anti_affinity_memberships(task).empty() ? Obstacle::anti_affinity
+                      : only_network                                 ? Obstacle::network
+                                                                     : Obstacle::affinity;
     result.reason = std::string(to_string(result.obstacle)) +
                     ": with the constraints of its groups, the nodes hold " +
                     (all < count ? std::to_string(all) : "fewer than all") + of_pods;

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <gpusched/allocation/detail/exact_packing.hpp>
+#include <gpusched/allocation/detail/gang.hpp>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gpusched::allocation::detail {
+
+/// By the exact search, in what is left of the cluster when nobody of the gang is placed.
+GPUSCHED_INLINE bool Gang::fits_without(Obstacle kind) const {
+    bool limits = false, together = false;  // what still ties the pods to each other
+    std::vector<PodShape> shapes;
+    for (const auto& c : classes) {
+        auto& shape = shapes.emplace_back();
+        for (const auto p : c.pods) shape.pods.push_back(pods[p]);
+        shape.level = inv.task_affinities[inv.tasks.affinities[index(c.sample)]].guaranteed_level();
+        limits = limits || !inv.anti_affinity_memberships(c.sample).empty();
+        for (const auto& m : inv.affinity_memberships(c.sample))
+            together = together || !inv.affinity_sets[m.set].is_network;
+    }
+    if (kind == Obstacle::network ? !network_region : !(kind == Obstacle::affinity ? together : limits))
+        return false;  // nobody asks for it
+    std::map<DomainId, std::vector<NodeId>> parts;
+    for (const auto node : cluster.nodes())
+        if (inv.nodes.schedulable[index(node)] && (closed.empty() || !closed[domain(node)]))
+            parts[kind == Obstacle::network || !network_region ? none<DomainId>
+                                                               : inv.domain(*network_region, node)]
+                .push_back(node);
+    const bool tied = (limits && kind != Obstacle::anti_affinity) || (together && kind != Obstacle::affinity);
+    auto steps = packing_steps / 4;
+    std::vector<Placement> packed;
+    return std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
+        return pack(cluster, shapes, part.second, tied, steps, packed, budget, kind) == Packed::yes;
+    });
+}
+
+GPUSCHED_INLINE Obstacle Gang::binding_groups() const {
+    // Where a shape alone finds too little, groups are not what is in the way.
+    const std::vector<NodeId> nodes(cluster.nodes().begin(), cluster.nodes().end());
+    for (const auto& c : classes)
+        if (room_without_groups(c, nodes) < static_cast<std::int64_t>(c.pods.size())) return Obstacle::none;
+    for (const auto kind : {Obstacle::network, Obstacle::anti_affinity, Obstacle::affinity})
+        if (fits_without(kind)) return kind;
+    return Obstacle::none;
+}
+
+GPUSCHED_INLINE bool Gang::explain_groups(Allocation& result) const {
+    const auto kind = binding_groups();
+    if (kind == Obstacle::none) return false;
+    result.obstacle = kind;
+    result.reason = std::string(to_string(kind)) + ": ";
+    if (kind == Obstacle::network)
+        result.reason += "no domain of level " + std::to_string(network_region.value_or(level)) +
+                         " holds all groups, which must share one; the whole cluster does";
+    else if (kind == Obstacle::affinity)
+        result.reason += "no domain holds the pods that must share one; without that constraint all fit";
+    else
+        result.reason += "the pods' groups keep them too far apart; without that constraint all fit";
+    return true;
+}
+
+}  // namespace gpusched::allocation::detail

@@ -1,0 +1,1 @@
+#include <gpusched/allocation/impl/gang_binding.ipp>

@@ -1,0 +1,95 @@
+// Gangs without a place: the constraint that is named is one without which they have one.
+#include "support/catch.hpp"
+
+#include <gpusched/allocation/allocate.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::allocation;
+
+namespace {
+
+NodeSpec node_with(const std::string& name, std::int64_t gpus, std::int64_t cpu, std::int64_t memory,
+                   std::vector<std::string> network = {}) {
+    NodeSpec node{.name = name, .gpu_count = gpus, .cpu_milli = cpu};
+    node.memory_mib = memory;
+    node.network = std::move(network);
+    return node;
+}
+
+TaskSpec pod_of(const std::string& name, std::int64_t gpus, std::int64_t cpu = 0, std::int64_t memory = 0) {
+    TaskSpec pod{.name = name, .job = "gang", .cpu_milli = cpu};
+    pod.memory_mib = memory;
+    pod.gpu_count = gpus;
+    return pod;
+}
+
+Allocation refused(const ClusterSpec& spec, const AllocateOptions& options = {}) {
+    const auto cluster = Cluster::build(spec);
+    auto found = allocate(cluster, pending_pods(cluster, "gang"), options);
+    CHECK_FALSE(found.placed);
+    CHECK(found.proven);
+    return found;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a required level is named where the whole cluster holds the gang, whatever a greedy rule runs into",
+    "[allocation]") {
+    // They fit in one way only: the pod of 2 GPUs on b, one of 1 GPU on c, the others on a.
+    ClusterSpec spec;
+    spec.nodes = {node_with("a", 3, 4, 4), node_with("b", 2, 1, 1), node_with("c", 1, 2, 2)};
+    spec.tasks = {pod_of("p0", 2, 1, 1), pod_of("p1", 1, 2, 2), pod_of("p2", 1, 2, 2), pod_of("p3", 1, 2, 2)};
+    AllocateOptions options;
+    options.level = node_level;
+    const auto cluster = Cluster::build(spec);
+    CHECK(allocate(cluster, pending_pods(cluster, "gang"), options).placed);
+    options.mode = NetworkMode::required;
+    const auto found = refused(spec, options);
+    INFO(found.reason);
+    CHECK(found.obstacle == Obstacle::network);
+    CHECK(found.reason ==
+          "network: no domain of level -1 holds all groups, which must share one; the whole cluster does");
+}
+
+TEST_CASE("members that run in two domains are no matter of affinity", "[allocation]") {
+    ClusterSpec spec;
+    spec.nodes = {node_with("a", 4, 10, 10, {"s0"}), node_with("b", 4, 10, 10, {"s1"})};
+    spec.tasks = {pod_of("r0", 1), pod_of("r1", 1), pod_of("p0", 1), pod_of("p1", 1)};
+    for (std::size_t r = 0; r < 2; ++r) {
+        spec.tasks[r].node = spec.nodes[r].name;
+        spec.tasks[r].gpus = {0};
+        spec.tasks[2 + r].network_affinity = NetworkAffinity{0, NetworkMode::required};
+    }
+    const auto alike = refused(spec);
+    INFO(alike.reason);
+    CHECK(alike.obstacle == Obstacle::network);
+    spec.tasks[3].cpu_milli = 1;  // two shapes
+    const auto several = refused(spec);
+    INFO(several.reason);
+    CHECK(several.obstacle == Obstacle::network);
+}
+
+TEST_CASE("of limits and affinity the one is named without which the pods fit", "[allocation]") {
+    ClusterSpec spec;
+    spec.nodes = {node_with("a", 2, 10, 10, {"s", "x"}), node_with("b", 1, 10, 10, {"s", "y"})};
+    for (const char* name : {"p0", "p1", "p2"}) {
+        spec.tasks.push_back(pod_of(name, 1));
+        spec.tasks.back().anti_affinity = {{"few", 1, 2}};
+        spec.tasks.back().affinity = {{"near", 1}};
+    }
+    const auto near = refused(spec);  // 2 + 1 would do
+    INFO(near.reason);
+    CHECK(near.obstacle == Obstacle::affinity);
+    spec.nodes[0].gpu_count = 3;
+    for (auto& task : spec.tasks) task.anti_affinity[0].level = 0;
+    const auto few = refused(spec);  // all three on a
+    INFO(few.reason);
+    CHECK(few.obstacle == Obstacle::anti_affinity);
+    spec.tasks[2].cpu_milli = 1;
+    CHECK(refused(spec).obstacle == Obstacle::anti_affinity);
+}
