@@ -93,3 +93,15 @@ TEST_CASE("of limits and affinity the one is named without which the pods fit", 
     spec.tasks[2].cpu_milli = 1;
     CHECK(refused(spec).obstacle == Obstacle::anti_affinity);
 }
+
+TEST_CASE("a domain with room for all pods of a shape does not come closest", "[allocation]") {
+    ClusterSpec spec;
+    spec.nodes = {node_with("a", 8, 10, 10, {"s0"}), node_with("b", 7, 10, 10, {"s1"})};
+    spec.tasks = {pod_of("p0", 4), pod_of("p1", 4), pod_of("p2", 3), pod_of("p3", 3), pod_of("p4", 2)};
+    for (auto& task : spec.tasks) task.network_affinity = NetworkAffinity{0, NetworkMode::required};
+    const auto found = refused(spec);
+    CHECK(
+        found.reason ==
+        "network: all pods must be in one domain of level 0; the one in which the others were tried does not "
+        "hold all of the 2 pods like 'p2', beside those of the other groups");
+}

@@ -260,18 +260,18 @@ TEST_CASE("a program that is still at work, or cannot say where T1 runs, or a jo
 
 TEST_CASE("a program that could not be killed is still at work when the operator comes") {
     Frozen f;
-    f.live.command_limit_s = 0.5;
-    // It leaves the group that is killed, and notes its number.
+    f.live.command_limit_s = 1.5;
+    // It leaves the group that is killed, and notes its number, long before the limit: perl starts in milliseconds.
     const auto pid = (f.folder / "pid").string();
-    f.live.tenants[0].access.switch_over = {
-        "python3", "-c",
-        "import os, time\nos.setpgid(0, os.getpgid(os.getppid()))\nopen('" + pid +
-            "', 'w').write(str(os.getpid()))\ntime.sleep(600)",
-        "{gpu}"};
+    f.live.tenants[0].access.switch_over = {"perl", "-e",
+                                            "setpgrp(0, getpgrp(getppid())); open(my $note, '>', '" + pid +
+                                                "') or die; print $note $$; close($note); sleep(600)",
+                                            "{gpu}"};
     f.start();
     while (!f.controller->waits_for_operator()) f.windows(1);
     // Whatever else has been run since.
     const auto process = f.text(pid);
+    REQUIRE(!process.empty());
     CHECK(any(f.controller->resume(), "is at work: process " + process));
     ::kill(std::stoi(process), SIGKILL);
     auto lines = f.controller->resume();

@@ -40,7 +40,7 @@ TEST_CASE("programs: output, errors, codes and signals") {
 
 TEST_CASE("programs: limits, and what cannot be started") {
     const auto start = std::chrono::steady_clock::now();
-    const auto slow = shell("echo begun; sleep 60 & sleep 60", 0.3);
+    const auto slow = shell("echo begun; sleep 60 & sleep 60", 2);
     CHECK(slow.timed_out);
     CHECK(slow.output == "begun\n");
     CHECK(smi_status(slow) == BackendStatus::timeout);
@@ -95,7 +95,7 @@ TEST_CASE("programs: a note says which one is at work") {
         (std::filesystem::temp_directory_path() / ("gpusched-test-note-" + std::to_string(::getpid())))
             .string();
     CHECK(program_at_work(note) == 0);
-    const std::vector<std::string> arguments{"sleep", "0.5"};
+    const std::vector<std::string> arguments{"sleep", "2"};
     const SystemCommand command(20, -1, note);
     CommandResult result;
     std::thread other([&] { result = command.run(arguments); });
