@@ -62,7 +62,9 @@ inline constexpr auto enum_names<Obstacle> = name_table<Obstacle>({{Obstacle::no
 [[nodiscard]] Obstacle find_resource_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept;
 
 /// Anti-affinity, affinity and required network level only.
-[[nodiscard]] Obstacle find_group_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept;
+/// @param ignored one of these that does not count, as if nobody had asked for it; `none`: all count
+[[nodiscard]] Obstacle find_group_obstacle(const Cluster& cluster, TaskId task, NodeId node,
+                                           Obstacle ignored = Obstacle::none) noexcept;
 
 /// The GPUs of `node` that could each serve the task now: entirely free ones for whole GPUs, those with enough
 /// left for a fraction; with enough GPU memory where the node models it. 0 for tasks without GPUs.
@@ -86,7 +88,8 @@ struct GroupConflict {
     Obstacle obstacle = Obstacle::none;
     std::uint32_t set = 0, members = 0, limit = 0;
 };
-[[nodiscard]] GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node) noexcept;
+[[nodiscard]] GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node,
+                                                Obstacle ignored = Obstacle::none) noexcept;
 }  // namespace detail
 
 }  // namespace gpusched

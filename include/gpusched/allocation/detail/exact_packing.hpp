@@ -37,11 +37,6 @@ enum class Packed : std::uint8_t {
     unknown,  // the limit was hit, or the caller's
 };
 
-/// The group constraint that forbids a pending pod on a node now.
-/// @param ignored `network`, `affinity` or `anti_affinity`: constraints of this kind do not count; `none`: all do
-[[nodiscard]] Obstacle find_group_obstacle_but(const Cluster& cluster, TaskId pod, NodeId node,
-                                               Obstacle ignored);
-
 /// Steps of one search; some 20 to 100 ns each.
 inline constexpr std::int64_t packing_steps = 200'000;
 

@@ -81,7 +81,7 @@ class PackingNodes {
     [[nodiscard]] bool admits(TaskId task, NodeId node) const {
         return inv_.nodes.schedulable[index(node)] &&
                inv_.eligible(inv_.tasks.requirement[index(task)], inv_.nodes.node_class[index(node)]) &&
-               find_group_obstacle_but(cluster_, task, node, ignored_) == Obstacle::none;
+               find_group_obstacle(cluster_, task, node, ignored_) == Obstacle::none;
     }
     /// CPU and memory for one more.
     [[nodiscard]] bool has_room(std::size_t s, NodeId node) const {

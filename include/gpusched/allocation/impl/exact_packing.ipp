@@ -192,23 +192,6 @@ class Packing {
     std::vector<Choice> chosen_;
 };
 
-GPUSCHED_INLINE Obstacle find_group_obstacle_but(const Cluster& cluster, TaskId pod, NodeId node,
-                                                 Obstacle ignored) {
-    const auto found = find_group_obstacle(cluster, pod, node);
-    if (found == Obstacle::none || ignored == Obstacle::none) return found;
-    if (found == Obstacle::anti_affinity && ignored != Obstacle::anti_affinity) return found;
-    // Others may stand behind the one that was found first.
-    const auto& inv = cluster.inventory();
-    for (const auto& m : inv.affinity_memberships(pod)) {
-        const auto& set = inv.affinity_sets[m.set];
-        const auto kind = set.is_network ? Obstacle::network : Obstacle::affinity;
-        if (kind == ignored) continue;
-        const auto here = cluster.affinity_count(m.set, inv.domain(set.level, node));
-        if (cluster.affinity_domains(m.set) > (here > 0 ? 1u : 0u)) return kind;
-    }
-    return Obstacle::none;
-}
-
 GPUSCHED_INLINE Packed pack(Cluster& cluster, std::span<const PodShape> shapes, std::span<const NodeId> nodes,
                             bool grouped, std::int64_t& steps, std::vector<Placement>& out, Budget* budget,
                             Obstacle ignored) {

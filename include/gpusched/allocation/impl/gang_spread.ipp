@@ -232,10 +232,13 @@ GPUSCHED_INLINE void Gang::explain(const PodClass& c, std::size_t next, Allocati
             static_cast<std::size_t>(std::max_element(holds.begin(), holds.end()) - holds.begin());
         result.obstacle = of_region;
         result.reason = std::string(to_string(result.obstacle)) +
-                        ": all pods must be in one domain of level " + std::to_string(*region) + "; " +
-                        gpusched::quoted(inv.domain_name(*region, make_id<DomainId>(best))) +
-                        " comes closest and holds " + std::to_string(holds[best]) + of_pods +
-                        ", all domains " + std::to_string(all);
+                        ": all pods must be in one domain of level " + std::to_string(*region) + "; ";
+        if (holds[best] >= count)  // only not beside the others
+            result.reason += "the one in which the others were tried does not hold all" + of_pods;
+        else
+            result.reason += gpusched::quoted(inv.domain_name(*region, make_id<DomainId>(best))) +
+                             " comes closest and holds " + std::to_string(holds[best]) + of_pods +
+                             ", all domains " + std::to_string(all);
         return;
     }
     // Only groups are left: say which by a pod that still finds nothing.

@@ -82,16 +82,19 @@ GPUSCHED_INLINE Obstacle find_resource_obstacle(const Cluster& cluster, TaskId t
                : Obstacle::hardware;
 }
 
-GPUSCHED_INLINE Obstacle find_group_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
-    return detail::find_group_conflict(cluster, task, node).obstacle;
+GPUSCHED_INLINE Obstacle find_group_obstacle(const Cluster& cluster, TaskId task, NodeId node,
+                                             Obstacle ignored) noexcept {
+    return detail::find_group_conflict(cluster, task, node, ignored).obstacle;
 }
 
 namespace detail {
 
-GPUSCHED_INLINE GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+GPUSCHED_INLINE GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node,
+                                                  Obstacle ignored) noexcept {
     const auto& inv = cluster.inventory();
     const auto own = cluster.node_of(task);
     for (const auto& m : inv.anti_affinity_memberships(task)) {
+        if (ignored == Obstacle::anti_affinity) break;
         const auto& set = inv.anti_affinity_sets[m.set];
         const auto domain = inv.domain(set.level, node);
         const bool own_here = own != none<NodeId> && inv.domain(set.level, own) == domain;
@@ -107,6 +110,8 @@ GPUSCHED_INLINE GroupConflict find_group_conflict(const Cluster& cluster, TaskId
     }
     for (const auto& m : inv.affinity_memberships(task)) {
         const auto& set = inv.affinity_sets[m.set];
+        const auto kind = set.is_network ? Obstacle::network : Obstacle::affinity;
+        if (kind == ignored) continue;
         const auto domain = inv.domain(set.level, node);
         const auto own_domain = own != none<NodeId> ? inv.domain(set.level, own) : none<DomainId>;
         auto elsewhere =
@@ -115,7 +120,7 @@ GPUSCHED_INLINE GroupConflict find_group_conflict(const Cluster& cluster, TaskId
         if (!set.is_network && own_domain != none<DomainId> && own_domain != domain &&
             cluster.affinity_count(m.set, own_domain) == 1)
             --elsewhere;
-        if (elsewhere > 0) return {set.is_network ? Obstacle::network : Obstacle::affinity, m.set, 0, 0};
+        if (elsewhere > 0) return {kind, m.set, 0, 0};
     }
     return {};
 }
