@@ -154,6 +154,31 @@ TEST_CASE("a group that must share a node is not judged by the first node that i
     CHECK(found.proven);
 }
 
+TEST_CASE("further required levels hold for gangs of several shapes") {
+    ClusterSpec spec;
+    spec.nodes = {node_with("n0", 4, {"x", "s0"}), node_with("n1", 2, {"y", "s1"}),
+                  node_with("n2", 3, {"y", "s2"})};
+    JobRequest job{"gang", {{.count = 2, .pod = pod_of("", "", 2)}, {.count = 1, .pod = pod_of("", "", 1)}}};
+    const auto with = with_job(Cluster::build(spec), job);
+    AllocateOptions options{.level = 1, .groups = with.groups};
+    const auto on = [&](const Allocation& found, std::size_t pod) { return index(found.pods[pod].node); };
+    const auto apart = allocate(with.cluster, with.pods, options);
+    REQUIRE(apart.placed);
+    CHECK(on(apart, 0) == 0);  // 4 and 1
+    CHECK(on(apart, 1) == 0);
+    options.further = {{0, NetworkMode::required}};
+    const auto within = allocate(with.cluster, with.pods, options);
+    REQUIRE(within.placed);  // 2 and 3, all in y
+    for (std::size_t pod = 0; pod < 3; ++pod) CHECK(on(within, pod) != 0);
+    auto fewer = spec;
+    fewer.nodes[2].gpu_count = 2;
+    const auto tight = with_job(Cluster::build(fewer), job);
+    const auto refused = allocate(tight.cluster, tight.pods, options);
+    CHECK_FALSE(refused.placed);
+    CHECK(refused.proven);
+    CHECK(refused.obstacle == Obstacle::network);
+}
+
 TEST_CASE("the exact search is no deeper than its stack") {
     ClusterSpec spec;
     spec.nodes = {node_with("n", 1, {"s"})};
