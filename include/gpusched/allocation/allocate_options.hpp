@@ -32,8 +32,8 @@ struct AllocateOptions {
     /// Wishes at other levels. `required`: one domain there as well. `preferred`, at levels above `level` only: breaks ties
     /// of least entropy, the first in the list first. Algorithm 2 does not look at the preferred ones.
     std::vector<NetworkAffinity> further{};
-    /// Which group each pod belongs to, 0 .. groups - 1, one entry per pod. Empty = pods that ask for the same are a group,
-    /// numbered by their first pods.
+    /// Which group each pod belongs to, 0 .. groups - 1, one entry per pod; only `traffic` tells groups of alike pods apart.
+    /// Empty = pods that ask for the same are a group, numbered by their first pods.
     std::vector<std::uint32_t> groups{};
     /// Traffic between groups, symmetric, >= 0, in any unit: [group][group], with what the pods of one group exchange
     /// among themselves on the diagonal. Each entry is spread evenly over the pairs of pods. What crosses domains of `level`

@@ -177,6 +177,21 @@ TEST_CASE("placing in the cluster itself, all or nothing") {
     CHECK_THROWS_MESSAGE(pending_pods(cluster, "none"), InvalidInput, "job: 'none'");
 }
 
+TEST_CASE("groups without traffic do not tell alike pods apart") {
+    auto two = uneven();
+    two.nodes[2].network = {"g1", "b"};
+    two.nodes[5].schedulable = false;
+    const auto four = with_job(Cluster::build(two), {"job", {pods(3, 8)}});
+    AllocateOptions options{.further = {{0, NetworkMode::preferred}}};
+    const auto alike = allocate(four.cluster, four.pods, options);
+    CHECK(text(four, alike) == "b 8 c 16 ");
+    CHECK(alike.proven);
+    options.groups = {0, 1, 2};
+    const auto grouped = allocate(four.cluster, four.pods, options);
+    CHECK(grouped.pods == alike.pods);
+    CHECK(grouped.proven);
+}
+
 TEST_CASE("groups that talk to each other share switches") {
     // Prefill on model B, decode on model A; each switch has both, each group fits under one switch of its own.
     ClusterSpec spec;

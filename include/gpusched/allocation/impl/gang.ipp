@@ -68,16 +68,16 @@ GPUSCHED_INLINE Gang::Gang(Cluster& c, std::span<const TaskId> all, const Alloca
 }
 
 GPUSCHED_INLINE void Gang::make_classes() {
+    const bool grouped = !options.groups.empty() && !options.traffic.empty();  // else groups are all the same
     std::map<std::pair<std::uint32_t, decltype(shape_of(inv, TaskId{}))>, std::size_t> known;
     for (std::size_t p = 0; p < pods.size(); ++p) {
-        const std::pair key(options.groups.empty() ? 0 : options.groups[p], shape_of(inv, pods[p]));
+        const std::pair key(grouped ? options.groups[p] : 0, shape_of(inv, pods[p]));
         const auto [at, fresh] = known.try_emplace(key, classes.size());
         if (fresh)
-            classes.push_back(
-                {pods[p],
-                 options.groups.empty() ? static_cast<std::uint32_t>(classes.size()) : options.groups[p],
-                 {},
-                 needs_trial(cluster, pods[p])});
+            classes.push_back({pods[p],
+                               grouped ? options.groups[p] : static_cast<std::uint32_t>(classes.size()),
+                               {},
+                               needs_trial(cluster, pods[p])});
         classes[at->second].pods.push_back(static_cast<std::uint32_t>(p));
     }
     for (const auto& c : classes) group_count = std::max<std::size_t>(group_count, c.group + 1);
