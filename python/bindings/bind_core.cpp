@@ -5,6 +5,9 @@
 #include <gpusched/version.hpp>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace gpusched::python {
 
@@ -19,13 +22,24 @@ void translate(std::exception_ptr error) {
     try {
         std::rethrow_exception(std::move(error));
     } catch (const InvalidInput& e) {
-        raise("InvalidInput", py::cast(e.problems()));
+        raise("InvalidInput", foreign_texts(e.problems()));
     } catch (const BackendError& e) {
-        raise("BackendError", py::str(e.what()));
+        raise("BackendError", foreign_text(e.what()));
     }
 }
 
 }  // namespace
+
+py::str foreign_text(std::string_view text) {
+    return py::reinterpret_steal<py::str>(
+        PyUnicode_DecodeUTF8(text.data(), static_cast<py::ssize_t>(text.size()), "backslashreplace"));
+}
+
+py::list foreign_texts(const std::vector<std::string>& texts) {
+    py::list out;
+    for (const auto& text : texts) out.append(foreign_text(text));
+    return out;
+}
 
 void allow_old_protocols(const py::handle& scope) {
     // For these protocols Python makes an object of the last class not written in Python, pybind11's base, whose

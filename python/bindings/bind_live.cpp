@@ -11,9 +11,11 @@ namespace gpusched::python {
 void bind_live(py::module_& m) {
     namespace c = control;
     using L = c::LiveController;
-    // Programs are run and files written meanwhile, so the interpreter goes on.
+    // Programs are run and files written meanwhile, so the interpreter goes on. What programs say is in the lines.
     const auto call = [](auto function) {
-        return [function](L& self) { return unlocked([&] { return (self.*function)(); }); };
+        return [function](L& self) -> py::list {
+            return foreign_texts(unlocked([&] { return (self.*function)(); }));
+        };
     };
     py::class_<L>(m, "LiveController", doc("control::LiveController").c_str())
         .def(

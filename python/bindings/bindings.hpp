@@ -11,6 +11,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace pybind11::detail {
 
@@ -70,6 +71,10 @@ inline std::string documented(std::string_view signature, std::string_view text)
 /// @param source how messages call it
 /// @throws InvalidInput with everything in it that has no JSON form
 std::string json_text(const py::object& document, const char* source = "<dict>");
+
+/// Text from elsewhere, such as a program's output or a broken file, in which bytes that are no UTF-8 come as `\xff`.
+py::str foreign_text(std::string_view text);
+py::list foreign_texts(const std::vector<std::string>& texts);
 
 /// Lets the objects of all classes of a module be pickled with the protocols 0 and 1 too.
 void allow_old_protocols(const py::handle& scope);

@@ -173,6 +173,31 @@ def test_a_program_that_moves_the_tenant_and_fails(host: Host, load: Callable[..
     assert "-> hold" not in out.stdout
 
 
+def test_what_a_program_says_need_not_be_utf8(host: Host, load: Callable[..., None]) -> None:
+    load(40.0)
+    host.script("move-t1", "printf 'm\\366glich \\377\\n'; exit 3")
+    host.gpus([[host.gi(TWO_G, 1, 0, 2, True)], [host.gi(0, 3, 0, 8, False)]])
+    out = host.run(host.config(flags={"rollback": False, "guard_io": False}), "--windows", "4")
+    assert out.returncode == 0, out.stderr
+    assert r"program 'move-t1' ended with code 3: m\xf6glich \xff" in out.stdout
+
+
+def test_files_that_are_read_are_not_written(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.write("config.json", json.dumps(host.config()))
+    config, signals = str(host.folder / "config.json"), str(host.folder / "signals.jsonl")
+    host.write("signals.jsonl", "{}\n")
+    before = host.read("config.json")
+    for options in (
+        ["--audit", config],
+        ["--config-output", config],
+        ["--audit", config, "--signals", signals, "--dry-run"],
+        ["--audit", signals, "--signals", signals, "--dry-run"],
+    ):
+        assert cli.main(["control", "--config", config, *options]) == 2
+        assert "is also read by this command" in capsys.readouterr().err
+    assert (host.read("config.json"), host.read("signals.jsonl")) == (before, "{}\n")
+
+
 def test_dry_runs_change_nothing(host: Host, load: Callable[..., None]) -> None:
     load(40.0, 100_000_000)
     before = host.read("smi.json")
@@ -191,6 +216,9 @@ def test_an_unknown_state_is_not_controlled(host: Host) -> None:
     (host.folder / "journal.json").write_text("{", encoding="utf-8")
     out = host.run(host.config(), "--windows", "1")
     assert out.returncode == 3 and "journal" in out.stderr
+    (host.folder / "journal.json").write_bytes(b'{"boot": "\xff"}')
+    out = host.run(host.config(), "--windows", "1")
+    assert out.returncode == 3 and "ill-formed UTF-8 byte" in out.stderr and r"\xff" in out.stderr
     (host.folder / "journal.json").unlink()
     (host.folder / "proc/sys/kernel/random/boot_id").unlink()
     out = host.run(host.config(), "--windows", "1")

@@ -185,6 +185,40 @@ def test_killed_while_it_resumes(host: Host, start: Callable[..., Running]) -> N
     host.require_known()
 
 
+def test_signals_without_end_put_off_no_window(host: Host, start: Callable[..., Running]) -> None:
+    audit = host.folder / "audit.jsonl"
+    running = start(host.config(flags={"place": False, "mig": False}), "--audit", str(audit))
+    running.wait("tail above the threshold")
+    host.gpus([[host.gi(19, 2, 6, 1, False)], [host.gi(9, 3, 0, 4, False)]])
+    running.wait("own instance missing")
+    stop = threading.Event()
+
+    def storm() -> None:
+        while not stop.is_set():
+            running.resume()
+
+    def windows() -> int:
+        return audit.read_text(encoding="utf-8").count('"observation"')
+
+    def looks() -> int:
+        return sum("resume refused" in line for line in list(running.lines))
+
+    threads = [threading.Thread(target=storm) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        before = windows(), looks()
+        running.wait("resume refused", before[1] + 40)
+        # A look takes some time, and when a window is due it comes before the next look.
+        assert windows() - before[0] >= 4
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    out = running.end()
+    assert running.process.returncode == 0 and "limits ended" in out and "RecursionError" not in out
+
+
 def test_calls_of_python(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(host.folder / "bin"), prepend=":")
     monkeypatch.setenv("FAKE_SMI_STATE", str(host.folder / "smi.json"))

@@ -77,7 +77,10 @@ def begin_log(log: IO[str]) -> None:
 
 
 class Stop:
-    """SIGTERM and SIGINT end the loop after the window that runs, SIGUSR1 resumes; they wake it when it waits."""
+    """SIGTERM and SIGINT end the loop after the window that runs, SIGUSR1 resumes; they wake it when it waits.
+
+    A handler may be interrupted by the next signal, and that by the one after it, so each signal is ignored until it is answered.
+    """
 
     def __init__(self) -> None:
         self.asked = False
@@ -98,11 +101,13 @@ class Stop:
         self._receive.close()
         self._send.close()
 
-    def _ask(self, *_: object) -> None:
+    def _ask(self, number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_IGN)
         self.asked = True
         self._wake()
 
-    def _ask_to_resume(self, *_: object) -> None:
+    def _ask_to_resume(self, number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_IGN)
         self.resume = True
         self._wake()
 
@@ -117,6 +122,8 @@ class Stop:
 
     def take_resume(self) -> bool:
         asked, self.resume = self.resume, False
+        if asked:
+            signal.signal(signal.SIGUSR1, self._ask_to_resume)
         return asked
 
 
@@ -134,6 +141,7 @@ def control_live(args: argparse.Namespace, config: dict[str, Any]) -> int:
 
 
 def control_live_once(args: argparse.Namespace, config: dict[str, Any]) -> int:
+    require_writable(args.audit, args.config_output, inputs=[args.config])
     with Stop() as stop:
         controller = control.LiveController(config, audit=args.audit or "")
         try:
@@ -161,7 +169,9 @@ def control_live_once(args: argparse.Namespace, config: dict[str, Any]) -> int:
                     for line in controller.resume():
                         say(line)
                     sys.stdout.flush()
-                    continue
+                    # However many come: a window that is due is not put off, for limits end in it.
+                    if time.monotonic() < due:
+                        continue
                 for line in controller.window():
                     say(f"window {windows}: {line}")
                 sys.stdout.flush()
@@ -188,6 +198,7 @@ def control_host(args: argparse.Namespace) -> int:
         raise InvalidInput("--windows, --config-output: only for a host; expected a section `live` and no --signals")
     controller = control.Controller(config)
     args.signals = args.signals or "-"
+    require_writable(args.audit, inputs=[args.config, args.signals if args.signals != "-" else None])
     windows = actions = 0
     with open_log(args.audit, "a") as log, open_lines(args.signals) as lines:
         if log is not None:

@@ -105,6 +105,17 @@ TEST_CASE("a quota whose client does not restart is taken back, in the journal a
           std::vector<std::string>{"program 'restart-t3' ended with code 5: no such unit"});
 }
 
+TEST_CASE("what a program says is cut between characters") {
+    const auto said = [](const std::string& output) {
+        return hook_failure({"p"}, {.code = 1, .output = output});
+    };
+    const std::string start = "program 'p' ended with code 1: ";
+    CHECK(said("first\nlast\n") == start + "last");
+    CHECK(said(std::string(199, 'x') + "\u00e9") == start + std::string(199, 'x'));
+    CHECK(said(std::string(198, 'x') + "\u00e9y") == start + std::string(198, 'x') + "\u00e9");
+    CHECK(said(std::string(300, '\x80')) == "program 'p' ended with code 1");
+}
+
 TEST_CASE("memory that is out is a failure of that action only") {
     World w;
     w.files.texts["/g/t2/io.max"] = "";

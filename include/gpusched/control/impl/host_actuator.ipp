@@ -32,7 +32,10 @@ GPUSCHED_INLINE std::string hook_failure(const std::vector<std::string>& argumen
         text.remove_suffix(1);
     const auto line = text.rfind('\n');
     if (line != std::string_view::npos) text.remove_prefix(line + 1);
-    text = text.substr(0, 200);
+    // Not in the middle of a character.
+    auto size = std::min<std::size_t>(text.size(), 200);
+    while (size > 0 && size < text.size() && (text[size] & 0xC0) == 0x80) --size;
+    text = text.substr(0, size);
     return "program " + gpusched::quoted(arguments[0]) +
            (result.timed_out ? " took too long" : " ended with code " + number_text(result.code)) +
            (text.empty() ? "" : ": " + std::string(text));
