@@ -1,5 +1,6 @@
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
+#include <gpusched/control/journal.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
 
@@ -98,9 +99,16 @@ TEST_CASE("everything that is wrong with a configuration is told, with its place
           "/host/tenants/1/name");
     fails(document(R"("roots": [{}], "gpus": [{}], "tenants": [{"name": "a", "client_of": "b"}])"),
           "/host/tenants/0/client_of");
+    fails(document(R"("roots": [{}], "gpus": [{}], "tenants": [
+                      {"name": "a", "protected": true, "start": {"profile": "2g", "slice": 0}},
+                      {"name": "b", "protected": true, "start": {"profile": "1g", "slice": 1}}])"),
+          "tenant 'b': start.instance: 0 at 1; expected a placement that the other protected tenants' leave "
+          "free");
+    fails(document(plain) + std::string(1, '\0') + "x", "configuration: holds a NUL byte");
     for (const char* start :
          {R"({"profile": "9g"})", R"({"profile": "2g", "slice": 8})", R"({"profile": "2g", "gpu": 1})",
-          R"({"profile": "2g", "cpus": "4-"})", R"({"profile": "2g", "slice": 1})"}) {
+          R"({"profile": "2g", "cpus": "4-"})", R"({"profile": "2g", "slice": 1})",
+          R"({"profile": "2g", "quota_percent": 49})"}) {
         INFO(start);
         const auto tenant = R"("tenants": [{"name": "a", "protected": true, "start": )" + std::string(start);
         const auto text = document(R"("roots": [{}], "gpus": [{}], )" + tenant + "}]");
@@ -112,6 +120,20 @@ TEST_CASE("everything that is wrong with a configuration is told, with its place
     } catch (const InvalidInput& e) {
         CHECK(e.problems().size() == 2);
     }
+}
+
+TEST_CASE("nesting without end is refused by every reader, not followed") {
+    const auto o = test::control_options();
+    const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+    CHECK_THROWS_WITH(parse_config(deep), ContainsSubstring("configuration: nested deeper than 64 levels"));
+    CHECK_THROWS_WITH(parse_signals(R"({"tenants": {"T1": {"p99_ms": )" + deep + "}}}", o, 0, layouts_of(o)),
+                      ContainsSubstring("signals: nested deeper than 64 levels"));
+    CHECK_THROWS_WITH(replay_audit(R"({"record":"start","config":{"host":)" + deep + "}}\n", o),
+                      ContainsSubstring("line 0: audit record: nested deeper than 64 levels"));
+    CHECK_THROWS_WITH(replay_audit(R"({"config":)" + deep + "}\n", o),
+                      ContainsSubstring("line 0: audit line: nested deeper than 64 levels"));
+    CHECK_THROWS_WITH(parse_journal(R"({"tenants": [{"name": )" + deep + "}]}", o.host),
+                      ContainsSubstring("journal: nested deeper than 64 levels"));
 }
 
 TEST_CASE("lists of cores") {

@@ -227,6 +227,10 @@ TEST_CASE("journals are read back, and what is none is refused") {
                           "tenants": [{"name": "T1", "now": {"gpu": 7, "profile": "2g"}}]})",
                                     w.options.host),
                       ContainsSubstring("/tenants/0/now/gpu"));
+    CHECK_THROWS_WITH(parse_journal(R"({"format": "gpusched.control-journal", "version": 3,
+                          "tenants": [{"name": "T1", "now": {"profile": "2g", "quota_percent": 1}}]})",
+                                    w.options.host),
+                      ContainsSubstring("/tenants/0/now/quota_percent: 1; expected 50 to 100"));
     // One of before there was a memory; and memories that cannot be.
     CHECK(
         parse_journal(R"({"format": "gpusched.control-journal", "version": 1, "boot": "b1"})", w.options.host)

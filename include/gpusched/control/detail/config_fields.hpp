@@ -158,10 +158,20 @@ class FieldReader {
     mutable std::vector<std::string> known_{};
 };
 
-/// JSON text as an object. @throws InvalidInput naming `what`
+/// JSON text as an object. @throws InvalidInput naming `what`; also where it is nested deeper than any document, which
+///     to tell of would need a stack as deep
 inline Json parse_document(std::string_view text, std::string_view what) {
+    // The parser takes a NUL byte for the end and drops what follows.
+    if (text.find('\0') != text.npos) throw InvalidInput(std::string(what) + ": holds a NUL byte");
+    const auto shallow = [&](int depth, Json::parse_event_t, const Json&) {
+        constexpr int deepest = 64;
+        if (depth > deepest)
+            throw InvalidInput(std::string(what) + ": nested deeper than " + number_text(deepest) +
+                               " levels");
+        return true;
+    };
     try {
-        return Json::parse(text);
+        return Json::parse(text, shallow);
     } catch (const Json::exception& e) {
         throw InvalidInput(std::string(what) + ": " + e.what());
     }

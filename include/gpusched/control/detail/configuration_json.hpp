@@ -19,6 +19,8 @@ inline void read_configuration(const FieldReader& owner, const Json& j, const st
     reader("quota_percent", start.quota_percent);
     reader("cpus", cpus);
     reader.finish();
+    if (start.quota_percent < 50 || start.quota_percent > 100)
+        owner.bad(path + "/quota_percent", start.quota_percent, "50 to 100");
     try {
         start.cpus = parse_cpus(cpus);
     } catch (const InvalidInput& e) {

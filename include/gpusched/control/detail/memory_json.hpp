@@ -54,13 +54,8 @@ void read_memories(const FieldReader& owner, const char* name, const Host& host,
         in_range("guard_windows", m.guard_windows, std::int64_t{-1}, most_windows);
         in_range("cooldown_windows", m.cooldown_windows, std::int64_t{0}, most_windows);
         in_range("disjoint_pause_s", m.disjoint_pause_s, 0.0, 1e9);
-        if (const auto* found = fields.take("floor")) {
-            auto& least = m.floor.emplace();
-            read_configuration(fields, *found, fields.at("floor"), host, least, problems);
-            if (least.quota_percent < 50 || least.quota_percent > 100)
-                problems.add(bad_value(fields.at("floor") + "/quota_percent",
-                                       number_text(least.quota_percent), "50 to 100"));
-        }
+        if (const auto* found = fields.take("floor"))
+            read_configuration(fields, *found, fields.at("floor"), host, m.floor.emplace(), problems);
         fields.elements("structural", [&](const Json& past, const std::string& where) {
             const FieldReader reader(past, where, problems);
             auto& p = m.structural.emplace_back();

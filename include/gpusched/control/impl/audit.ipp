@@ -198,17 +198,11 @@ inline Observation read_observation(const nlohmann::json& j) {
     return seen;
 }
 
-inline nlohmann::json parse_line(std::string_view line) {
-    // The parser takes a NUL byte for the end and drops what follows.
-    if (line.find('\0') != line.npos) throw InvalidInput("audit line: holds a NUL byte");
-    return nlohmann::json::parse(line);
-}
-
 /// What a line that is no window changes for those after it.
 inline void follow(std::string_view line, ControllerOptions& options, ControllerState& state,
                    std::uint64_t& hash) {
     try {
-        const auto j = parse_line(line);
+        const auto j = detail::parse_document(line, "audit record");
         const auto kind = j.at("record").get<std::string>();
         if (kind == "start") {
             if (j.contains("config")) options = parse_config(j.at("config").dump());
@@ -305,7 +299,7 @@ GPUSCHED_INLINE void append_audit_line(std::string& line, const Observation& see
 
 GPUSCHED_INLINE Observation parse_audit_observation(std::string_view line) {
     try {
-        return audit_detail::read_observation(audit_detail::parse_line(line).at("observation"));
+        return audit_detail::read_observation(detail::parse_document(line, "audit line").at("observation"));
     } catch (const nlohmann::json::exception& e) {
         throw InvalidInput(std::string("audit line: ") + e.what());
     }

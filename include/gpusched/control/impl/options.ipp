@@ -63,6 +63,7 @@ inline void host(Problems& problems, const Host& h) {
         check_range(problems, "numa", gpu.numa, 0, h.numa_nodes - 1, "gpu");
         static_cast<void>(mig_device(gpu.device));
     }
+    std::vector<MigLayout> starts(h.gpus.size());
     for (std::size_t i = 0; i < h.tenants.size(); ++i) {
         const auto& t = h.tenants[i];
         const std::string owner = "tenant " + gpusched::quoted(t.name);
@@ -78,13 +79,18 @@ inline void host(Problems& problems, const Host& h) {
         below("start.gpu", t.start.gpu, 0, h.gpus.size(), owner);
         check_range(problems, "start.quota_percent", t.start.quota_percent, 50, 100, owner);
         if (!problems.empty()) continue;
-        MigLayout alone;
-        if (!can_create(mig_device(h.gpus[static_cast<std::size_t>(t.start.gpu)].device), alone,
-                        t.start.instance))
+        const auto gpu = static_cast<std::size_t>(t.start.gpu);
+        const auto& device = mig_device(h.gpus[gpu].device);
+        const bool possible = can_create(device, {}, t.start.instance);
+        if (possible && can_create(device, starts[gpu], t.start.instance))
+            starts[gpu].add(t.start.instance);
+        else
             problems.add(bad_value("start.instance",
                                    number_text(t.start.instance.profile) + " at " +
                                        number_text(t.start.instance.start),
-                                   "a placement of the GPU", owner));
+                                   possible ? "a placement that the other protected tenants' leave free"
+                                            : "a placement of the GPU",
+                                   owner));
     }
 }
 
