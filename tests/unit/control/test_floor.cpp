@@ -81,6 +81,22 @@ TEST_CASE("a tenant that is far below its target keeps what it started with") {
     }
 }
 
+TEST_CASE("media engines are given back with the instance that had them, and no other is taken for it") {
+    for (const bool predict : {false, true}) {
+        auto o = quick(predict);
+        o.host.tenants[0].start.instance.profile =
+            static_cast<std::uint8_t>(mig_device("A100-40GB").find("1g+me"));
+        Run run(o);
+        run.go(200, 20);
+        REQUIRE(mig_device("A100-40GB").profiles[run.state.tenants[0].current.instance.profile].sm_count >
+                28);
+        run.go(3000, 2);
+        CHECK(run.key() == "1g+me");
+        for (const auto& a : run.actions)
+            CHECK((a.kind != ActionKind::reconfigure || a.after.instance.profile != 0));
+    }
+}
+
 TEST_CASE("nor is its client's quota raised above that of the start") {
     auto o = quick(false);
     o.flags.mig = false;

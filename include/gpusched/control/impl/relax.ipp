@@ -41,8 +41,11 @@ GPUSCHED_INLINE void Stepper::consider_relax(std::size_t i) {
     // The next smaller profile: the largest of those with fewer SMs. What is not known to fit in memory does not.
     for (std::size_t p = d.profiles.size(); p-- > 0;) {
         const auto& profile = d.profiles[p];
-        if (profile.media || profile.sm_count >= sm || profile.sm_count < least.sm_count ||
-            profile.memory_mib < least.memory_mib || !is_usable(used) || used > profile.memory_mib)
+        // Media engines, which no larger instance was made with, go where the tenant had them, and only there.
+        const bool less = profile.sm_count < least.sm_count || profile.memory_mib < least.memory_mib ||
+                          (profile.sm_count == least.sm_count && least.media && !profile.media);
+        if (less || profile.sm_count >= sm || (profile.media && !least.media) || !is_usable(used) ||
+            used > profile.memory_mib)
             continue;
         const auto at = least_fragmenting(d, rest, static_cast<int>(p));
         if (!at) continue;
