@@ -41,7 +41,11 @@ def test_who_cannot_come_waits_in_turn() -> None:
     assert [n.id for n in queue.waiting] == [5, 2, 3] and len(queue) == 3
     assert queue.next(full) is None
     assert queue.withdraw(2) and not queue.withdraw(2)
-    answers = [queue.next(controller) for _ in range(3)]
+    assert queue.next(controller) is None  # one in a window, and that was the first
+    answers = []
+    for _ in range(3):
+        controller.step(window(8.0, 0.0))
+        answers.append(queue.next(controller))
     assert [a and (a.newcomer.id, a.verdict) for a in answers] == [(5, "admitted"), (3, "admitted"), None]
     # A target that it misses by itself is no matter of waiting.
     hopeless = queue.offer(controller, Newcomer(tau_ms=5, alone_ms=6))
@@ -49,7 +53,7 @@ def test_who_cannot_come_waits_in_turn() -> None:
 
 
 def test_newcomers_are_values() -> None:
-    one = Newcomer(id=3, profile="2g", tau_ms=12.5)
+    one = Newcomer(id=3, profile="2g", tau_ms=12.5, alone_ms=8.0)
     assert one == copy.copy(one) == copy.deepcopy(one) == pickle.loads(pickle.dumps(one))
     assert one != Newcomer(id=3)
     assert "id=3" in repr(one) and Newcomer().profile == "1g"
@@ -63,6 +67,7 @@ def test_newcomers_are_values() -> None:
         ({"profile": "9g"}, "profile: '9g'"),
         ({"pcie_bytes_per_s": float("nan")}, "pcie_bytes_per_s"),
         ({"tau_ms": -1, "alone_ms": 1e9}, "alone_ms"),
+        ({"tau_ms": 15}, "alone_ms: 0; expected above 0 where there is a target"),
     ],
 )
 def test_newcomers_that_cannot_be(keywords: dict[str, Any], message: str) -> None:

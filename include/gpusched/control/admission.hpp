@@ -19,7 +19,7 @@ struct Newcomer {
     double pcie_bytes_per_s = 0;     ///< when busy; finite, not negative
     double io_bytes_per_s = 0;       ///< the same, of block I/O
     double tau_ms = 0;               ///< target of its p99; 0 for none
-    double alone_ms = 0;             ///< with a target: its p99 in such an instance with an idle root
+    double alone_ms = 0;  ///< with a target, above 0: its p99 in such an instance with an idle root
 };
 
 /// A place for a newcomer.
@@ -64,22 +64,23 @@ struct AdmissionAnswer {
 };
 
 /// Newcomers for whom there is no place yet: first come, first served within a class, and never more than a number of
-/// each class. Tenants that run are never asked to leave.
+/// each class. At most one is admitted in a window: what it takes and does is seen in the next. Tenants that run are never
+/// asked to leave.
 class AdmissionQueue {
   public:
-    /// @param capacity waiting newcomers of each class, 0 to 100,000; with 0 who cannot be placed is rejected
+    /// @param capacity waiting newcomers of each class, 0 to 100,000; with 0 who cannot be placed at once is rejected
     /// @throws InvalidInput when out of range
     explicit AdmissionQueue(std::size_t capacity = 16);
 
-    /// A newcomer arrives: admitted where nobody of its class or a lower one waits and there is a place, else queued,
-    /// or rejected where its class is full or it could not meet its own target on an idle root.
-    /// Whoever is admitted must be created before the next call, so that the layouts seen are those that are.
+    /// A newcomer arrives: admitted where nobody of its class or a lower one waits, nobody was admitted in this window, and
+    /// there is a place, else queued, or rejected where its class is full or it could not meet its own target on an idle
+    /// root. Whoever is admitted must be created before the next window, so that the layouts seen are those that are.
     /// @throws InvalidInput as `find_place`; the queue is unchanged
     AdmissionAnswer offer(const ControllerState& state, const Observation& seen,
                           const ControllerOptions& options, Newcomer newcomer);
 
-    /// Once a window: the first of the lowest class for whom there is a place now, at most one. The first of a class
-    /// that does not fit holds up its class, not the others.
+    /// Once a window: the first of the lowest class for whom there is a place now; nobody where one was admitted in this
+    /// window, by either call. The first of a class that does not fit holds up its class, not the others.
     std::optional<AdmissionAnswer> next(const ControllerState& state, const Observation& seen,
                                         const ControllerOptions& options);
 
@@ -94,6 +95,7 @@ class AdmissionQueue {
   private:
     std::size_t capacity_;
     std::vector<Newcomer> waiting_{};
+    std::int64_t admitted_in_ = -1;  ///< the window of the last admission
 };
 
 }  // namespace gpusched::control

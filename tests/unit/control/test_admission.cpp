@@ -141,6 +141,7 @@ TEST_CASE("who cannot come waits in turn, by class, and not without bound") {
           AdmissionVerdict::queued);
     CHECK(ids(queue) == std::vector<std::int64_t>{5, 2, 3});
     CHECK_FALSE(queue.next(s.state, s.seen, s.o));
+    s.go(1);
     s.state.admission_open = true;
     // Nobody overtakes a lower class or the own one.
     CHECK(queue.offer(s.state, s.seen, s.o, {.id = 6, .service_class = 0}).verdict ==
@@ -151,9 +152,30 @@ TEST_CASE("who cannot come waits in turn, by class, and not without bound") {
     CHECK(first->verdict == AdmissionVerdict::admitted);
     CHECK(queue.withdraw(6));
     CHECK_FALSE(queue.withdraw(6));
+    s.go(1);
     CHECK(queue.next(s.state, s.seen, s.o)->newcomer.id == 2);
+    s.go(1);
     CHECK(queue.next(s.state, s.seen, s.o)->newcomer.id == 3);
+    s.go(1);
     CHECK_FALSE(queue.next(s.state, s.seen, s.o));
+}
+
+TEST_CASE("no place is given twice: who was admitted is seen in the next window, not in this one") {
+    Scene s;
+    s.go(10);
+    AdmissionQueue queue;
+    const auto first = queue.offer(s.state, s.seen, s.o, {.id = 1});
+    REQUIRE(first.verdict == AdmissionVerdict::admitted);
+    CHECK(queue.offer(s.state, s.seen, s.o, {.id = 2}).verdict == AdmissionVerdict::queued);
+    CHECK_FALSE(queue.next(s.state, s.seen, s.o));
+    s.go(1, [&](Observation& x) {
+        x.gpus[static_cast<std::size_t>(first.place.gpu)].layout.add(first.place.instance);
+    });
+    const auto second = queue.next(s.state, s.seen, s.o);
+    REQUIRE(second);
+    CHECK((second->place.gpu != first.place.gpu || second->place.instance != first.place.instance));
+    CHECK(queue.offer(s.state, s.seen, s.o, {.id = 3}).verdict == AdmissionVerdict::queued);
+    CHECK(AdmissionQueue(0).offer(s.state, s.seen, s.o, {.id = 4}).verdict == AdmissionVerdict::admitted);
 }
 
 TEST_CASE("the first of a class holds up its class only") {
@@ -170,6 +192,7 @@ TEST_CASE("the first of a class holds up its class only") {
     add(3, 4, "1g");
     s.state.admission_open = true;
     CHECK(queue.next(s.state, s.seen, s.o)->newcomer.id == 3);
+    s.go(1);
     CHECK_FALSE(queue.next(s.state, s.seen, s.o));
     CHECK(queue.withdraw(1));
     CHECK(queue.next(s.state, s.seen, s.o)->newcomer.id == 2);
@@ -185,6 +208,8 @@ TEST_CASE("newcomers that cannot be are refused by message") {
                       ContainsSubstring("pcie_bytes_per_s"));
     AdmissionQueue queue(0);
     CHECK_THROWS_WITH(queue.offer(s.state, s.seen, s.o, {.tau_ms = -1}), ContainsSubstring("tau_ms: -1"));
+    CHECK_THROWS_WITH(find_place(s.state, s.seen, s.o, {.tau_ms = 15}),
+                      ContainsSubstring("alone_ms: 0; expected above 0 where there is a target"));
     // A target that it misses by itself is no matter of waiting.
     CHECK(AdmissionQueue().offer(s.state, s.seen, s.o, {.tau_ms = 5, .alone_ms = 6}).verdict ==
           AdmissionVerdict::rejected);

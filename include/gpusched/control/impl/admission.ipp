@@ -17,6 +17,8 @@ inline void validate(const Newcomer& n, const Host& host) {
     check_range(problems, "io_bytes_per_s", n.io_bytes_per_s, 0, 1e15);
     check_range(problems, "tau_ms", n.tau_ms, 0, 1e7);
     check_range(problems, "alone_ms", n.alone_ms, 0, 1e7);
+    if (n.tau_ms > 0 && n.alone_ms == 0)
+        problems.add(bad_value("alone_ms", number_text(n.alone_ms), "above 0 where there is a target"));
     if (std::none_of(host.gpus.begin(), host.gpus.end(),
                      [&](const HostGpu& g) { return mig_device(g.device).find(n.profile) >= 0; }))
         problems.add(bad_value("profile", gpusched::quoted(n.profile), "a profile of one of the GPUs"));
@@ -106,8 +108,9 @@ GPUSCHED_INLINE AdmissionAnswer AdmissionQueue::offer(const ControllerState& sta
         of_class += other.service_class == newcomer.service_class;
     }
     std::optional<AdmissionPlace> place;
-    if (ahead == 0) place = find_place(state, seen, options, newcomer);
+    if (ahead == 0 && seen.window != admitted_in_) place = find_place(state, seen, options, newcomer);
     if (place) {
+        admitted_in_ = seen.window;
         answer.verdict = AdmissionVerdict::admitted;
         answer.place = *place;
     } else if (of_class >= capacity_ || (newcomer.tau_ms > 0 && newcomer.alone_ms > newcomer.tau_ms)) {
@@ -122,10 +125,12 @@ GPUSCHED_INLINE AdmissionAnswer AdmissionQueue::offer(const ControllerState& sta
 GPUSCHED_INLINE std::optional<AdmissionAnswer> AdmissionQueue::next(const ControllerState& state,
                                                                     const Observation& seen,
                                                                     const ControllerOptions& options) {
+    if (seen.window == admitted_in_) return {};
     for (std::size_t k = 0; k < waiting_.size(); ++k) {
         if (k > 0 && waiting_[k].service_class == waiting_[k - 1].service_class) continue;
         const auto place = find_place(state, seen, options, waiting_[k]);
         if (!place) continue;
+        admitted_in_ = seen.window;
         AdmissionAnswer answer{AdmissionVerdict::admitted, std::move(waiting_[k]), *place};
         waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(k));
         return answer;
