@@ -98,6 +98,13 @@ class Stepper {
         t.entered[static_cast<std::size_t>(c.gpu)] |= std::uint64_t{1}
                                                       << (8u * c.instance.profile + c.instance.start);
     }
+    /// Whether an instance has less memory than the tenant's own. Slices say so on one part only, and a size that is not known
+    /// may be less.
+    bool has_less_memory(std::int32_t gpu, const MigProfile& profile, const Configuration& own) const {
+        const auto& had = device(own.gpu).profiles[own.instance.profile];
+        if (device(gpu).name == device(own.gpu).name) return profile.memory_slices < had.memory_slices;
+        return !(had.memory_mib > 0 && profile.memory_mib >= had.memory_mib);
+    }
     const HostTenant& tenant(std::size_t i) const { return o_.host.tenants[i]; }
     const MigDevice& device(std::int32_t gpu) const {
         return mig_device(o_.host.gpus[static_cast<std::size_t>(gpu)].device);

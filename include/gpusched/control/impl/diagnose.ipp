@@ -110,7 +110,8 @@ GPUSCHED_INLINE Choice Stepper::best_place(std::size_t i) {
         for (std::size_t p = 0; p < d.profiles.size(); ++p) {
             const auto& profile = d.profiles[p];
             // Ranks never fall, or an episode might go in circles.
-            if (profile.media || profile.sm_count < own.sm_count || profile.memory_slices < own.memory_slices)
+            if (profile.media || profile.sm_count < own.sm_count ||
+                has_less_memory(static_cast<std::int32_t>(g), profile, t.current))
                 continue;
             if (profile.key != own.key ? !o_.flags.mig : here)
                 continue;  // another start is the same to its tenant

@@ -199,7 +199,11 @@ GPUSCHED_INLINE Choice Stepper::move(std::size_t i) {
         if ((k > 0 && g == here) || !seen_.gpus[g].readable || seen_.gpus[g].lost) continue;
         const auto& d = device(static_cast<std::int32_t>(g));
         const int p = d.find(own.key);
-        if (p < 0 || d.profiles[static_cast<std::size_t>(p)].sm_count < own.sm_count) continue;
+        if (p < 0) continue;
+        const auto& profile = d.profiles[static_cast<std::size_t>(p)];
+        if (profile.sm_count < own.sm_count ||
+            has_less_memory(static_cast<std::int32_t>(g), profile, t.current))
+            continue;
         const auto rest = rest_of(i, g);
         for (int s = 0; s < d.memory_slices; ++s) {
             const MigInstance at{static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(s)};
