@@ -166,6 +166,11 @@ TEST_CASE("fixed placements: all that differ, none of a neighbour's, and each ca
                           Catch::Matchers::ContainsSubstring("starts.quota_percent: 10"));
     scenario.starts = {{.instance = {4, 3}}};
     CHECK_THROWS_WITH(sim::validate(scenario), Catch::Matchers::ContainsSubstring("starts.instance"));
+    // Neighbours do not make room.
+    scenario.starts = all.back();
+    CHECK_NOTHROW(sim::validate(scenario));
+    scenario.neighbours = true;
+    CHECK_THROWS_WITH(sim::validate(scenario), Catch::Matchers::ContainsSubstring("starts.instance"));
 }
 
 TEST_CASE("time above the target: all windows or none, and those in which requests are lost or wait") {

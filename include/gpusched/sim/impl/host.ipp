@@ -4,7 +4,6 @@
 #include <gpusched/sim/detail/host_simulation.hpp>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
@@ -56,7 +55,8 @@ inline void check_starts(Problems& problems, const HostScenario& s, const contro
     if (s.starts.empty()) return;
     const std::size_t services = s.second_service ? 2 : 1;
     if (!check_range(problems, "starts", s.starts.size(), services, services, "length")) return;
-    std::array<control::MigLayout, 2> layouts{};
+    std::vector<control::MigLayout> layouts(2);
+    if (s.neighbours) detail::add_neighbours(device, layouts);
     for (const auto& c : s.starts) {
         check_range(problems, "starts.quota_percent", c.quota_percent, 50, 100);
         if (!check_range(problems, "starts.gpu", c.gpu, 0, 1)) continue;
