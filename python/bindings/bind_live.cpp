@@ -1,4 +1,5 @@
 // gpusched.control.LiveController: the controller on this machine.
+#include "control.hpp"
 #include "mig.hpp"
 
 #include <gpusched/control/live.hpp>
@@ -20,8 +21,7 @@ void bind_live(py::module_& m) {
     py::class_<L>(m, "LiveController", doc("control::LiveController").c_str())
         .def(
             py::init([](const py::object& config, const std::string& audit) {
-                const auto text =
-                    py::isinstance<py::str>(config) ? config.cast<std::string>() : json_text(config);
+                const auto text = config_text(config);
                 auto options = c::parse_config(text);
                 auto live = c::parse_live(text, options);
                 return std::make_unique<L>(std::move(options), std::move(live), audit);

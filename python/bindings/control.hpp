@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bindings.hpp"
+#include "options.hpp"
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
@@ -26,7 +27,8 @@ struct NamedEvent {
 };
 
 inline std::string config_text(const py::object& options) {
-    return py::isinstance<py::str>(options) ? options.cast<std::string>() : json_text(options);
+    return py::isinstance<py::str>(options) ? OptionType<std::string>::read("document", options)
+                                            : json_text(options);
 }
 
 /// The decision core with its state and log.

@@ -106,7 +106,11 @@ template <>
 struct OptionType<std::string> {
     static std::string read(const std::string& field, py::handle value) {
         if (!py::isinstance<py::str>(value)) bad_option(field, value, "a string");
-        return value.cast<std::string>();
+        try {
+            return value.cast<std::string>();
+        } catch (const py::cast_error&) {
+            bad_option(field, value, "text, found half of a surrogate pair");
+        }
     }
     static std::string literal(const std::string& value) {
         return py::repr(py::str(value)).cast<std::string>();
@@ -129,7 +133,8 @@ struct OptionType<E> {
     static E read(const std::string& field, py::handle value) {
         std::string expectation;
         for (const auto& [enumerator, name] : enum_names<E>) {
-            if (py::isinstance<py::str>(value) && value.cast<std::string>() == name) return enumerator;
+            if (py::isinstance<py::str>(value) && OptionType<std::string>::read(field, value) == name)
+                return enumerator;
             expectation += (expectation.empty() ? "'" : ", '") + std::string(name) + "'";
         }
         bad_option(field, value, "one of " + expectation);

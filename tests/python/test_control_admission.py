@@ -81,6 +81,10 @@ def test_newcomers_that_cannot_be(keywords: dict[str, Any], message: str) -> Non
 def test_bad_calls() -> None:
     with pytest.raises(gs.InvalidInput, match="id: 1.5"):
         Newcomer(id=1.5)  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match="profile: '.ud800'; expected text, found half of a surrogate pair"):
+        Newcomer(profile="\ud800")
+    with pytest.raises(gs.InvalidInput, match="document: '.ud800'"):
+        gs.control.Controller("\ud800")
     with pytest.raises(TypeError, match="unexpected keyword argument 'profil'"):
         Newcomer(profil="1g")  # type: ignore[call-arg]
     with pytest.raises(gs.InvalidInput, match="capacity"):
