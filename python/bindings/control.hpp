@@ -8,6 +8,7 @@
 #include <gpusched/control/config.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -67,7 +68,7 @@ struct Controller {
     void step(const std::string& signals) {
         auto read = control::parse_signals(signals, options, next, state.layouts);
         control::step(state, read, options, result);
-        next = read.window + 1;
+        next = read.window + (read.window < std::numeric_limits<std::int64_t>::max());
         control::append_audit_line(log, read, state, result, hash);
         seen = std::move(read);
     }

@@ -344,6 +344,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
     if sys.stdout is None:  # the caller closed it (>&-)
         sys.stdout = cast(TextIO, Closed())
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name that it cannot show is no reason to end
     try:
         try:
             args = parser().parse_args(argv)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +255,19 @@ def test_commands_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert cli.main(run) == 2 and "cannot be read" in capsys.readouterr().err
     signals.write_text(json.dumps(window(20)) + "\n{}x\n")
     assert cli.main(run) == 2 and "line 2" in capsys.readouterr().err
+    signals.write_bytes(b'{"window": 9223372036854775807}\n{}\n{"x": "\xff"}\n')
+    assert cli.main(run) == 2 and "line 3: signals: " in capsys.readouterr().err
     assert cli.main(run[:-1]) == 2 and "--dry-run" in capsys.readouterr().err
+
+
+def test_names_that_the_terminal_cannot_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, signals = tmp_path / "config.json", tmp_path / "signals.jsonl"
+    file.write_text(json.dumps(config()).replace("T1", "\u00dc1"), encoding="utf-8")
+    signals.write_text(json.dumps(window(20)).replace("T1", "\u00dc1"), encoding="utf-8")
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding="ascii"))
+    assert cli.main(["control", "--config", str(file), "--signals", str(signals), "--dry-run"]) == 0
+    assert b"\\xdc1: suspect" in out.getvalue()
 
 
 def test_timeline(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import select
 import signal
@@ -42,11 +43,14 @@ def read_config(path: str, dry_run: bool | None) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def open_lines(path: str) -> Iterator[IO[str]]:
+    """What is no UTF-8 is no JSON either, but a mistake in a line and not the end of the program."""
     if path == "-":
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(errors="backslashreplace")
         yield sys.stdin
         return
     try:
-        file = open(path, encoding="utf-8")  # noqa: SIM115
+        file = open(path, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
     except OSError as error:
         raise BackendError(f"{path}: cannot be read: {error.strerror}") from None
     with file:
