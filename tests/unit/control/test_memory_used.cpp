@@ -1,5 +1,6 @@
 // Memory in use of GPU instances: through NVML, through nvidia-smi, and what the controller makes of it.
 #include <gpusched/control/audit.hpp>
+#include <gpusched/control/detail/memory_meter.hpp>
 #include <gpusched/control/detail/nvml_abi.hpp>
 #include <gpusched/control/journal.hpp>
 #include <gpusched/control/nvml.hpp>
@@ -235,6 +236,30 @@ struct Calm : LiveHost {
 };
 
 }  // namespace
+
+TEST_CASE("memory in use is asked of the first that knows, and of nobody where nobody does") {
+    const auto options = test::control_options();
+    const auto& host = options.host;
+    FakeSmi smi;
+    smi.gpus[0] = {{14, 1, 0, 2, true, true, false, 3000}};
+    smi.gpus[1] = {{19, 2, 0, 1, true, true, false, 500}};
+    control::detail::MigPortOf<control::detail::NoMig> none(control::detail::NoMig{host});
+    control::detail::MigPortOf<SmiMig<FakeSmi>> real(smi, host.gpus, std::vector<OwnedInstance>{});
+    const auto where = [&](std::size_t i) { return host.tenants[i].start; };
+    control::detail::MemoryMeter meter;
+    for (const bool knows : {true, false}) {
+        std::vector<control::detail::MemoryMeter::Source> sources{{"none", &none}};
+        if (knows) sources.push_back({"nvidia-smi", &real});
+        const auto lines = meter.choose(host, sources);
+        REQUIRE(lines.size() == 2);
+        CHECK_THAT(lines[0], ContainsSubstring(knows ? "MiB, by nvidia-smi" : "not known to none"));
+        auto seen = test::control_window(options, 0);
+        for (auto& tenant : seen.tenants) tenant.memory_used_mib = unknown_signal;
+        CHECK(meter.read(host, seen, where).empty());
+        CHECK((seen.tenants[0].memory_used_mib >= 3000) == knows);
+        CHECK((seen.tenants[3].memory_used_mib >= 500) == knows);
+    }
+}
 
 TEST_CASE("on a host an instance is made smaller where what is in use fits, and is known to") {
     std::vector<std::string> lines;
