@@ -84,6 +84,16 @@ struct OwnedInstance {
     friend constexpr bool operator==(const OwnedInstance&, const OwnedInstance&) = default;
 };
 
+/// Memory of a GPU instance that is not free: all that share the instance share its memory.
+struct InstanceMemory {
+    MigInstance instance{};
+    BackendStatus status = BackendStatus::ok;  ///< of asking for it
+    double mib = 0;
+};
+
+/// That of one instance among those of a GPU; not_found where no MIG device is in it, or it does not say.
+[[nodiscard]] BackendStatus memory_of(MigInstance instance, std::span<const InstanceMemory> all, double& mib);
+
 /// A `MigBackend` over `nvidia-smi mig`, always with explicit starts.
 ///
 /// It destroys only what it owns: the instances named at construction, and those that it created: a new id at the place
@@ -183,26 +193,23 @@ class SmiMig {
         return BackendStatus::not_found;
     }
 
-    /// Memory of an instance that is not free; not_found where no MIG device is in it, or it does not say.
-    BackendStatus memory_used(int gpu, MigInstance instance, double& mib) {
+    /// Memory that is not free, of each instance with a MIG device that says so.
+    BackendStatus memory_used(int gpu, std::vector<InstanceMemory>& out) {
+        out.clear();
         std::vector<SmiInstance> found;
         if (const auto status = list(gpu, found); status != BackendStatus::ok) return status;
-        const auto row = std::find_if(found.begin(), found.end(),
-                                      [&](const SmiInstance& i) { return known(gpu, i) == instance; });
-        if (row == found.end()) return BackendStatus::not_found;
         const std::string arguments[] = {"nvidia-smi", "-q", "-x", "-i", address(gpu)};
         const auto result = run_.run(std::span<const std::string>(arguments));
         if (const auto status = smi_status(result); status != BackendStatus::ok) return status;
         try {
-            for (const auto& device : parse_memory(result.output)) {
-                if (device.instance != row->instance) continue;
-                mib = device.used_mib;
-                return BackendStatus::ok;
-            }
+            for (const auto& device : parse_memory(result.output))
+                for (const auto& row : found)
+                    if (const auto instance = known(gpu, row); instance && row.instance == device.instance)
+                        out.push_back({*instance, BackendStatus::ok, device.used_mib});
         } catch (const BackendError&) {
             return BackendStatus::unknown;
         }
-        return BackendStatus::not_found;
+        return BackendStatus::ok;
     }
 
     /// By how much the driver's profiles have less memory than those of the table, at most. It tells hundredths of a GiB.

@@ -26,6 +26,13 @@ struct NvmlProfile {
     friend constexpr bool operator==(const NvmlProfile&, const NvmlProfile&) = default;
 };
 
+/// Memory of a GPU instance that is not free, through the MIG device that is in it.
+struct NvmlMemory {
+    std::int32_t profile_id = 0, start = 0;    ///< of the GPU instance
+    BackendStatus status = BackendStatus::ok;  ///< of asking for it
+    double mib = 0;
+};
+
 /// NVML with the few calls that are needed, every one of which may be missing or fail. It never changes the MIG mode
 /// and resets nothing: those functions are not even looked up. Not for use by several threads at once. Calls have no
 /// time limit: a driver that hangs holds the caller.
@@ -61,10 +68,8 @@ class Nvml {
     /// The same as a rate, over the last 20 ms, where there is no counter.
     [[nodiscard]] BackendStatus pcie_rate(int gpu, double& bytes_per_s);
     [[nodiscard]] BackendStatus pcie_replays(int gpu, double& count);
-    /// Memory of a GPU instance that is not free, through the MIG device that is in it: all that share the instance share
-    /// its memory. not_found where no such instance has a compute instance.
-    /// @param profile_id, start of the GPU instance
-    [[nodiscard]] BackendStatus memory_used(int gpu, int profile_id, int start, double& mib);
+    /// Of all GPU instances that have a compute instance.
+    [[nodiscard]] BackendStatus memory_used(int gpu, std::vector<NvmlMemory>& out);
     /// How busy SMs and memory of a GPU instance were since the call before; not_supported before Hopper, not_found at
     /// the first call for an instance.
     [[nodiscard]] BackendStatus activity(int gpu, int id, double& sm, double& dram);
@@ -86,8 +91,8 @@ class NvmlMig {
     BackendStatus create(int gpu, MigInstance instance);
     BackendStatus complete(int gpu, MigInstance instance);
     BackendStatus destroy(int gpu, MigInstance instance);
-    /// Memory of an instance that is not free.
-    BackendStatus memory_used(int gpu, MigInstance instance, double& mib);
+    /// Memory that is not free, of each instance with a MIG device.
+    BackendStatus memory_used(int gpu, std::vector<InstanceMemory>& out);
     /// By how much the driver's profiles have less memory than those of the table, at most.
     BackendStatus memory_shortfall(int gpu, double& mib);
     [[nodiscard]] const std::vector<OwnedInstance>& owned() const noexcept { return owned_; }

@@ -1,6 +1,7 @@
 // Memory in use of GPU instances: through NVML, through nvidia-smi, and what the controller makes of it.
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/detail/memory_meter.hpp>
+#include <gpusched/control/detail/mig_port.hpp>
 #include <gpusched/control/detail/nvml_abi.hpp>
 #include <gpusched/control/journal.hpp>
 #include <gpusched/control/nvml.hpp>
@@ -34,6 +35,14 @@ MigInstance at(const char* key, int start) {
     return {static_cast<std::uint8_t>(part().find(key)), static_cast<std::uint8_t>(start)};
 }
 
+/// Memory of one instance, as a backend tells it with those of the whole GPU.
+template <class B>
+BackendStatus used(B& backend, int gpu, MigInstance instance, double& mib) {
+    std::vector<InstanceMemory> all;
+    const auto status = backend.memory_used(gpu, all);
+    return status == BackendStatus::ok ? memory_of(instance, all, mib) : status;
+}
+
 /// 2g at 0, somebody's 1g at 6, and a GPU instance without a compute instance between them.
 struct Gpus {
     FakeNvml& state = test::fake_nvml();
@@ -61,21 +70,21 @@ TEST_CASE("memory in use by NVML: of the MIG device in the instance, by either c
     using enum BackendStatus;
     Gpus g;
     double mib = -1;
-    REQUIRE(g.mig.memory_used(0, at("2g", 0), mib) == ok);
+    REQUIRE(used(g.mig, 0, at("2g", 0), mib) == ok);
     CHECK(mib == 3000);
-    REQUIRE(g.mig.memory_used(0, at("1g", 6), mib) == ok);
+    REQUIRE(used(g.mig, 0, at("1g", 6), mib) == ok);
     CHECK(mib == 4000);
-    CHECK(g.mig.memory_used(0, at("2g", 2), mib) == not_found);  // no MIG device in it
-    CHECK(g.mig.memory_used(0, at("2g", 4), mib) == not_found);
+    CHECK(used(g.mig, 0, at("2g", 2), mib) == not_found);  // no MIG device in it
+    CHECK(used(g.mig, 0, at("2g", 4), mib) == not_found);
     g.state.old_memory = true;
-    REQUIRE(g.mig.memory_used(0, at("2g", 0), mib) == ok);
+    REQUIRE(used(g.mig, 0, at("2g", 0), mib) == ok);
     CHECK(mib == 3000);
     g.state.gpus[0].instances[3].used_mib = 20000;  // more than there is
-    CHECK(g.mig.memory_used(0, at("2g", 0), mib) == invalid_state);
+    CHECK(used(g.mig, 0, at("2g", 0), mib) == invalid_state);
     g.state.no_memory = true;
-    CHECK(g.mig.memory_used(0, at("2g", 0), mib) == not_supported);
+    CHECK(used(g.mig, 0, at("2g", 0), mib) == not_supported);
     g.state.gpus[0].mig = false;
-    CHECK(g.mig.memory_used(0, at("2g", 0), mib) == not_found);
+    CHECK(used(g.mig, 0, at("2g", 0), mib) == not_found);
     CHECK(mib == 4000 - 1000);
 
     double lacks = -1;
@@ -89,9 +98,10 @@ TEST_CASE("memory in use by NVML: of the MIG device in the instance, by either c
     Nvml old(GPUSCHED_FAKE_NVML_OLD);
     int gpu = -1;
     REQUIRE(old.find(0, gpu) == ok);
-    CHECK(old.memory_used(gpu, 14, 0, mib) == not_supported);
-    CHECK(old.memory_used(7, 14, 0, mib) == not_supported);
-    CHECK(g.nvml.memory_used(7, 14, 0, mib) == not_found);
+    std::vector<NvmlMemory> all;
+    CHECK(old.memory_used(gpu, all) == not_supported);
+    CHECK(old.memory_used(7, all) == not_supported);
+    CHECK(g.nvml.memory_used(7, all) == not_found);
 }
 
 TEST_CASE("memory in use by NVML: every failure at every call is a failure, or costs nothing") {
@@ -107,7 +117,7 @@ TEST_CASE("memory in use by NVML: every failure at every call is a failure, or c
                     g.state.fault_code = code;
                     g.state.after_effect = after_effect;
                     double mib = -1;
-                    const auto status = g.mig.memory_used(0, at("2g", 0), mib);
+                    const auto status = used(g.mig, 0, at("2g", 0), mib);
                     if (g.state.calls <= call) break;
                     INFO(old_call << after_effect << " code " << code << " call " << call << " "
                                   << enum_name(status));
@@ -122,17 +132,50 @@ TEST_CASE("memory in use by NVML: every failure at every call is a failure, or c
     CHECK(fine < runs / 2);
 }
 
+TEST_CASE("memory in use: a GPU is asked once, however many of its tenants want to know") {
+    Gpus g;
+    control::detail::MigPortOf<NvmlMig> port(g.nvml, std::vector<HostGpu>(1), std::vector<int>{0},
+                                             std::vector<OwnedInstance>{});
+    Host host;
+    host.gpus.resize(1);
+    int calls[2];
+    for (const std::size_t tenants : {1u, 2u}) {
+        host.tenants.resize(tenants);
+        for (std::size_t i = 0; i < tenants; ++i)
+            host.tenants[i] = {
+                .name = "T", .is_protected = true, .start = {.instance = i == 0 ? at("2g", 0) : at("1g", 6)}};
+        Observation seen;
+        seen.tenants.resize(tenants);
+        seen.gpus.resize(1);
+        REQUIRE(port.read(0, seen.gpus[0].layout) == BackendStatus::ok);
+        control::detail::MemoryMeter meter;
+        meter.choose(host, {{"nvml", &port}});
+        g.state.calls = 0;
+        CHECK(meter.read(host, seen, [&](std::size_t i) { return host.tenants[i].start; }).empty());
+        calls[tenants - 1] = g.state.calls;
+        CHECK(seen.tenants[0].memory_used_mib == 3000);
+        if (tenants == 2) CHECK(seen.tenants[1].memory_used_mib == 4000);
+        // Asked anew in each look.
+        g.state.gpus[0].instances[3].used_mib = 3500;
+        CHECK(meter.read(host, seen, [&](std::size_t i) { return host.tenants[i].start; }).empty());
+        CHECK(seen.tenants[0].memory_used_mib == 3500);
+        g.state.gpus[0].instances[3].used_mib = 3000;
+    }
+    CHECK(calls[0] > 0);
+    CHECK(calls[1] == calls[0]);
+}
+
 TEST_CASE("memory in use by nvidia-smi: of the same id as in its listing, or not at all") {
     using enum BackendStatus;
     FakeSmi smi;
     smi.gpus[0] = {{14, 7, 0, 2, true, true, true, 3000}, {19, 9, 6, 1, true, false, true, 4000}};
     SmiMig<FakeSmi> mig(smi, {HostGpu{}}, {});
     double mib = -1;
-    REQUIRE(mig.memory_used(0, at("2g", 0), mib) == ok);
+    REQUIRE(used(mig, 0, at("2g", 0), mib) == ok);
     CHECK(mib == 3000);
-    REQUIRE(mig.memory_used(0, at("1g", 6), mib) == ok);
+    REQUIRE(used(mig, 0, at("1g", 6), mib) == ok);
     CHECK(mib == 4000);
-    CHECK(mig.memory_used(0, at("2g", 4), mib) == not_found);
+    CHECK(used(mig, 0, at("2g", 4), mib) == not_found);
     double lacks = -1;
     REQUIRE(mig.memory_shortfall(0, lacks) == ok);
     CHECK(lacks >= 0);
@@ -142,10 +185,10 @@ TEST_CASE("memory in use by nvidia-smi: of the same id as in its listing, or not
     CHECK(lacks >= 1024);
     CHECK(lacks <= 1035);
     smi.no_memory = true;
-    CHECK(mig.memory_used(0, at("2g", 0), mib) == not_found);
+    CHECK(used(mig, 0, at("2g", 0), mib) == not_found);
     smi.no_memory = false;
     smi.gpus[0][0].compute = false;
-    CHECK(mig.memory_used(0, at("2g", 0), mib) == not_found);
+    CHECK(used(mig, 0, at("2g", 0), mib) == not_found);
     CHECK(mib == 4000);
     CHECK(!smi.forbidden);
     using Fault = FakeSmi::Fault;
@@ -155,15 +198,15 @@ TEST_CASE("memory in use by nvidia-smi: of the same id as in its listing, or not
             smi.calls = 0;
             smi.fault = fault;
             smi.fault_at = call;
-            CHECK(mig.memory_used(0, at("1g", 6), mib) == status);
+            CHECK(used(mig, 0, at("1g", 6), mib) == status);
         }
     smi.calls = 0;
     smi.fault = Fault::garbage;
     smi.fault_at = 0;
-    CHECK(mig.memory_used(0, at("1g", 6), mib) == unknown);
+    CHECK(used(mig, 0, at("1g", 6), mib) == unknown);
     smi.calls = 0;
     smi.fault_at = 1;
-    CHECK(mig.memory_used(0, at("1g", 6), mib) == not_found);  // text without MIG devices
+    CHECK(used(mig, 0, at("1g", 6), mib) == not_found);  // text without MIG devices
     smi.calls = 0;
     smi.fault_at = 0;
     CHECK(mig.memory_shortfall(0, lacks) == unknown);

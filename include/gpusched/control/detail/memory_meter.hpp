@@ -29,6 +29,7 @@ class MemoryMeter {
             source_ = source;
             lines.clear();
             bool any = false;
+            gpus_.assign(host.gpus.size(), {});
             auto status = shortfalls(host);
             for (const auto& tenant : host.tenants) {
                 if (!tenant.is_protected) continue;
@@ -53,6 +54,7 @@ class MemoryMeter {
     /// @return a line where the source is given up: one that hangs would hold up every window
     template <class F>
     std::string read(const Host& host, Observation& seen, const F& where) {
+        for (auto& gpu : gpus_) gpu.asked = false;
         for (std::size_t i = 0; source_.port != nullptr && i < host.tenants.size(); ++i) {
             if (!host.tenants[i].is_protected) continue;
             const Configuration at = where(i);
@@ -69,23 +71,34 @@ class MemoryMeter {
     }
 
   private:
+    /// A GPU is asked once for all of its tenants.
+    struct Gpu {
+        double shortfall_mib = 0;
+        bool asked = false;
+        BackendStatus status = BackendStatus::ok;
+        std::vector<InstanceMemory> used{};
+    };
+
     /// The decision core compares with the tables' sizes: where the driver's are smaller, as much more counts as used.
-    BackendStatus measure(std::int32_t gpu, MigInstance instance, double& mib) const {
-        const auto status = source_.port->memory_used(gpu, instance, mib);
-        mib += shortfall_[static_cast<std::size_t>(gpu)];
+    BackendStatus measure(std::int32_t gpu, MigInstance instance, double& mib) {
+        auto& g = gpus_[static_cast<std::size_t>(gpu)];
+        if (!g.asked) g.status = source_.port->memory_used(gpu, g.used);
+        g.asked = true;
+        const auto status = g.status == BackendStatus::ok ? memory_of(instance, g.used, mib) : g.status;
+        mib += g.shortfall_mib;
         return status;
     }
     BackendStatus shortfalls(const Host& host) {
-        shortfall_.assign(host.gpus.size(), 0);
-        for (std::size_t g = 0; g < shortfall_.size(); ++g)
-            if (const auto status = source_.port->memory_shortfall(static_cast<int>(g), shortfall_[g]);
+        for (std::size_t g = 0; g < host.gpus.size(); ++g)
+            if (const auto status =
+                    source_.port->memory_shortfall(static_cast<int>(g), gpus_[g].shortfall_mib);
                 status != BackendStatus::ok)
                 return status;
         return BackendStatus::ok;
     }
 
     Source source_{};
-    std::vector<double> shortfall_{};
+    std::vector<Gpu> gpus_{};
 };
 
 }  // namespace gpusched::control::detail

@@ -4,6 +4,7 @@
 #include <gpusched/control/nvidia_smi.hpp>
 
 #include <utility>
+#include <vector>
 
 namespace gpusched::control::detail {
 
@@ -20,7 +21,7 @@ class MigPort {
     virtual BackendStatus complete(int gpu, MigInstance instance) = 0;
     virtual void disown(int gpu, MigInstance instance) = 0;
     virtual void adopt(int gpu, MigInstance instance) = 0;
-    virtual BackendStatus memory_used(int gpu, MigInstance instance, double& mib) = 0;
+    virtual BackendStatus memory_used(int gpu, std::vector<InstanceMemory>& out) = 0;
     virtual BackendStatus memory_shortfall(int gpu, double& mib) = 0;
 };
 
@@ -43,8 +44,8 @@ class MigPortOf final : public MigPort {
     }
     void disown(int gpu, MigInstance instance) override { backend_.disown(gpu, instance); }
     void adopt(int gpu, MigInstance instance) override { backend_.adopt(gpu, instance); }
-    BackendStatus memory_used(int gpu, MigInstance instance, double& mib) override {
-        return guarded([&] { return backend_.memory_used(gpu, instance, mib); });
+    BackendStatus memory_used(int gpu, std::vector<InstanceMemory>& out) override {
+        return guarded([&] { return backend_.memory_used(gpu, out); });
     }
     BackendStatus memory_shortfall(int gpu, double& mib) override {
         return guarded([&] { return backend_.memory_shortfall(gpu, mib); });
@@ -78,7 +79,9 @@ struct NoMig {
     BackendStatus complete(int, MigInstance) const { return BackendStatus::not_supported; }
     void disown(int, MigInstance) const {}
     void adopt(int, MigInstance) const {}
-    BackendStatus memory_used(int, MigInstance, double&) const { return BackendStatus::not_supported; }
+    BackendStatus memory_used(int, std::vector<InstanceMemory>&) const {
+        return BackendStatus::not_supported;
+    }
     BackendStatus memory_shortfall(int, double&) const { return BackendStatus::not_supported; }
 };
 

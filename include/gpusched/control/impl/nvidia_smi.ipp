@@ -202,6 +202,15 @@ GPUSCHED_INLINE std::vector<SmiMemory> parse_memory(std::string_view xml) {
     return out;
 }
 
+GPUSCHED_INLINE BackendStatus memory_of(MigInstance instance, std::span<const InstanceMemory> all,
+                                        double& mib) {
+    const auto at = std::find_if(all.begin(), all.end(),
+                                 [&](const InstanceMemory& one) { return one.instance == instance; });
+    if (at == all.end()) return BackendStatus::not_found;
+    if (at->status == BackendStatus::ok) mib = at->mib;
+    return at->status;
+}
+
 GPUSCHED_INLINE BackendStatus smi_status(const CommandResult& result) {
     using enum BackendStatus;
     if (result.timed_out) return timeout;

@@ -124,6 +124,8 @@ struct Nvml::Impl {
     BackendStatus instance(int gpu, int id, abi::GpuInstance& out) const {
         return call(gpu_instance_by_id, device(gpu), static_cast<unsigned>(id), &out);
     }
+    /// Of the GPU instance in which a MIG device is (nvml_signals.ipp).
+    BackendStatus memory_used(abi::Device in, double& mib) const;
     /// Calls `each(instance)` for the compute instances of a GPU instance, whatever their profiles.
     template <class F>
     BackendStatus each_compute(abi::GpuInstance gi, const F& each) const {

@@ -116,9 +116,16 @@ GPUSCHED_INLINE BackendStatus NvmlMig::destroy(int gpu, MigInstance instance) {
     return status;
 }
 
-GPUSCHED_INLINE BackendStatus NvmlMig::memory_used(int gpu, MigInstance instance, double& mib) {
-    const auto& profile = device(gpu).profiles[instance.profile];
-    return nvml_.memory_used(handles_[static_cast<std::size_t>(gpu)], profile.id, instance.start, mib);
+GPUSCHED_INLINE BackendStatus NvmlMig::memory_used(int gpu, std::vector<InstanceMemory>& out) {
+    out.clear();
+    std::vector<NvmlMemory> found;
+    const auto status = nvml_.memory_used(handles_[static_cast<std::size_t>(gpu)], found);
+    if (status != BackendStatus::ok) return status;
+    for (const auto& one : found)
+        if (const int p = device(gpu).find_id(one.profile_id); p >= 0 && one.start >= 0 && one.start <= 7)
+            out.push_back(
+                {{static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(one.start)}, one.status, one.mib});
+    return status;
 }
 
 GPUSCHED_INLINE BackendStatus NvmlMig::memory_shortfall(int gpu, double& mib) {

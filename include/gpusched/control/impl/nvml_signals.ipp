@@ -41,8 +41,25 @@ GPUSCHED_INLINE BackendStatus Nvml::pcie_replays(int gpu, double& count) {
     return status;
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::memory_used(int gpu, int profile_id, int start, double& mib) {
+GPUSCHED_INLINE BackendStatus Nvml::Impl::memory_used(abi::Device in, double& mib) const {
     using enum BackendStatus;
+    abi::MemoryV2 m{};
+    m.version = abi::memory_v2_version;
+    auto status = call(memory_v2, in, &m);
+    if (status == not_supported) {
+        abi::Memory old{};
+        status = call(memory, in, &old);
+        m.total = old.total, m.free = old.free;
+    }
+    if (status != ok) return status;
+    if (m.total == 0 || m.free > m.total) return invalid_state;
+    mib = static_cast<double>(m.total - m.free) / (1024.0 * 1024.0);
+    return ok;
+}
+
+GPUSCHED_INLINE BackendStatus Nvml::memory_used(int gpu, std::vector<NvmlMemory>& out) {
+    using enum BackendStatus;
+    out.clear();
     const auto device = impl_->device(gpu);
     unsigned count = 0;
     auto status = Impl::call(impl_->mig_device_count, device, &count);
@@ -59,23 +76,12 @@ GPUSCHED_INLINE BackendStatus Nvml::memory_used(int gpu, int profile_id, int sta
         status = impl_->instance(gpu, static_cast<int>(id), instance);
         if (status == ok) status = Impl::call(impl_->gpu_instance_info, instance, &info);
         if (status != ok) return status;
-        if (static_cast<int>(info.profile_id) != profile_id ||
-            static_cast<int>(info.placement.start) != start)
-            continue;
-        abi::MemoryV2 m{};
-        m.version = abi::memory_v2_version;
-        status = Impl::call(impl_->memory_v2, one, &m);
-        if (status == not_supported) {
-            abi::Memory old{};
-            status = Impl::call(impl_->memory, one, &old);
-            m.total = old.total, m.free = old.free;
-        }
-        if (status != ok) return status;
-        if (m.total == 0 || m.free > m.total) return invalid_state;
-        mib = static_cast<double>(m.total - m.free) / (1024.0 * 1024.0);
-        return ok;
+        NvmlMemory used{static_cast<std::int32_t>(info.profile_id),
+                        static_cast<std::int32_t>(info.placement.start)};
+        used.status = impl_->memory_used(one, used.mib);
+        out.push_back(used);
     }
-    return not_found;
+    return ok;
 }
 
 GPUSCHED_INLINE BackendStatus Nvml::activity(int gpu, int id, double& sm, double& dram) {
