@@ -32,7 +32,7 @@ struct LiveTenant {
 /// The real host: the section `live` of a configuration.
 struct LiveOptions {
     std::string mig = "nvidia-smi";  ///< how GPU instances are changed: `nvidia-smi`, `nvml` or `none`
-    /// Loaded for PCIe counters, and for `mig = nvml`; empty: not at all.
+    /// Loaded for PCIe counters, memory in use, looks at the instances, and for `mig = nvml`; empty: not at all.
     std::string nvml_library = "libnvidia-ml.so.1";
     std::vector<std::string>
         pci{};                    ///< PCI address of each GPU of the host, for both backends; empty: by index
@@ -41,7 +41,8 @@ struct LiveOptions {
     double backoff_s = 0.5;       ///< before what is in use is tried again, doubled each time; 0 to 60
     double lock_wait_s =
         35;  ///< how long a start waits for others, and for what a killed controller left running; 0 to 3600
-    std::int32_t layout_every = 5;  ///< windows between looks at the GPU instances, 1 to 1000
+    /// Windows between looks at the GPU instances, 1 to 1000: by NVML, or else by one `nvidia-smi` per GPU.
+    std::int32_t layout_every = 5;
     std::string cgroups = "/sys/fs/cgroup", proc = "/proc";
     std::vector<std::vector<std::string>>
         numa_disks{};                   ///< names (`nvme0n1`) of the whole disks of each NUMA node

@@ -5,10 +5,12 @@
 #include <support/catch.hpp>
 #include <support/live_host.hpp>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace gpusched;
@@ -140,6 +142,62 @@ TEST_CASE("a host over NVML: a lost GPU is seen, a missing library or instance i
     std::filesystem::remove(h.live.journal);
     test::fake_nvml().gpus[0].instances[0].used = false;
     CHECK_THROWS_WITH(LiveController(h.options, h.live, "").start(), ContainsSubstring("'T1': missing"));
+}
+
+namespace {
+
+/// An `nvidia-smi` on the path that lists what NVML's double has, and counts how often it is started.
+struct SmiOnPath {
+    std::filesystem::path folder;
+    std::string before = std::getenv("PATH");
+
+    SmiOnPath(std::filesystem::path where, const std::string& start_of_second) : folder(std::move(where)) {
+        std::ofstream(folder / "nvidia-smi")
+            << "#!/bin/sh\necho \"$*\" >> " << (folder / "started").string() << "\ncase \"$*\" in\n"
+            << "*-lci*) exit 0 ;;\n"
+               "*-lgi*3b:00.0) echo '|   0  MIG 2g.10gb  14   1   0:2   |'\n"
+               "               echo '|   0  MIG 1g.5gb   19   2   6:1   |' ;;\n"
+               "*-lgi*) echo '|   1  MIG 1g.5gb   19   3   0:1   |'\n"
+               "        echo '|   1  MIG 1g.5gb   19   4   "
+            << start_of_second << ":1   |' ;;\n*) exit 3 ;;\nesac\n";
+        std::filesystem::permissions(folder / "nvidia-smi", std::filesystem::perms::owner_all);
+        ::setenv("PATH", (folder.string() + ":" + before).c_str(), 1);
+    }
+    ~SmiOnPath() { ::setenv("PATH", before.c_str(), 1); }
+    SmiOnPath(const SmiOnPath&) = delete;
+    SmiOnPath& operator=(const SmiOnPath&) = delete;
+    [[nodiscard]] int started() const {
+        std::ifstream lines(folder / "started");
+        int count = 0;
+        for (std::string line; std::getline(lines, line);) ++count;
+        return count;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("where nvidia-smi changes the instances, windows look at them by NVML if both tell the same") {
+    for (const bool same : {true, false}) {
+        LiveHost h;
+        h.live.mig = "nvidia-smi";
+        auto& gpu = test::fake_nvml().gpus[1];
+        gpu.instances[1] = {1, 9, 19, 3, 1, true, false, false, 1};
+        const SmiOnPath smi(h.folder, same ? "3" : "4");
+        LiveController controller(h.options, h.live, h.audit());
+        CHECK(any(controller.start(), "windows look at the instances by nvml") == same);
+        const int before = smi.started(), calls = test::fake_nvml().calls;
+        CHECK(before > 0);
+        for (int k = 0; k < 3; ++k) {
+            std::ofstream(h.log(0), std::ios::app) << "4\n";
+            std::ofstream(h.log(3), std::ios::app) << "4\n";
+            CHECK(!any(controller.window(), "hold"));
+        }
+        CHECK(smi.started() - before == (same ? 0 : 3 * 2));
+        CHECK(test::fake_nvml().calls > calls);
+        // An instance that goes is seen, by whom windows look with.
+        gpu.instances[0].used = false;
+        CHECK(any(controller.window(), "hold") == same);
+    }
 }
 
 TEST_CASE("control groups of two tenants are two, neither within the other") {

@@ -50,14 +50,24 @@ GPUSCHED_INLINE void LiveController::Impl::check_tables() {
 GPUSCHED_INLINE void LiveController::Impl::probe_mig() {
     auto& f = options.flags;
     bool readable = live.mig != "none", programs = false;
+    eyes = mig.get();
+    if (nvml && live.mig == "nvidia-smi") {
+        by_nvml = std::make_unique<detail::MigPortOf<NvmlMig>>(*nvml, options.host.gpus, handles,
+                                                               std::vector<OwnedInstance>{});
+        eyes = by_nvml.get();
+    }
     for (std::size_t g = 0; readable && g < options.host.gpus.size(); ++g) {
-        MigLayout layout;
+        MigLayout layout, same;
         const auto status = mig->read(static_cast<int>(g), layout);
+        if (by_nvml && (by_nvml->read(static_cast<int>(g), same) != BackendStatus::ok || same != layout))
+            eyes = mig.get();
         readable = status == BackendStatus::ok;
         say("GPU " + number_text(g) + ": " +
             (readable ? number_text(layout.size()) + " instances by " + live.mig
                       : std::string("instances cannot be read by ") + live.mig + ": " + enum_name(status)));
     }
+    if (readable && eyes != mig.get())
+        say("windows look at the instances by nvml: no program is started for that");
     for (std::size_t i = 0; i < access.size(); ++i)
         programs |= options.host.tenants[i].is_protected && !access[i].switch_over.empty();
     const auto why = live.mig == "none" ? "no MIG backend"
@@ -107,9 +117,6 @@ GPUSCHED_INLINE void LiveController::Impl::probe_guards() {
 
 GPUSCHED_INLINE void LiveController::Impl::probe_memory() {
     if (live.mig == "none" || !options.flags.relax || !options.flags.mig) return;
-    if (nvml && live.mig != "nvml")
-        by_nvml = std::make_unique<detail::MigPortOf<NvmlMig>>(*nvml, options.host.gpus, handles,
-                                                               std::vector<OwnedInstance>{});
     std::vector<detail::MemoryMeter::Source> from;
     if (by_nvml) from.push_back({"nvml", by_nvml.get()});
     from.push_back({live.mig == "nvml" ? "nvml" : "nvidia-smi", mig.get()});

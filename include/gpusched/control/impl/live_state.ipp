@@ -52,7 +52,8 @@ struct LiveController::Impl {
     std::vector<TenantAccess> access{};
     std::optional<Nvml> nvml{};
     std::vector<int> handles{};
-    std::unique_ptr<Mig> mig{}, by_nvml{};
+    std::unique_ptr<Mig> mig{}, by_nvml{};  ///< the second reads only, where `mig` starts programs
+    Mig* eyes = nullptr;                    ///< the one of them that windows look with
     detail::MemoryMeter meter{};
     live_detail::Descriptor lock{}, groups{};
     live_detail::AuditFile audit{};
@@ -195,7 +196,7 @@ struct LiveController::Impl {
         tell_memory(memory);
         actuator = std::make_unique<Act>(*mig, files, commands, options.host, access, file,
                                          std::move(journal), live.backoff_s);
-        signals = std::make_unique<Signals>(options.host, files, *mig, nvml ? &*nvml : nullptr, handles,
+        signals = std::make_unique<Signals>(options.host, files, *eyes, nvml ? &*nvml : nullptr, handles,
                                             std::move(sources), live.proc, live.numa_disks, live.layout_every,
                                             options.window_s);
         runner = std::make_unique<Run>(options, source, *actuator, clock, audit, WeightedScore{}, memory);
