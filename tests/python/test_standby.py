@@ -1,0 +1,71 @@
+"""Standby: leases of idle GPUs, how evictions end, and how much capacity spot jobs harvest."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import gpusched as gs
+import pytest
+
+
+def test_harvest() -> None:
+    a = gs.preemption.simulate_harvest(owners=100, days=3)
+    assert 0.7 < a.harvested < 1 and a.eviction_max_s <= 60 and len(a.standby_by_hour) == 24
+    assert a == gs.preemption.simulate_harvest(owners=100, days=3)
+    with pytest.raises(gs.InvalidInput, match="owners: 0"):
+        gs.preemption.simulate_harvest(owners=0)
+    at_once = gs.preemption.EvictionModel(grace_ms=0)
+    b = gs.preemption.simulate_harvest(owners=100, days=3, eviction=at_once)
+    assert b.eviction_max_s == 0 and b.killed == b.evictions > 0
+    with pytest.raises(gs.InvalidInput, match="eviction: 3; expected a gpusched.preemption.EvictionModel or None"):
+        gs.preemption.simulate_harvest(eviction=3)  # type: ignore[arg-type]
+
+
+def test_a_lease_of_standby() -> None:
+    lease = gs.preemption.StandbyLease("owner", "m1", [0, 1, 2, 3], seed=2)
+    assert (lease.state, lease.lent, lease.gpus, lease.owner, lease.node) == ("active", [], [0, 1, 2, 3], "owner", "m1")
+    assert not lease.borrow("a", "LP", [0], 0)
+    lease.lend(10)
+    assert lease.state == "standby" and lease.lent == [0, 1, 2, 3]
+    assert not lease.borrow("a", "HP", [0], 11) and not lease.borrow("a", "LP", [0, 4], 11)
+    with pytest.raises(gs.InvalidInput, match="^task: the owner; expected another task$"):
+        lease.borrow("owner", "LP", [0], 11)
+    assert lease.borrow("a", "LP", [0, 1], 11) and lease.borrow("b", "LP", [2], 12)
+    assert [(b.task, b.gpus, b.eviction) for b in lease.borrowers] == [("a", [0, 1], None), ("b", [2], None)]
+    lease.give_back("a", 20)
+    lease.give_back("never seen", 20)
+    assert lease.lent == [0, 1, 3]
+    before = copy.deepcopy(lease)
+    ready = lease.resume(30)
+    assert 30 < ready <= 30 + 60_000 and lease.state == "resuming" and lease.lent == []
+    assert before.state == "standby" and before.resume(30) == ready  # a copy goes its own way
+    assert lease.advance(ready - 1) == []
+    gone = lease.advance(ready)
+    assert [b.task for b in gone] == ["b"] and gone[0].eviction is not None and gone[0].eviction.reclaim_ms == ready
+    assert lease.state == "active" and repr(lease) == "<gpusched.preemption.StandbyLease: owner on m1, active, 0 borrowers>"
+    with pytest.raises(gs.InvalidInput, match="state: active; expected standby"):
+        lease.resume(ready)
+    with pytest.raises(gs.InvalidInput, match="gpus: 16; expected distinct GPUs, 0 to 15"):
+        gs.preemption.StandbyLease("owner", "m1", [16])
+    with pytest.raises(gs.InvalidInput, match="gpus: none"):
+        gs.preemption.StandbyLease("owner", "m1", [])
+
+
+def test_models_of_evictions() -> None:
+    model = gs.preemption.EvictionModel()
+    assert len(model.shutdown_ms) == 21 and (model.grace_ms, model.reclaim_ms) == (60_000, 0)
+    drawn = [model.draw(100, seed) for seed in range(2000)]
+    seconds = sorted((t.exit_ms - t.term_ms) / 1000 for t in drawn)
+    assert drawn[0] == model.draw(100, 0) and all(t.term_ms == 100 for t in drawn)
+    assert abs(sum(seconds) / 2000 - 13) < 1 and seconds[-1] <= 60 and 0 < sum(t.killed for t in drawn) < 100
+    short = gs.preemption.EvictionModel(grace_ms=0, reclaim_ms=7)
+    assert short.draw(5, 1) == pickle.loads(pickle.dumps(short)).draw(5, 1)
+    assert (short.draw(5, 1).exit_ms, short.draw(5, 1).reclaim_ms, short.draw(5, 1).killed) == (5, 12, True)
+    lease = gs.preemption.StandbyLease("o", "n", [0], model=short)
+    lease.lend(0)
+    assert lease.borrow("a", "LP", [0], 1) and lease.resume(2) == 9
+    with pytest.raises(gs.InvalidInput, match=r"len\(shutdown_ms\): 2; expected 21"):
+        gs.preemption.EvictionModel(shutdown_ms=[1, 2])
+    with pytest.raises(gs.InvalidInput, match="grace_ms: 60001; expected 0 to 60000"):
+        gs.preemption.EvictionModel(grace_ms=60_001)
