@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/control/host_actuator.hpp>
+#include <gpusched/control/tenant_access.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <algorithm>

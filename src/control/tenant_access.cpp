@@ -1,0 +1,1 @@
+#include <gpusched/control/impl/tenant_access.ipp>
