@@ -6,7 +6,7 @@
 //   bench_control_step_cost [--smoke]
 //
 // Two loads: quiet, and one where every tenant is above its target all the time, so that levers are looked for in every
-// window. Signals come from memory: what reading a real host costs is not in here.
+// window. Signals come from memory; bench_control_live_cost reads them from a host.
 #include <gpusched/control/control.hpp>
 
 #include <algorithm>

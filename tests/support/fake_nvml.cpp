@@ -50,7 +50,7 @@ abi::Return nvmlShutdown() {
 }
 abi::Return nvmlDeviceGetHandleByIndex_v2(unsigned index, abi::Device* device) {
     return call([&] {
-        if (index >= 2) return 2;
+        if (index >= state.gpu_count) return 2;
         *device = reinterpret_cast<abi::Device>(&state.gpus[index]);
         return 0;
     });

@@ -1,4 +1,5 @@
-// State of the NVML in tests (fake_nvml.cpp, a shared library of its own): two GPUs, and a fault at a call of one's choice.
+// State of the NVML in tests (fake_nvml.cpp, a shared library of its own): two GPUs or more, and a fault at a call of
+// one's choice.
 #pragma once
 
 namespace gpusched::test {
@@ -22,7 +23,8 @@ struct FakeNvml {
     };
     Profile profiles[16];
     unsigned profile_count;
-    Gpu gpus[2];
+    Gpu gpus[16];
+    unsigned gpu_count = 2;  ///< of them that there are
     unsigned next_id;
     int calls, fault_at, fault_code;
     bool after_effect;  ///< the failing call does its work first
