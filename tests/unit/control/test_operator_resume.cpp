@@ -5,7 +5,6 @@
 
 #include <support/catch.hpp>
 #include <support/crashing_host.hpp>
-#include <support/fake_smi.hpp>
 #include <support/live_host.hpp>
 
 #include <filesystem>
@@ -244,29 +243,6 @@ TEST_CASE("a change with an unknown end, at any call of it: the operator, then a
         }
     CHECK(accepted > 10);
     CHECK(refused > 10);
-}
-
-TEST_CASE("what is settled is the controller's again and whole, where it was to go is nobody's claim") {
-    test::FakeSmi smi;
-    const auto host = test::control_options().host;
-    const auto now = host.tenants[0].start;
-    const Configuration other{.gpu = 1, .instance = {3, 2}};
-    // T1's own was destroyed, which ended the claim to it; the operator made it again, without a compute instance.
-    smi.gpus[0] = {{14, 5, 0, 2, false, true}};
-    SmiMig<test::FakeSmi> mig(smi, host.gpus, {{other.gpu, other.instance}});
-    JournalTenant entry{.name = "T1", .now = now, .pending = other, .switched = false, .drained = true};
-    std::vector<Configuration> told;
-    CHECK(resume_obstacle(mig, host, entry).empty());
-    CHECK(resume_settle(mig, entry, [&](const Configuration& to) {
-              told.push_back(to);
-              return BackendStatus::ok;
-          }).empty());
-    CHECK(told == std::vector<Configuration>{now});
-    CHECK(!entry.pending);
-    CHECK(!entry.drained);
-    REQUIRE(mig.owned().size() == 1);
-    CHECK(mig.owned()[0] == OwnedInstance{now.gpu, now.instance});
-    CHECK(smi.gpus[0][0].compute);
 }
 
 TEST_CASE("a program that is still at work, or cannot say where T1 runs, or a journal that takes nothing") {

@@ -5,7 +5,6 @@
 #include <support/catch.hpp>
 #include <support/control_host.hpp>
 
-#include <algorithm>
 #include <functional>
 #include <limits>
 #include <string>
@@ -182,32 +181,6 @@ TEST_CASE("a tenant moves off a busy root, and only what was validated is kept")
         CHECK(run.t1().current.gpu == 1);
         CHECK(run.t1().good == found);
     }
-}
-
-TEST_CASE("nobody is moved to another part where the same profile has less memory") {
-    for (const char* variant : {"placement", "full", "ours"})
-        for (const bool less : {true, false}) {
-            auto o = only(variant);
-            o.flags.guard_io = false;
-            o.host.gpus[less ? 0 : 1].device = "A100-80GB";
-            // Instances of others leave no room for a larger one.
-            const auto crowd = [](Observation& seen) {
-                busy_root(seen);
-                for (std::size_t g = 0; g < 2; ++g)
-                    for (const int start : {2, 4})
-                        if (const MigInstance other{3, static_cast<std::uint8_t>(start)};
-                            (g == 0 || start == 4) &&
-                            can_create(mig_device("A100-80GB"), seen.gpus[g].layout, other))
-                            seen.gpus[g].layout.add(other);
-            };
-            Run run(o);
-            run.go(60, crowd);
-            CAPTURE(variant, less);
-            const bool moved = std::any_of(run.actions.begin(), run.actions.end(), [](const Action& a) {
-                return a.kind == ActionKind::reconfigure && a.after.gpu == 1;
-            });
-            CHECK(moved == !less);
-        }
 }
 
 TEST_CASE("instances are enlarged step by step, a dwell apart, and never above the budget of an hour") {
