@@ -49,7 +49,7 @@ CALLS = {
     "consolidate, two pools": (TWO_POOLS, "gs.consolidate(c, preset='best', depth=16, polish_time=60, threads=2)"),
     "bound by LP": (PACKED, "[gs.consolidation.bound(c, 'lp') for _ in range(100)]"),
     "preempt": (MANY_VICTIMS, "gs.preempt(c, 'p', policy='imp')"),
-    "generate_cluster": ("", "gs.sim.generate_cluster(nodes=200_000)"),
+    "generate_cluster": ("", "[gs.sim.generate_cluster(nodes=200_000) for _ in range(100)]"),
 }
 SCRIPT = """
 import signal, sys, time
@@ -76,7 +76,10 @@ def milliseconds(setup: str, call: str, delay: float) -> float:
         time.sleep(delay)
         sent = time.monotonic()
         process.send_signal(signal.SIGINT)
-        return 1e3 * (float(process.stdout.readline()) - sent)
+        interrupted = process.stdout.readline()
+    if not interrupted:
+        sys.exit(f"{call}: ended by itself within {delay:.1f} s, or was not told of Ctrl-C")
+    return 1e3 * (float(interrupted) - sent)
 
 
 def main() -> int:
