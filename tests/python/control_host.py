@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,22 @@ class Host:
     def run(self, config: dict[str, Any], *more: str) -> subprocess.CompletedProcess[str]:
         command, environment = self.command(config, *more)
         return subprocess.run(command, env=environment, text=True, capture_output=True, timeout=60, check=False)
+
+    def run_until(self, config: dict[str, Any], words: str, *more: str) -> subprocess.CompletedProcess[str]:
+        """As `run`, for as many windows as it takes until a line has these words; then asked to end."""
+        with self.start(config, *more) as running:
+            late = threading.Timer(60, running.kill)
+            late.start()
+            assert running.stdout is not None
+            lines = []
+            for line in running.stdout:
+                lines.append(line)
+                if words in line:
+                    running.send_signal(signal.SIGTERM)
+                    break
+            lines += running.stdout
+            late.cancel()
+        return subprocess.CompletedProcess(running.args, running.returncode, "".join(lines), "")
 
     def require_known(self) -> dict[str, Any]:
         """T1 has one whole instance, that of the journal; nobody else's was touched."""
