@@ -106,6 +106,10 @@ Arguments parse(int argc, char** argv) {
             std::exit(2);
         }
     }
+    if (arguments.gates && arguments.summary.empty()) {
+        std::cerr << "--gates: looks at measured rows; expected --summary rows.jsonl beside it\n";
+        std::exit(2);
+    }
     return arguments;
 }
 
