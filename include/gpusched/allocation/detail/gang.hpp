@@ -129,7 +129,7 @@ class Gang {
     mutable std::optional<double> ended_at_{};
 };
 
-/// Places a gang of several classes. See impl/allocate_groups.ipp.
+/// Places a gang of several classes. See impl/gang_groups.ipp.
 void place_groups(const Gang& gang, Allocation& result);
 
 }  // namespace gpusched::allocation::detail
