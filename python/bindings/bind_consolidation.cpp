@@ -72,6 +72,7 @@ Options<ConsolidateArguments> consolidate_options() {
         .field("max_moves", &ConsolidateArguments::max_moves)
         .field("max_move_cost", &ConsolidateArguments::max_move_cost)
         .field("max_others", &ConsolidateArguments::max_others)
+        .field("max_price_ratio", &ConsolidateArguments::max_price_ratio)
         .field("max_disrupted", &ConsolidateArguments::max_disrupted)
         .field("max_moves_per_wave", &ConsolidateArguments::max_moves_per_wave)
         .field("max_moves_per_node", &ConsolidateArguments::max_moves_per_node)

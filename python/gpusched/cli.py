@@ -111,6 +111,7 @@ def parser() -> argparse.ArgumentParser:
         "max-moves-per-node",
     ):
         p.add_argument("--" + name, type=int, metavar="N")
+    p.add_argument("--max-price-ratio", type=float, metavar="X")
     p.add_argument("--time-limit", type=float, metavar="SECONDS")
     p.add_argument(
         "--polish-time", type=float, metavar="SECONDS", help="search on for so long and keep the best plan"

@@ -111,6 +111,7 @@ def consolidate(
     max_moves: int | None = None,
     max_move_cost: int | None = None,
     max_others: int | None = None,
+    max_price_ratio: float | None = None,
     max_disrupted: int | None = None,
     max_moves_per_wave: int | None = None,
     max_moves_per_node: int | None = None,

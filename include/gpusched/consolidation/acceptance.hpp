@@ -13,10 +13,23 @@ struct AcceptAll {
     bool operator()(const ChainSet&) const noexcept { return true; }
 };
 
-/// At most `moves` moves for one node beyond those of its own tasks; no limit by default.
-struct AtMostOthers {
-    std::int64_t moves = std::numeric_limits<std::int64_t>::max();
-    bool operator()(const ChainSet& chains) const noexcept { return chains.moves - chains.tasks <= moves; }
+/// A node is vacated if it takes at most `others` moves beyond those of its own tasks, and, where it takes more than one,
+/// at most `times_mean` times as many moves for what it is worth as the nodes before it took on average. The mean counts
+/// once it is one of 16 nodes. No limits by default.
+struct PriceLimit {
+    static constexpr std::int64_t always_others = 1, enough_nodes = 16;
+    std::int64_t others = std::numeric_limits<std::int64_t>::max();
+    double times_mean = std::numeric_limits<double>::infinity();
+
+    bool operator()(const ChainSet& chains) const noexcept {
+        const auto further = chains.moves - chains.tasks;
+        const auto& mean = chains.before;
+        if (further > others) return false;
+        if (further <= always_others || mean.nodes < enough_nodes) return true;
+        const auto price = static_cast<double>(chains.moves) * static_cast<double>(mean.gain);
+        const auto usual = static_cast<double>(mean.moves) * static_cast<double>(chains.gain);
+        return !(price > times_mean * usual);  // true where infinity meets nothing gained
+    }
 };
 
 }  // namespace gpusched::consolidation

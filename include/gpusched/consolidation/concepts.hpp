@@ -71,17 +71,26 @@ inline constexpr bool wants_cheapest_first = [] {
     return false;
 }();
 
-/// What vacating one node would take.
+/// What nodes were vacated for.
+struct Spent {
+    std::int64_t nodes = 0;
+    std::int64_t gain = 0;  ///< sum of their weights
+    std::int64_t moves = 0;
+};
+
+/// What vacating one node would take. Tasks that have moved already move on for nothing.
 struct ChainSet {
     NodeId node = none<NodeId>;
     std::int64_t gain = 0;   ///< weight of the node
-    std::int64_t tasks = 0;  ///< on the node; they move in any case
-    std::int64_t moves = 0;
-    std::int64_t cost = 0;  ///< sum of the moved tasks' `move_cost`
+    std::int64_t tasks = 0;  ///< on the node and at home there; they move in any case
+    std::int64_t moves = 0;  ///< of these tasks and of others
+    std::int64_t cost = 0;   ///< sum of the moved tasks' `move_cost`
+    Spent before{};          ///< on the nodes of earlier rounds, and of the same group in this round
 };
 
-/// Whether the chains found for a node are worth it. Asked after each task of the node that has found a place, with
-/// what it took so far: once it says no, the node is given up.
+/// Whether the chains found for a node are worth it. Asked whenever a task of the node has found a place, and before chains
+/// of moves are tried, with the least that it would take: once it says no, the node is given up. What it refuses it must
+/// refuse with more moves, too.
 template <class P>
 concept Acceptance = requires(const P& policy, const ChainSet& chains) {
     { policy(chains) } -> std::same_as<bool>;

@@ -19,31 +19,25 @@ struct GroupOrder {
     }
 };
 
-/// Tightest fit: nodes that can never be vacated before those that may be, then fewest idle GPUs, then fewest free
-/// cores. A fraction goes to the partly used GPU with the least left before it breaks into an idle one.
+/// Tightest fit: fewest idle GPUs first, then fewest free cores. A fraction goes to the partly used GPU with the least left
+/// before it breaks into an idle one.
 struct TightestFit {
     template <class Offer>
     bool visit(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
         const auto& t = cluster.inventory().tasks;
         const auto i = gpusched::index(task);
-        if (cluster.is_fraction(task) && t.gpu_count[i] > 0)
-            for (int tier = 0; tier < FreeIndex::tiers; ++tier)
-                if (index.visit_partial(tier, t.gpu_share_milli[i], offer)) return true;
-        for (int tier = 0; tier < FreeIndex::tiers; ++tier)
-            if (index.visit_whole(tier, t.gpu_count[i], t.cpu_milli[i], offer)) return true;
-        return false;
+        if (cluster.is_fraction(task) && t.gpu_count[i] > 0 &&
+            index.visit_partial(t.gpu_share_milli[i], offer))
+            return true;
+        return index.visit_whole(t.gpu_count[i], t.cpu_milli[i], offer);
     }
     /// Nodes that lack the fewest GPUs first.
     template <class Offer>
     bool visit_full(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
         const int wanted = cluster.inventory().tasks.gpu_count[gpusched::index(task)];
-        for (int tier = 0; tier < FreeIndex::tiers; ++tier) {
-            for (int idle = wanted; idle >= 0; --idle)
-                if (index.visit_bucket(tier, idle, 0, offer)) return true;
-            for (int idle = wanted + 1; idle <= max_gpus_per_node; ++idle)
-                if (index.visit_bucket(tier, idle, 0, offer)) return true;
-        }
-        return false;
+        for (int idle = wanted; idle >= 0; --idle)
+            if (index.visit_bucket(idle, 0, offer)) return true;
+        return index.visit_whole(wanted + 1, 0, offer);
     }
 };
 

@@ -78,17 +78,13 @@ class BucketLists {
 
 /// Finds nodes by idle GPUs and free cores, tightest first, and by what is left of partly used GPUs.
 ///
-/// Two tiers: nodes that can never be vacated, and the rest. Keys are what an LP task could take (lent capacity
-/// included), so that no node that could hold a task is ever left out; the caller checks each one that is offered.
-/// The index looks at the cluster it was made for, which must outlive it.
+/// Keys are what an LP task could take (lent capacity included), so that no node that could hold a task is ever left out;
+/// the caller checks each one that is offered. The index looks at the cluster it was made for, which must outlive it.
 class FreeIndex {
   public:
-    static constexpr int tiers = 2;
-
     explicit FreeIndex(const Cluster& cluster)
-        : cluster_(&cluster), whole_(cluster.node_count(), tiers * gpu_steps * cpu_steps),
-          partial_(cluster.node_count(), tiers * share_steps),
-          eligible_(cluster.inventory().requirements.size()) {
+        : cluster_(&cluster), whole_(cluster.node_count(), gpu_steps * cpu_steps),
+          partial_(cluster.node_count(), share_steps), eligible_(cluster.inventory().requirements.size()) {
         std::int64_t most_cpu = 0;
         for (const auto node : cluster.nodes())
             most_cpu = std::max(most_cpu, cluster.inventory().nodes.cpu_milli[index(node)]);
@@ -141,47 +137,41 @@ class FreeIndex {
     /// To be called after every change on a node.
     void refresh(NodeId node) {
         if (!is_open(node)) return;
-        const auto tier = static_cast<std::uint32_t>(scope_->may_vacate[index(node)]);
         const auto idle = cluster_->idle_gpus(node, Lent::yes);
-        whole_.move(node, whole_key(tier, gpu_count(idle), cluster_->cpu_free_milli(node, Lent::yes)));
+        whole_.move(node, whole_key(gpu_count(idle), cluster_->cpu_free_milli(node, Lent::yes)));
         int most = 0;
         for_each_gpu(static_cast<GpuMask>(cluster_->healthy_gpus(node) & ~idle),
                      [&](int g) { most = std::max(most, cluster_->gpu_free_milli(node, g, Lent::yes)); });
         if (most > 0)
-            partial_.move(node, tier * share_steps + static_cast<std::uint32_t>(most));
+            partial_.move(node, static_cast<std::uint32_t>(most));
         else if (partial_.contains(node))
             partial_.erase(node);
     }
 
-    /// Nodes of a tier with at least `idle` idle GPUs and `cpu_milli` free: fewest idle GPUs first, then fewest cores.
+    /// Nodes with at least `idle` idle GPUs and `cpu_milli` free: fewest idle GPUs first, then fewest cores.
     template <class Offer>
-    bool visit_whole(int tier, int idle, std::int64_t cpu_milli, Offer&& offer) const {
+    bool visit_whole(int idle, std::int64_t cpu_milli, Offer&& offer) const {
         for (int g = idle; g <= max_gpus_per_node; ++g)
-            if (visit_bucket(tier, g, cpu_milli, offer)) return true;
+            if (visit_bucket(g, cpu_milli, offer)) return true;
         return false;
     }
-    /// Nodes of a tier with exactly `idle` idle GPUs and at least `cpu_milli` free, fewest cores first.
+    /// Nodes with exactly `idle` idle GPUs and at least `cpu_milli` free, fewest cores first.
     template <class Offer>
-    bool visit_bucket(int tier, int idle, std::int64_t cpu_milli, Offer&& offer) const {
-        const auto t = static_cast<std::uint32_t>(tier);
-        return whole_.visit(whole_key(t, idle, cpu_milli), whole_key(t, idle + 1, 0), offer);
+    bool visit_bucket(int idle, std::int64_t cpu_milli, Offer&& offer) const {
+        return whole_.visit(whole_key(idle, cpu_milli), whole_key(idle + 1, 0), offer);
     }
-    /// Nodes of a tier with at least `share_milli` left on a partly used GPU, least first.
+    /// Nodes with at least `share_milli` left on a partly used GPU, least first.
     template <class Offer>
-    bool visit_partial(int tier, int share_milli, Offer&& offer) const {
-        const auto t = static_cast<std::uint32_t>(tier);
-        return partial_.visit(t * share_steps + static_cast<std::uint32_t>(share_milli),
-                              (t + 1) * share_steps, offer);
+    bool visit_partial(int share_milli, Offer&& offer) const {
+        return partial_.visit(static_cast<std::uint32_t>(share_milli), share_steps, offer);
     }
 
   private:
     static constexpr std::uint32_t cpu_steps = 256, gpu_steps = max_gpus_per_node + 1,
                                    share_steps = whole_gpu_milli;
-    [[nodiscard]] std::uint32_t whole_key(std::uint32_t tier, int idle,
-                                          std::int64_t cpu_milli) const noexcept {
+    [[nodiscard]] std::uint32_t whole_key(int idle, std::int64_t cpu_milli) const noexcept {
         const auto step = std::clamp<std::int64_t>(cpu_milli / cpu_step_, 0, cpu_steps - 1);
-        return (tier * gpu_steps + static_cast<std::uint32_t>(idle)) * cpu_steps +
-               static_cast<std::uint32_t>(step);
+        return static_cast<std::uint32_t>(idle) * cpu_steps + static_cast<std::uint32_t>(step);
     }
     const Cluster* cluster_;
     const Scope* scope_ = nullptr;

@@ -15,7 +15,7 @@ namespace gpusched::consolidation {
 /// Which set of policies runs; see presets.hpp.
 enum class Preset : std::uint8_t {
     ipc,   ///< the paper's algorithm: random groups, fewest pods first, any victims
-    fast,  ///< ours: pools per GPU model, tightest fit through an index, fewest GPUs first
+    fast,  ///< ours: pools per GPU model, tightest fit through an index, least demand first, one round
     best,  ///< ours: the same with a deeper search, and an exact one where the group is tiny
 };
 
@@ -80,9 +80,12 @@ struct Options {
     std::optional<std::int64_t> max_moves{};
     /// Most move cost in the plan (sum of the tasks' `move_cost`), >= 0.
     std::optional<std::int64_t> max_move_cost{};
-    /// Most tasks of other nodes that may move to vacate one node, >= 0. Absent: what the preset says, which is no limit but
-    /// for `best`, which allows five. More of them vacate more GPUs, at a higher price for the last.
+    /// Most tasks of other nodes that may move to vacate one node, >= 0.
     std::optional<std::int64_t> max_others{};
+    /// A node that takes moves of more than one task of other nodes may take at most so many times the moves per GPU (per
+    /// node, if that is the objective) that the nodes before it took on average, >= 1; infinity = no limit. More vacates more,
+    /// at a higher price for the last. Absent: 3 for `fast` and `best`, no limit for `ipc` and where `clear` names the nodes.
+    std::optional<double> max_price_ratio{};
     /// Most members of one job that move in one wave, >= 0, on top of the jobs' own `max_disrupted`.
     std::optional<std::int64_t> max_disrupted{};
     /// Most moves in one wave, >= 1.

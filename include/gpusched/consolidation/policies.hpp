@@ -14,6 +14,7 @@
 #include <gpusched/core/context.hpp>
 
 #include <cstdint>
+#include <limits>
 
 namespace gpusched::consolidation {
 
@@ -30,6 +31,8 @@ struct Policies {
     G picker{};
     /// `Options::depth` counts up to here, 1 .. 16.
     int deepest = most_depth;
+    /// `Options::rounds` counts up to here, >= 1.
+    int most_rounds = std::numeric_limits<int>::max();
     /// Where there are several rounds, the first nests at most twice: a search that runs out of time has the cheap gains.
     bool shallow_round_first = false;
     /// Try all chains of one nesting depth before deeper ones.

@@ -4,6 +4,7 @@
 #include <gpusched/consolidation/policies.hpp>
 
 #include <concepts>
+#include <limits>
 #include <type_traits>
 
 namespace gpusched::consolidation::presets {
@@ -13,26 +14,25 @@ namespace gpusched::consolidation::presets {
 /// tasks; `remember_failures = false` gives it back.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto ipc(W weight = {}) {
-    return Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, AtMostOthers, W>{
+    return Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, PriceLimit, W>{
         .weight = weight, .shortest_chains_first = false};
 }
 
 /// Ours: pools per GPU model, least demand first (for the node's size, unless nodes count alike), tightest fit, the fewest
-/// victims that are easier to place, moves nested at most twice.
+/// victims that are easier to place, moves nested at most twice, no node at more than three times the mean price, one round.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto fast(W weight = {}) {
     using Order = std::conditional_t<std::same_as<W, UnitWeight>, LeastDemand, LeastDemandForSize>;
-    return Policies<ByGpuModel, Order, TightestFit, CheapestVictims, AtMostOthers, W>{.weight = weight,
-                                                                                      .deepest = 2};
+    return Policies<ByGpuModel, Order, TightestFit, CheapestVictims, PriceLimit, W>{
+        .acceptance = {.times_mean = 3}, .weight = weight, .deepest = 2, .most_rounds = 1};
 }
 
-/// Ours: the same with deeper rounds after the first, at most five tasks of other nodes moved for one node, nodes filled
-/// where one move does it, and exact where the group is tiny.
+/// Ours: the same with deeper rounds after the first, nodes filled where one move does it, and exact where the group is tiny.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto best(W weight = {}) {
     auto policies = fast(weight);
-    policies.acceptance.moves = 5;
     policies.deepest = most_depth;
+    policies.most_rounds = std::numeric_limits<int>::max();
     policies.shallow_round_first = true;
     policies.exact_when_tiny = true;
     policies.fill_gaps = true;

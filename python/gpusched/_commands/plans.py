@@ -32,6 +32,7 @@ def consolidate(args: argparse.Namespace) -> int:
             "max_moves",
             "max_move_cost",
             "max_others",
+            "max_price_ratio",
             "max_disrupted",
             "max_moves_per_wave",
             "max_moves_per_node",

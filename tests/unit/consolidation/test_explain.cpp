@@ -8,7 +8,7 @@ using con::NodeFate;
 TEST_CASE("explain names the task and the constraint") {
     ClusterSpec spec{.nodes = {node("a"), node("b"), node("c", 2), node("d"), node("e", 8, "other")},
                      .tasks = {task("x", "a", {0}), task("l", "b", {0, 1}, true),
-                               task("wide", "d", {0, 1, 2, 3, 4, 5, 6}), task("alien", "e", {0})}};
+                               task("wide", "d", {0, 1, 2, 3, 4, 5, 6, 7}), task("alien", "e", {0})}};
     spec.tasks[0].gpu_models = spec.tasks[2].gpu_models = {"H20"};
     spec.tasks[3].gpu_models = {"other"};
     const auto cluster = Cluster::build(spec);

@@ -3,6 +3,10 @@
 #include "example_clusters.hpp"
 #include "support/catch.hpp"
 
+#include <limits>
+#include <optional>
+#include <vector>
+
 using namespace testing_support;
 
 namespace {
@@ -98,8 +102,8 @@ TEST_CASE("library policies combine") {
     const auto spec = generated();
     const auto cluster = Cluster::build(spec);
     const con::Policies<con::BySwitch, con::LowestUtilisation, con::TightestFit, con::EasierVictims,
-                        con::AtMostOthers, con::ModelWeight, allocation::FewestCrossings>
-        policies{.acceptance = {.moves = 3}, .weight = {{2, 3}}};
+                        con::PriceLimit, con::ModelWeight, allocation::FewestCrossings>
+        policies{.acceptance = {.others = 3}, .weight = {{2, 3}}};
     const auto result = con::consolidate(cluster, policies, {.partition_size = 64});
     CHECK(result.stats.vacated_nodes > 0);
     CHECK(check(spec, cluster, result.plan).ok);
@@ -126,6 +130,116 @@ TEST_CASE("max_others limits what a preset moves for one node") {
     const auto preset = GENERATE(con::Preset::ipc, con::Preset::best);
     CHECK(con::consolidate(cluster, {.preset = preset, .max_others = 1}).plan.moves.empty());
     CHECK(con::consolidate(cluster, {.preset = preset, .max_others = 2}).plan.moves.size() == 3);
+}
+
+TEST_CASE("a price limit is a multiple of the mean price before") {
+    constexpr auto infinity = std::numeric_limits<double>::infinity();
+    // Sixteen nodes of eight GPUs, half a move a GPU.
+    con::ChainSet node{.gain = 8, .tasks = 2, .moves = 12, .before = {.nodes = 16, .gain = 128, .moves = 64}};
+    CHECK(con::PriceLimit{.times_mean = 3}(node));
+    node.moves = 13;
+    CHECK_FALSE(con::PriceLimit{.times_mean = 3}(node));
+    CHECK(con::PriceLimit{.times_mean = 3.25}(node));
+    CHECK(con::PriceLimit{}(node));
+    CHECK(con::PriceLimit{.others = 11}(node));
+    CHECK_FALSE(con::PriceLimit{.others = 10}(node));
+    node.before.nodes = 15;  // too few for a mean
+    CHECK(con::PriceLimit{.times_mean = 1}(node));
+    // What gains nothing may cost one move of others.
+    node = {.gain = 0, .tasks = 2, .moves = 3, .before = {.nodes = 100, .gain = 800, .moves = 400}};
+    CHECK(con::PriceLimit{.times_mean = 1}(node));
+    node.moves = 4;
+    CHECK_FALSE(con::PriceLimit{.times_mean = 1000}(node));
+    CHECK(con::PriceLimit{.times_mean = infinity}(node));
+    // Where nothing was gained so far, everything is worth it.
+    node = {.gain = 0, .tasks = 2, .moves = 9, .before = {.nodes = 100, .gain = 0, .moves = 400}};
+    CHECK(con::PriceLimit{.times_mean = 1}(node));
+}
+
+TEST_CASE("max_price_ratio trades GPUs for moves") {
+    const auto spec = sim::generate_cluster({.nodes = 8000, .seed = 5, .load = 1.15});
+    const auto cluster = Cluster::build(spec);
+    constexpr auto infinity = std::numeric_limits<double>::infinity();
+    const auto preset = GENERATE(con::Preset::fast, con::Preset::best);
+    const auto run = [&](std::optional<double> ratio, std::optional<std::vector<NodeId>> clear = {}) {
+        return con::consolidate(cluster,
+                                {.preset = preset, .max_price_ratio = ratio, .clear = std::move(clear)});
+    };
+    const auto low = run(2.0), usual = run({}), high = run(infinity);
+    CHECK(usual.plan == run(3.0).plan);
+    const auto price = [](const con::Result& r) {
+        return static_cast<double>(r.stats.moves) / static_cast<double>(r.stats.vacated_gpus);
+    };
+    CHECK(price(usual) < price(high));
+    CHECK(low.stats.vacated_gpus < usual.stats.vacated_gpus);
+    CHECK(usual.stats.vacated_gpus < high.stats.vacated_gpus);
+    CHECK(check(spec, cluster, low.plan).ok);
+    // Whoever names the nodes wants them, whatever it takes.
+    std::vector<NodeId> half;
+    for (const auto node : cluster.nodes())
+        if (index(node) % 2 == 0) half.push_back(node);
+    CHECK(run({}, half).plan == run(infinity, half).plan);
+    CHECK(run({}, half).plan != run(2.0, half).plan);
+}
+
+namespace {
+struct Recording {  // for one thread
+    std::vector<con::ChainSet>* seen = nullptr;
+    bool operator()(const con::ChainSet& chains) const {
+        seen->push_back(chains);
+        return true;
+    }
+};
+}  // namespace
+
+TEST_CASE("the acceptance sees what a node takes, and what the nodes before it took") {
+    const auto cluster = Cluster::build(generated());
+    std::vector<con::ChainSet> seen;
+    const con::Policies<con::ByGpuModel, con::LeastDemand, con::TightestFit, con::CheapestVictims, Recording,
+                        con::GpuWeight>
+        policies{.acceptance = {&seen}};
+    const auto result = con::consolidate(cluster, policies, {.rounds = 2, .threads = 1});
+    std::int64_t at_home = 0, others = 0;
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+        const auto& now = seen[i];
+        std::int64_t tasks = 0;
+        for (const auto task : cluster.tasks_on(now.node))
+            tasks += !cluster.inventory().tasks.daemon[index(task)];
+        // Tasks that came to the node are not at home there, and its own may have left it.
+        REQUIRE(now.tasks <= tasks);
+        at_home += now.tasks == tasks;
+        REQUIRE(now.moves >= now.tasks);
+        others += now.moves - now.tasks;
+        REQUIRE(now.gain == cluster.gpu_count(now.node));
+        if (i == 0 || seen[i - 1].node == now.node) continue;
+        // Another node: either the last one was vacated, or it has not changed anything, or another group has begun.
+        const auto& last = seen[i - 1];
+        const auto& before = now.before;
+        const bool given_up = before.nodes == last.before.nodes && before.moves == last.before.moves;
+        const bool vacated = before.nodes == last.before.nodes + 1 &&
+                             before.gain == last.before.gain + last.gain &&
+                             before.moves == last.before.moves + last.moves;
+        const bool group = before.nodes == 0 || before.nodes == result.stats.rounds[0].vacated_nodes;
+        REQUIRE((given_up || vacated || group));
+    }
+    CHECK(at_home > 0);
+    CHECK(others > 0);
+    REQUIRE(result.stats.rounds.size() == 2);
+    const auto& second = seen.back().before;
+    const auto& first = result.stats.rounds[0];
+    CHECK(second.nodes >= first.vacated_nodes);
+    CHECK(second.moves >= first.moves);
+    CHECK(second.gain >= first.vacated_gpus);
+}
+
+TEST_CASE("fast ends after one round, best goes on while that gains") {
+    const auto cluster = Cluster::build(generated());
+    CHECK(con::consolidate(cluster, {.preset = con::Preset::fast}).stats.rounds.size() == 1);
+    CHECK(con::consolidate(cluster, {.preset = con::Preset::best}).stats.rounds.size() > 1);
+    auto policies = con::presets::fast();
+    policies.most_rounds = 2;
+    CHECK(con::consolidate(cluster, policies).stats.rounds.size() == 2);
+    CHECK(con::consolidate(cluster, policies, {.rounds = 1}).stats.rounds.size() == 1);
 }
 
 TEST_CASE("a search of one round goes to its full depth") {

@@ -28,7 +28,10 @@ class ChainSearch {
           stats_(stats), moves_(work, policies) {}
 
     /// Tries every node of `group` once; leaves the workspace's cluster with all successful moves made.
-    std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated) {
+    /// @param before on what was vacated in earlier rounds
+    std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated,
+                             const Spent& before) {
+        spent_ = before;
         work_.index.reset(group, work_.scope);
         work_.failed.clear();
         std::vector<std::pair<std::int64_t, NodeId>> order;
@@ -67,22 +70,34 @@ class ChainSearch {
                   });
         work_.index.close(node);
         work_.on_stack[index(node)] = 1;
-        const bool all = std::all_of(tasks.begin(), tasks.end(), [&](TaskId task) {
-            return find_place(task) && policies_.acceptance(moves_.describe(node, tasks.size()));
-        });
+        moves_.open(node, tasks, spent_);
+        const bool all = std::all_of(tasks.begin(), tasks.end(),
+                                     [&](TaskId task) { return find_place(task) && is_worth(0); });
         work_.on_stack[index(node)] = 0;
         if (all) {
-            found.push_back(moves_.take(node, tasks.size()));
+            found.push_back(moves_.close());
+            const auto& chains = found.back().chains;
+            spent_.nodes += 1;
+            spent_.gain += chains.gain;
+            spent_.moves += chains.moves;
             budget_.reserve(ordering_s_per_move * static_cast<double>(found.back().steps.size()));
         } else {
-            moves_.undo_to(0);
+            moves_.drop();
             work_.index.open(node);
         }
     }
 
-    // The shortest nesting that works, since every level of it costs moves.
+    // Whether the node would be worth so many moves more than it takes so far.
+    bool is_worth(int further) const {
+        auto chains = moves_.chains();
+        chains.moves += further;
+        return policies_.acceptance(chains);
+    }
+
+    // The shortest nesting that works, since every level of it costs a move, but for tasks that have moved already.
     bool find_place(TaskId task) {
-        for (int depth = policies_.shortest_chains_first ? 1 : depth_; depth <= depth_; ++depth)
+        if (!policies_.shortest_chains_first) return eject(task, depth_);
+        for (int depth = 1; depth <= depth_ && is_worth(depth - 1); ++depth)
             if (eject(task, depth)) return true;
         return false;
     }
@@ -208,6 +223,7 @@ class ChainSearch {
     };
     std::array<Level, most_depth + 1> levels_;
     OpenMoves<Policies> moves_;
+    Spent spent_;  // on the nodes vacated before the one at hand
 };
 
 }  // namespace gpusched::consolidation::detail

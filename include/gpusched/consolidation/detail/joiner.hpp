@@ -28,6 +28,8 @@ class Joiner {
     /// Everything joined so far, in an order in which each step is possible.
     [[nodiscard]] std::span<const Step> steps() const noexcept { return steps_; }
     [[nodiscard]] std::span<const std::uint8_t> vacated() const noexcept { return vacated_; }
+    /// On what was vacated so far, tidying not counted.
+    [[nodiscard]] const Spent& spent() const noexcept { return spent_; }
 
     /// Takes one round's results. Chains of a group build on each other, so a group contributes a prefix of its
     /// chains: as far as the migration budget goes, the best gain per move first over all groups.
@@ -46,6 +48,7 @@ class Joiner {
     Cluster cluster_;  // after all joined steps
     std::vector<Step> steps_;
     std::vector<std::uint8_t> vacated_;
+    Spent spent_;
     std::uint32_t chains_ = 0;
     std::int64_t moves_ = 0, cost_ = 0;
     bool out_of_budget_ = false;

@@ -76,12 +76,13 @@ Result search(const Cluster& cluster, const Policies& policies, const Options& o
     WorkspacePool workspaces(cluster, joined.scope());
     const Rng rng(options.seed);
     const int full_depth = std::min(options.depth, policies.deepest);
-    const bool shallow_first = policies.shallow_round_first && options.rounds > 1;
+    const int rounds = std::min(options.rounds, policies.most_rounds);
+    const bool shallow_first = policies.shallow_round_first && rounds > 1;
     int depth = shallow_first ? std::min(full_depth, 2) : full_depth;
     Partition partition;
     std::vector<std::uint8_t> gained;
     auto watch = [&] { (void)budget.exhausted(); };
-    for (int round = 0; round < options.rounds && !budget.exhausted(); ++round) {
+    for (int round = 0; round < rounds && !budget.exhausted(); ++round) {
         auto round_rng = rng.split(static_cast<std::uint64_t>(round));
         auto groups = policies.partitioner(cluster, options.partition_size, round_rng);
         // A group that is the same as in the last round, and gained nothing then, has nothing to gain now.
@@ -89,12 +90,12 @@ Result search(const Cluster& cluster, const Policies& policies, const Options& o
         partition = std::move(groups);
         std::vector<std::vector<Vacated>> found(partition.size());
         std::vector<Statistics> counters(partition.size());
-        budget.report("round", round, options.rounds);
+        budget.report("round", round, rounds);
         auto solve = [&](std::size_t g) {
             if (!gained[g] || budget.exhausted()) return;
             auto work = workspaces.acquire(joined.steps());
             ChainSearch search(*work, policies, depth, budget, counters[g]);
-            found[g] = search.run(partition[g], joined.vacated());
+            found[g] = search.run(partition[g], joined.vacated(), joined.spent());
             workspaces.release(std::move(work));
             if (policies.exact_when_tiny && round == 0 && full_depth >= 3)
                 improve_exactly(cluster, joined.scope(), partition[g], policies, options, budget, found[g]);
@@ -154,6 +155,7 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W, G>& 
                                                                           policies.weight,
                                                                           policies.picker,
                                                                           policies.deepest,
+                                                                          policies.most_rounds,
                                                                           policies.shallow_round_first,
                                                                           policies.shortest_chains_first,
                                                                           policies.remember_failures,

@@ -42,17 +42,13 @@ void gather_fractions(Workspace& work, OpenMoves<Policies>& moves, Budget& budge
             continue;
         const bool all = std::all_of(tasks.begin(), tasks.end(), [&](TaskId task) {
             const auto share = cluster.inventory().tasks.gpu_share_milli[index(task)];
-            for (int tier = 0; tier < FreeIndex::tiers; ++tier)
-                if (work.index.visit_partial(tier, share, [&](NodeId node) {
-                        return node != gpu.node && moves.place(task, node);
-                    }))
-                    return true;
-            return false;
+            return work.index.visit_partial(
+                share, [&](NodeId node) { return node != gpu.node && moves.place(task, node); });
         });
         if (all)
-            found.push_back(moves.take(none<NodeId>, 0));
+            found.push_back(moves.close());
         else
-            moves.undo_to(0);
+            moves.drop();
     }
 }
 
@@ -83,10 +79,10 @@ void fill_gaps(Workspace& work, OpenMoves<Policies>& moves, Budget& budget, std:
             });
             placed ? idle -= size : --size;
         }
-        if (idle == 0 && moves.describe(none<NodeId>, 0).moves <= 1)
-            found.push_back(moves.take(none<NodeId>, 0));
+        if (idle == 0 && moves.chains().moves <= 1)
+            found.push_back(moves.close());
         else
-            moves.undo_to(0);
+            moves.drop();
     };
     for (const bool only_moved : {true, false})
         for (const auto& [idle, node] : gaps) {

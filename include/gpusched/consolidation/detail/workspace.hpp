@@ -8,7 +8,9 @@
 #include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/model/feasibility.hpp>
 
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace gpusched::consolidation::detail {
 
@@ -28,12 +30,25 @@ struct Workspace {
     std::size_t applied = 0;  // how many of the joined steps the cluster has seen
 };
 
-/// The moves made since the last node was vacated. Each is possible when its turn comes.
+/// The moves made since the account was opened, each possible when its turn comes, and what they come to.
 template <class Policies>
 class OpenMoves {
   public:
     OpenMoves(Workspace& work, const Policies& policies) : work_(work), policies_(policies) {}
 
+    /// What comes next is to vacate `node`, which holds `tasks`.
+    void open(NodeId node, std::span<const TaskId> tasks, const Spent& before) {
+        const auto& inv = work_.cluster.inventory();
+        chains_ = {.node = node,
+                   .gain = static_cast<std::int64_t>(policies_.weight(work_.cluster, node)),
+                   .before = before};
+        for (const auto task : tasks)
+            if (work_.snapshot.node_of(task) == node) {
+                ++chains_.tasks;
+                chains_.cost += inv.tasks.move_cost[index(task)];
+            }
+        chains_.moves = chains_.tasks;
+    }
     /// Moves a task if nothing stands in the way.
     bool place(TaskId task, NodeId node) {
         auto& cluster = work_.cluster;
@@ -45,6 +60,7 @@ class OpenMoves {
         work_.index.refresh(from);
         work_.index.refresh(node);
         steps_.push_back({task, from, node, gpus, 0});
+        count(steps_.back(), 1);
         return true;
     }
     [[nodiscard]] std::size_t mark() const noexcept { return steps_.size(); }
@@ -52,30 +68,33 @@ class OpenMoves {
         while (steps_.size() > mark) {
             const auto step = steps_.back();
             steps_.pop_back();
+            count(step, -1);
             work_.cluster.undo();
             work_.index.refresh(step.to);
             work_.index.refresh(step.from);
         }
     }
-    /// What vacating `node`, which held `tasks` tasks, takes so far.
-    [[nodiscard]] ChainSet describe(NodeId node, std::size_t tasks) const {
-        ChainSet set{.node = node, .tasks = static_cast<std::int64_t>(tasks)};
-        if (node != none<NodeId>) set.gain = static_cast<std::int64_t>(policies_.weight(work_.cluster, node));
-        for (const auto& step : steps_) {
-            if (work_.snapshot.node_of(step.task) != step.from) continue;  // it moves in any case
-            ++set.moves;
-            set.cost += work_.cluster.inventory().tasks.move_cost[index(step.task)];
-        }
-        return set;
-    }
+    /// What it takes so far; the tasks of the node count before they move.
+    [[nodiscard]] const ChainSet& chains() const noexcept { return chains_; }
     /// Closes the account: the moves are made.
-    [[nodiscard]] Vacated take(NodeId node, std::size_t tasks) {
-        return {describe(node, tasks), std::exchange(steps_, {})};
+    [[nodiscard]] Vacated close() { return {std::exchange(chains_, {}), std::exchange(steps_, {})}; }
+    /// Closes the account: nothing has happened.
+    void drop() {
+        undo_to(0);
+        chains_ = {};
     }
 
   private:
+    void count(const Step& step, int sign) {
+        // The node's own tasks are counted already, and tasks that have left their home move in any case.
+        if (step.from == chains_.node || work_.snapshot.node_of(step.task) != step.from) return;
+        chains_.moves += sign;
+        chains_.cost += sign * work_.cluster.inventory().tasks.move_cost[index(step.task)];
+    }
+
     Workspace& work_;
     const Policies& policies_;
+    ChainSet chains_;
     std::vector<Step> steps_;
 };
 

@@ -10,7 +10,10 @@ namespace detail {
 template <NodeWeight W>
 Result consolidate_with(W weight, const Cluster& cluster, const Options& options, const Context& context) {
     const auto run = [&](auto policies) {
-        policies.acceptance.moves = options.max_others.value_or(policies.acceptance.moves);
+        auto& limit = policies.acceptance;
+        limit.others = options.max_others.value_or(limit.others);
+        limit.times_mean =
+            options.max_price_ratio.value_or(options.clear ? PriceLimit{}.times_mean : limit.times_mean);
         return consolidate(cluster, policies, options, context);
     };
     switch (options.preset) {

@@ -31,6 +31,7 @@ GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
     optional_at_least("max_moves", options.max_moves, std::int64_t{0});
     optional_at_least("max_move_cost", options.max_move_cost, std::int64_t{0});
     optional_at_least("max_others", options.max_others, std::int64_t{0});
+    optional_at_least("max_price_ratio", options.max_price_ratio, 1.0);
     optional_at_least("max_disrupted", options.max_disrupted, std::int64_t{0});
     optional_at_least("max_moves_per_wave", options.max_moves_per_wave, std::int64_t{1});
     optional_at_least("max_moves_per_node", options.max_moves_per_node, std::int64_t{1});
