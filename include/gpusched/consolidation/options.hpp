@@ -64,7 +64,7 @@ struct Options {
     std::size_t partition_size = 500;
     /// Nesting of moves in an ejection chain, 1 .. 16: 1 = direct placement only. `fast` never nests deeper than 2.
     int depth = 3;
-    /// Most rounds, >= 1. A round that gains nothing is the last.
+    /// Most rounds, >= 1. A round that gains nothing is the last. `fast` makes one.
     int rounds = 5;
     std::uint64_t seed = 0;
     /// How many groups are solved at once; 0 = one per hardware thread. Ignored when the context has an executor.
