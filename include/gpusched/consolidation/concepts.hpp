@@ -71,11 +71,18 @@ inline constexpr bool wants_cheapest_first = [] {
     return false;
 }();
 
-/// What nodes were vacated for.
+/// What nodes were vacated for. Nodes that are worth nothing do not count: what they take says nothing about prices.
 struct Spent {
     std::int64_t nodes = 0;
     std::int64_t gain = 0;  ///< sum of their weights
     std::int64_t moves = 0;
+
+    void add(std::int64_t node_gain, std::int64_t node_moves) noexcept {
+        if (node_gain <= 0) return;
+        ++nodes;
+        gain += node_gain;
+        moves += node_moves;
+    }
 };
 
 /// What vacating one node would take. Tasks that have moved already move on for nothing.
@@ -88,15 +95,15 @@ struct ChainSet {
     Spent before{};          ///< on the nodes of earlier rounds, and of the same group in this round
 };
 
-/// Whether the chains found for a node are worth it. Asked whenever a task of the node has found a place, and before chains
-/// of moves are tried, with the least that it would take: once it says no, the node is given up. What it refuses it must
-/// refuse with more moves, too.
+/// Whether the chains found for a node are worth it. Asked whenever a task of the node has found a place: once it says no, the
+/// node is given up. With `Policies::shortest_chains_first` it is also asked before chains are tried, as if every level of
+/// nesting cost a move; where it says no, the task finds no place. What it refuses it must refuse with more moves, too.
 template <class P>
 concept Acceptance = requires(const P& policy, const ChainSet& chains) {
     { policy(chains) } -> std::same_as<bool>;
 };
 
-/// What a vacated node is worth, >= 0.
+/// What a vacated node is worth, >= 0; the sum over all nodes must fit into 64 bits.
 template <class P>
 concept NodeWeight = requires(const P& policy, const Cluster& cluster, NodeId node) {
     { policy(cluster, node) } -> std::convertible_to<std::int64_t>;

@@ -50,7 +50,8 @@ struct Policies {
     bool exact_when_tiny = false;
 };
 
-/// Consolidates with the caller's own policies; `options.preset`, `objective` and `max_others` are not looked at.
+/// Consolidates with the caller's own policies; `options.preset`, `objective`, `max_others` and `max_price_ratio` are
+/// not looked at.
 ///
 /// The frame around the policies is the paper's: in every round, cut into groups, solve them independently (on as many
 /// threads as the context or `options.threads` offer), join the results in the order of the groups. Moves of

@@ -4,7 +4,9 @@
 #include "support/catch.hpp"
 
 #include <limits>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 using namespace testing_support;
@@ -230,6 +232,36 @@ TEST_CASE("the acceptance sees what a node takes, and what the nodes before it t
     CHECK(second.nodes >= first.vacated_nodes);
     CHECK(second.moves >= first.moves);
     CHECK(second.gain >= first.vacated_gpus);
+}
+
+TEST_CASE("nodes that are worth nothing leave the prices of others alone") {
+    auto spec = sim::generate_cluster({.nodes = 4000, .seed = 5, .load = 1.15});
+    const auto moves_of = [](const ClusterSpec& s) {
+        const auto cluster = Cluster::build(s);
+        std::map<std::string, std::string> to;
+        for (const auto& move : con::consolidate(cluster).plan.moves)
+            if (cluster.gpu_milli(move.task) > 0) to[cluster.name(move.task)] = cluster.name(move.to);
+        return to;
+    };
+    for (auto& t : spec.tasks)
+        if (t.gpu_count == 0) t.node_selector["gpus"] = "yes";  // or it could go to the other pool
+    for (auto& n : spec.nodes) n.labels["gpus"] = "yes";
+    const auto alone = moves_of(spec);
+    // A pool of nodes without GPUs, vacated at two moves each.
+    for (int n = 0; n < 1000; ++n) {
+        auto other = node("cpu-" + std::to_string(n), 0, "");
+        other.cpu_milli = other.memory_mib = 4000;
+        other.network = spec.nodes.front().network;
+        spec.nodes.push_back(other);
+        for (const auto* half : {"a", "b"}) {
+            auto part = task(other.name + half, other.name, {});
+            part.cpu_milli = 1000;
+            part.node_selector["pool"] = "cpu";
+            spec.tasks.push_back(part);
+        }
+        spec.nodes.back().labels["pool"] = "cpu";
+    }
+    CHECK((moves_of(spec) == alone));
 }
 
 TEST_CASE("fast ends after one round, best goes on while that gains") {

@@ -77,9 +77,7 @@ class ChainSearch {
         if (all) {
             found.push_back(moves_.close());
             const auto& chains = found.back().chains;
-            spent_.nodes += 1;
-            spent_.gain += chains.gain;
-            spent_.moves += chains.moves;
+            spent_.add(chains.gain, chains.moves);
             budget_.reserve(ordering_s_per_move * static_cast<double>(found.back().steps.size()));
         } else {
             moves_.drop();

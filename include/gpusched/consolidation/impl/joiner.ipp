@@ -33,9 +33,7 @@ GPUSCHED_INLINE bool Joiner::try_take(const Vacated& vacated) {
     ++chains_;
     if (vacated.chains.node != none<NodeId>) {
         vacated_[index(vacated.chains.node)] = 1;
-        spent_.nodes += 1;
-        spent_.gain += vacated.chains.gain;
-        spent_.moves += vacated.chains.moves;
+        spent_.add(vacated.chains.gain, vacated.chains.moves);
     }
     moves_ += vacated.chains.moves;
     cost_ += vacated.chains.cost;
