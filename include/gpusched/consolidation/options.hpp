@@ -16,7 +16,7 @@ namespace gpusched::consolidation {
 enum class Preset : std::uint8_t {
     ipc,   ///< the paper's algorithm: random groups, fewest pods first, any victims
     fast,  ///< ours: pools per GPU model, tightest fit through an index, least demand first, one round
-    best,  ///< ours: the same with a deeper search, and an exact one where the group is tiny
+    best,  ///< ours: the same with several rounds and a deeper search, and an exact one where the group is tiny
 };
 
 /// What a vacated node is worth.
@@ -64,7 +64,7 @@ struct Options {
     std::size_t partition_size = 500;
     /// Nesting of moves in an ejection chain, 1 .. 16: 1 = direct placement only. `fast` never nests deeper than 2.
     int depth = 3;
-    /// Most rounds, >= 1. A round that gains nothing is the last. `fast` makes one.
+    /// Most rounds, >= 1. A round that gains nothing is the last. `fast` never makes more than one.
     int rounds = 5;
     std::uint64_t seed = 0;
     /// How many groups are solved at once; 0 = one per hardware thread. Ignored when the context has an executor.
@@ -80,11 +80,13 @@ struct Options {
     std::optional<std::int64_t> max_moves{};
     /// Most move cost in the plan (sum of the tasks' `move_cost`), >= 0.
     std::optional<std::int64_t> max_move_cost{};
-    /// Most tasks of other nodes that may move to vacate one node, >= 0.
+    /// Most tasks of other nodes that may move to vacate one node, >= 0. `fast` and `best` nest chains no deeper than so many
+    /// moves, so 0 = direct placement only.
     std::optional<std::int64_t> max_others{};
     /// A node that takes moves of more than one task of other nodes may take at most so many times the moves per GPU (per
-    /// node, if that is the objective) that the nodes before it took on average, >= 1; infinity = no limit. More vacates more,
-    /// at a higher price for the last. Absent: 3 for `fast` and `best`, no limit for `ipc` and where `clear` names the nodes.
+    /// node, if that is the objective) that the nodes before it took on average, >= 1; infinity = no limit. There is none
+    /// either before 16 nodes of a pool. More vacates more, at a higher price for the last. Absent: 3 for `fast` and `best`, no
+    /// limit for `ipc` and where `clear` names the nodes.
     std::optional<double> max_price_ratio{};
     /// Most members of one job that move in one wave, >= 0, on top of the jobs' own `max_disrupted`.
     std::optional<std::int64_t> max_disrupted{};
