@@ -72,8 +72,8 @@ def test_consolidate_polishes(
         return search(cluster, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(gs.consolidation, "consolidate", spy)
-    command = ["consolidate", cluster_file, "--polish-time", "0.05", "--max-others", "2", "--max-price-ratio", "1.5"]
-    assert cli.main(command) == 0
+    command = ["consolidate", cluster_file, "--polish-time", "0.05", "--max-others", "2"]
+    assert cli.main([*command, "--max-price-ratio", "1.5"]) == 0
     assert (given["polish_time"], given["max_others"], given["max_price_ratio"]) == (0.05, 2, 1.5)
     assert "the plan verifies" in capsys.readouterr().out
 
