@@ -15,9 +15,9 @@ struct AcceptAll {
 
 /// A node is vacated if it takes at most `others` moves beyond those of its own tasks, and, where it takes more than one,
 /// at most `times_mean` times as many moves for what it is worth as the nodes before it took on average. The mean counts
-/// once it is one of 16 nodes that are worth something. No limits by default.
+/// once it is one of 32 nodes that are worth something. No limits by default.
 struct PriceLimit {
-    static constexpr std::int64_t always_others = 1, enough_nodes = 16;
+    static constexpr std::int64_t always_others = 1, enough_nodes = 32;
     std::int64_t others = std::numeric_limits<std::int64_t>::max();
     double times_mean = std::numeric_limits<double>::infinity();
 

@@ -136,8 +136,9 @@ TEST_CASE("max_others limits what a preset moves for one node") {
 
 TEST_CASE("a price limit is a multiple of the mean price before") {
     constexpr auto infinity = std::numeric_limits<double>::infinity();
-    // Sixteen nodes of eight GPUs, half a move a GPU.
-    con::ChainSet node{.gain = 8, .tasks = 2, .moves = 12, .before = {.nodes = 16, .gain = 128, .moves = 64}};
+    // Thirty-two nodes of eight GPUs, half a move a GPU.
+    con::ChainSet node{
+        .gain = 8, .tasks = 2, .moves = 12, .before = {.nodes = 32, .gain = 256, .moves = 128}};
     CHECK(con::PriceLimit{.times_mean = 3}(node));
     node.moves = 13;
     CHECK_FALSE(con::PriceLimit{.times_mean = 3}(node));
@@ -145,7 +146,7 @@ TEST_CASE("a price limit is a multiple of the mean price before") {
     CHECK(con::PriceLimit{}(node));
     CHECK(con::PriceLimit{.others = 11}(node));
     CHECK_FALSE(con::PriceLimit{.others = 10}(node));
-    node.before.nodes = 15;  // too few for a mean
+    node.before.nodes = 31;  // too few for a mean
     CHECK(con::PriceLimit{.times_mean = 1}(node));
     // What gains nothing may cost one move of others.
     node = {.gain = 0, .tasks = 2, .moves = 3, .before = {.nodes = 100, .gain = 800, .moves = 400}};
