@@ -85,7 +85,7 @@ struct Options {
     std::optional<std::int64_t> max_others{};
     /// A node that takes moves of more than one task of other nodes may take at most so many times the moves per GPU (per
     /// node, if that is the objective) that the nodes before it took on average, >= 1; infinity = no limit. There is none
-    /// either before 32 nodes of a pool. More vacates more, at a higher price for the last. Absent: 3 for `fast` and `best`, no
+    /// before 32 nodes have been vacated. More vacates more, at a higher price for the last. Absent: 3 for `fast` and `best`, no
     /// limit for `ipc` and where `clear` names the nodes.
     std::optional<double> max_price_ratio{};
     /// Most members of one job that move in one wave, >= 0, on top of the jobs' own `max_disrupted`.

@@ -134,6 +134,24 @@ TEST_CASE("max_others limits what a preset moves for one node") {
     CHECK(con::consolidate(cluster, {.preset = preset, .max_others = 2}).plan.moves.size() == 3);
 }
 
+TEST_CASE("the node orders of demand count GPUs, cores and pods, for the size of the node") {
+    // On each node one pod that holds a GPU and a core.
+    const ClusterSpec spec{.nodes = {node("a", 1), node("b", 8), node("c", 16), node("d", 0)},
+                           .tasks = {task("x", "a", {0}), task("y", "b", {0}), task("z", "c", {0})}};
+    const auto cluster = Cluster::build(spec);
+    const auto key = [&](const auto& order, const char* name) {
+        return order(cluster, cluster.find_node(name));
+    };
+    // 1000 for the GPU, 1000 for the pod, and a sixteenth of the core.
+    for (const auto* name : {"a", "b", "c"}) CHECK(key(con::LeastDemand{}, name) == 2062);
+    CHECK(key(con::LeastDemand{}, "d") == 0);
+    // Over the cube roots 1, 2 and 2.519; nodes without GPUs last.
+    CHECK(key(con::LeastDemandForSize{}, "a") == 2062);
+    CHECK(key(con::LeastDemandForSize{}, "b") == 1031);
+    CHECK(key(con::LeastDemandForSize{}, "c") == 818);
+    CHECK(key(con::LeastDemandForSize{}, "d") > 1'000'000'000'000'000'000);
+}
+
 TEST_CASE("a price limit is a multiple of the mean price before") {
     constexpr auto infinity = std::numeric_limits<double>::infinity();
     // Thirty-two nodes of eight GPUs, half a move a GPU.
