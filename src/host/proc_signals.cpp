@@ -1,0 +1,1 @@
+#include <gpusched/host/impl/proc_signals.ipp>

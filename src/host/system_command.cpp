@@ -1,0 +1,1 @@
+#include <gpusched/host/impl/system_command.ipp>

@@ -1,0 +1,1 @@
+#include <gpusched/host/impl/tenant_access.ipp>
