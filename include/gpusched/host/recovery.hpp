@@ -22,22 +22,17 @@ enum class RecoveryVerdict : std::uint8_t {
     missing,        ///< nothing that is known stands; nothing was touched
     failed          ///< a call failed on the way; the journal still says what was meant
 };
-
-}  // namespace gpusched::host
-
-// clang-format off
-template <> inline constexpr auto gpusched::enum_names<gpusched::host::RecoveryVerdict> =
-    gpusched::name_table<gpusched::host::RecoveryVerdict>({
-        {gpusched::host::RecoveryVerdict::as_configured, "as_configured"},
-        {gpusched::host::RecoveryVerdict::as_recorded, "as_recorded"},
-        {gpusched::host::RecoveryVerdict::restored, "restored"},
-        {gpusched::host::RecoveryVerdict::completed, "completed"},
-        {gpusched::host::RecoveryVerdict::restarted, "restarted"},
-        {gpusched::host::RecoveryVerdict::missing, "missing"},
-        {gpusched::host::RecoveryVerdict::failed, "failed"}});
-// clang-format on
-
-namespace gpusched::host {
+constexpr auto enum_names(RecoveryVerdict) {
+    return name_table<RecoveryVerdict>({
+        {RecoveryVerdict::as_configured, "as_configured"},
+        {RecoveryVerdict::as_recorded, "as_recorded"},
+        {RecoveryVerdict::restored, "restored"},
+        {RecoveryVerdict::completed, "completed"},
+        {RecoveryVerdict::restarted, "restarted"},
+        {RecoveryVerdict::missing, "missing"},
+        {RecoveryVerdict::failed, "failed"},
+    });
+}
 
 struct RecoveredTenant {
     std::string name{};

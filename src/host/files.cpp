@@ -1,1 +1,0 @@
-#include <gpusched/host/impl/files.ipp>

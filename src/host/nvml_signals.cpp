@@ -1,1 +1,0 @@
-#include <gpusched/host/impl/nvml_signals.ipp>
