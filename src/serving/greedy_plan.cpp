@@ -1,0 +1,1 @@
+#include <gpusched/serving/impl/greedy_plan.ipp>

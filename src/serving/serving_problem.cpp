@@ -1,0 +1,1 @@
+#include <gpusched/serving/impl/serving_problem.ipp>

@@ -1,0 +1,1 @@
+#include <gpusched/serving/impl/solve_serving_plan.ipp>
