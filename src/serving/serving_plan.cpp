@@ -1,1 +1,0 @@
-#include <gpusched/serving/impl/serving_plan.ipp>

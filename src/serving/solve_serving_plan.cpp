@@ -1,1 +1,0 @@
-#include <gpusched/serving/impl/solve_serving_plan.ipp>
