@@ -2,7 +2,7 @@
 #include "arrays.hpp"
 #include "cluster_views.hpp"
 #include "gangs.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "task_argument.hpp"
 #include "workload.hpp"
 
@@ -252,7 +252,7 @@ void bind_allocation(py::module_& parent) {
         documented("placement_names()", doc("allocation::placement_names")).c_str());
 
     const auto options =
-        Options<AllocateArguments>("allocation::PlaceOptions")
+        Keywords<AllocateArguments>()
             .field(
                 "rankers", &AllocateArguments::rankers,
                 "One after the other: each breaks the ties that those before it leave; at least one. Names "

@@ -342,7 +342,7 @@ void bind_milp_serving(py::module_& m) {
         });
     define_pickling(plan);
     const auto options =
-        Options<ServingArguments>("milp::ServingOptions")
+        Keywords<ServingArguments>()
             .field("method", &ServingArguments::method, "'milp' or 'binary_search' (Algorithm 1).")
             .field("form", &ServingArguments::form)
             .field("tolerance", &ServingArguments::tolerance)

@@ -4,11 +4,13 @@
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/stop_reason.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::allocation {
@@ -35,6 +37,14 @@ struct JointOptions {
     /// Seconds, >= 0. A guard: the best found until then is returned. The result then depends on the machine.
     std::optional<double> time_limit{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<JointOptions>, F&& field) {
+    field("policy", &JointOptions::policy);
+    field("seed", &JointOptions::seed);
+    field("iterations", &JointOptions::iterations, at_least(0));
+    field("node_visits", &JointOptions::node_visits, at_least(0));
+    field("time_limit", &JointOptions::time_limit, at_least(0));
+}
 
 struct JointAllocations {
     std::vector<Allocation> jobs{};  ///< in the order given; those that found no place say why

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <array>
@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::fragmentation {
@@ -55,6 +56,12 @@ struct ReportOptions {
     GroupBy by = GroupBy::none;
     bool include_cordoned = false;  ///< GPUs of cordoned nodes count as idle too
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ReportOptions>, F&& field) {
+    field("max_gpus_per_node", &ReportOptions::max_gpus_per_node, within(1, gpusched::max_gpus_per_node));
+    field("by", &ReportOptions::by);
+    field("include_cordoned", &ReportOptions::include_cordoned);
+}
 
 /// @throws InvalidInput with every shape and option that is out of range
 void validate(std::span<const Shape> shapes, const ReportOptions& options);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/core/rng.hpp>
@@ -11,9 +11,14 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::preemption {
+
+namespace detail {
+inline constexpr std::int64_t latest_ms = 1'000'000'000'000'000;  // either way: sums cannot overflow
+}
 
 /// How long an evicted task takes to end: SIGTERM, its own shutdown for at most the grace period, else SIGKILL; then the
 /// GPU is reclaimed.
@@ -38,6 +43,12 @@ struct EvictionModel {
     /// One eviction that begins at `now_ms`. @throws InvalidInput beyond -10^15 .. 10^15
     [[nodiscard]] Timeline draw(std::int64_t now_ms, Rng& rng) const;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<EvictionModel>, F&& field) {
+    field("shutdown_ms", &EvictionModel::shutdown_ms);
+    field("grace_ms", &EvictionModel::grace_ms, within(0, 60'000));
+    field("reclaim_ms", &EvictionModel::reclaim_ms, within(std::int64_t{0}, detail::latest_ms));
+}
 
 /// @throws InvalidInput with every field that is out of range
 void validate(const EvictionModel& model);
@@ -116,6 +127,19 @@ struct HarvestOptions {
     std::uint64_t seed = 0;
     EvictionModel eviction{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<HarvestOptions>, F&& field) {
+    field("owners", &HarvestOptions::owners, within(1, 100'000));
+    field("days", &HarvestOptions::days, within(1, 1000));
+    field("sleep_hour", &HarvestOptions::sleep_hour, within(0, 48));
+    field("wake_hour", &HarvestOptions::wake_hour, within(0, 48));
+    field("demand", &HarvestOptions::demand, within(0, 10));
+    field("task_minutes", &HarvestOptions::task_minutes, within(4, 1'000'000'000));
+    field("checkpoint_minutes", &HarvestOptions::checkpoint_minutes, within(1, 1'000'000'000));
+    field("start_delay_s", &HarvestOptions::start_delay_s, within(0, 1'000'000'000));
+    field("seed", &HarvestOptions::seed);
+    field("eviction", &HarvestOptions::eviction);
+}
 
 struct HarvestResult {
     double standby_gpu_h = 0;   ///< lent

@@ -3,7 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
@@ -14,6 +14,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::sim {
@@ -52,6 +53,19 @@ struct SpotReplayOptions {
     std::uint64_t seed = 0;  ///< of random victims, random rankers and eviction times
     PlanObserver observer{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SpotReplayOptions>, F&& field) {
+    field("rankers", &SpotReplayOptions::rankers);
+    field("gpu_picker", &SpotReplayOptions::gpu_picker);
+    field("victims", &SpotReplayOptions::victims);
+    field("spot_jobs", &SpotReplayOptions::spot_jobs);
+    field("start_delay_s", &SpotReplayOptions::start_delay_s, within(std::int64_t{0}, longest_replay_s));
+    field("consolidate_every_h", &SpotReplayOptions::consolidate_every_h, within(0, 1'000'000));
+    field("eviction", &SpotReplayOptions::eviction);
+    field("measure_from_s", &SpotReplayOptions::measure_from_s, within(std::int64_t{0}, longest_replay_s));
+    field("measure_until_s", &SpotReplayOptions::measure_until_s);
+    field("seed", &SpotReplayOptions::seed);
+}
 
 /// What became of a job, in seconds. held = startup + kept + lost + open.
 struct SpotJobRecord {
