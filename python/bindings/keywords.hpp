@@ -142,7 +142,7 @@ template <NamedEnum E>
 struct OptionType<E> {
     static E read(const std::string& field, py::handle value) {
         std::string expectation;
-        for (const auto& [enumerator, name] : enum_names<E>) {
+        for (const auto& [enumerator, name] : enum_names(E{})) {
             if (py::isinstance<py::str>(value) && OptionType<std::string>::read(field, value) == name)
                 return enumerator;
             expectation += (expectation.empty() ? "'" : ", '") + std::string(name) + "'";
@@ -152,7 +152,7 @@ struct OptionType<E> {
     static std::string literal(E value) { return "'" + std::string(enum_name(value)) + "'"; }
     static std::string type() {
         std::string names;
-        for (const auto& [enumerator, name] : enum_names<E>)
+        for (const auto& [enumerator, name] : enum_names(E{}))
             names += (names.empty() ? "'" : ", '") + std::string(name) + "'";
         return "Literal[" + names + "]";
     }

@@ -20,6 +20,12 @@ enum class AllocatePolicy : std::uint8_t {
     entropy,  ///< the paper's Algorithm 2, as written
     exact,    ///< least entropy
 };
+constexpr auto enum_names(AllocatePolicy) {
+    return name_table<AllocatePolicy>({
+        {AllocatePolicy::entropy, "entropy"},
+        {AllocatePolicy::exact, "exact"},
+    });
+}
 
 /// How `allocate` works.
 struct AllocateOptions {
@@ -78,9 +84,3 @@ struct Allocation {
 };
 
 }  // namespace gpusched::allocation
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::allocation::AllocatePolicy> =
-    gpusched::name_table<gpusched::allocation::AllocatePolicy>(
-        {{gpusched::allocation::AllocatePolicy::entropy, "entropy"},
-         {gpusched::allocation::AllocatePolicy::exact, "exact"}});
