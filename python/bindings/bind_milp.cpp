@@ -290,7 +290,6 @@ void bind_milp(py::module_& parent) {
     m.def("available_solvers", &milp::available_solvers,
           documented("available_solvers()", "The solvers built into the library: 'highs', 'cbc'.").c_str());
     bind_model_class(m);
-    bind_milp_serving(m);
     bind_milp_builders(m);
 }
 

@@ -69,8 +69,6 @@ p::EvictionModel eviction_model(const std::optional<std::vector<std::int64_t>>& 
 struct ModelKeywords : p::EvictionModel {
     std::optional<std::vector<std::int64_t>> quantiles{};
 };
-    std::int64_t grace_ms = p::EvictionModel{}.grace_ms, reclaim_ms = p::EvictionModel{}.reclaim_ms;
-};
 
 void bind_evictions(py::module_& m) {
     using E = p::EvictionModel;

@@ -10,6 +10,7 @@
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstdlib>
 #include <functional>
@@ -169,7 +170,7 @@ struct OptionType<NodeId> {
         }
     }
     static std::string type() { return "str"; }
-    static std::string literal(NodeId) = delete;
+    static std::string literal(NodeId node) { return std::to_string(index(node)); }
 };
 
 template <class T>
@@ -208,6 +209,21 @@ struct OptionType<std::vector<T>> {
     static std::string type() { return "Sequence[" + OptionType<T>::type() + "]"; }
 };
 
+template <class T, std::size_t n>
+struct OptionType<std::array<T, n>> {
+    static std::array<T, n> read(const std::string& field, py::handle value) {
+        const auto list = OptionType<std::vector<T>>::read(field, value);
+        if (list.size() != n) bad_option(field, value, "a list of " + std::to_string(n));
+        std::array<T, n> result;
+        std::copy(list.begin(), list.end(), result.begin());
+        return result;
+    }
+    static std::string literal(const std::array<T, n>& value) {
+        return OptionType<std::vector<T>>::literal({value.begin(), value.end()});
+    }
+    static std::string type() { return OptionType<std::vector<T>>::type(); }
+};
+
 /// A level as in the formats: "node" or the 0-based index into a node's network path.
 inline Level read_level(const std::string& field, py::handle value) {
     constexpr const char* expected = "'node' or an index >= 0 into the nodes' network";
@@ -237,6 +253,14 @@ std::string documented_name() {
 
 template <class T>
 concept Literal = requires(const T& value) { OptionType<T>::literal(value); };
+
+/// Whether values of a type are names that only a cluster can resolve.
+template <class T>
+inline constexpr bool names_of_cluster = std::is_same_v<T, NodeId>;
+template <class T>
+inline constexpr bool names_of_cluster<std::optional<T>> = names_of_cluster<T>;
+template <class T>
+inline constexpr bool names_of_cluster<std::vector<T>> = names_of_cluster<T>;
 
 }  // namespace detail
 
@@ -304,10 +328,10 @@ class Keywords {
         if (type.empty()) type = OptionType<T>::type();
         keywords_.push_back({name, std::move(type), std::move(literal), std::move(text)});
         setters_.push_back([name, member](O& options, py::handle value, const Cluster* cluster) {
-            if constexpr (requires { OptionType<T>::read(name, value); })
-                options.*member = OptionType<T>::read(name, value);
-            else
+            if constexpr (detail::names_of_cluster<T>)
                 options.*member = OptionType<T>::read(name, value, *cluster);
+            else
+                options.*member = OptionType<T>::read(name, value);
         });
         return *this;
     }

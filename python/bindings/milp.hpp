@@ -18,7 +18,6 @@ Keywords<SolveArguments> solve_keywords();
 /// @throws InvalidInput for an unknown name, BackendError that says what to install
 milp::AnySolver solver_argument(const py::object& solver);
 
-void bind_milp_serving(py::module_& m);
 void bind_milp_builders(py::module_& m);
 void bind_milp_jobs(py::module_& m);
 

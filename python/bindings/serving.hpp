@@ -39,7 +39,7 @@ O nested(const char* name, const py::object& value, const Keywords<O>& table, O 
 }
 
 /// A plan that knows the names of its request.
-struct PlannedServing : serving::ServingPlanResult {
+struct PlannedServing : serving::ServingPlan {
     std::vector<std::string> gpus{};
     std::vector<serving::ServedModel> models{};
 };
@@ -49,6 +49,7 @@ Keywords<serving::EstimateOptions> estimate_options();
 
 void bind_serving_catalogue(py::module_& m);
 void bind_serving_latency(py::module_& m);
+void bind_serving_problem(py::module_& m);
 
 /// A request as docs/serving.md describes it.
 serving::ServingRequest read_serving_request(const py::object& request);

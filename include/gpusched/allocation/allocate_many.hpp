@@ -34,8 +34,9 @@ constexpr auto enum_names(JointPolicy) {
 }
 
 struct JointOptions {
+    /// `size_sorted`: one job after the other, the most GPUs first, as the paper does; `joint`: then a local search.
     JointPolicy policy = JointPolicy::joint;
-    std::uint64_t seed = 0;
+    std::uint64_t seed = 0;  ///< where random choices start
     /// Trials of the local search, >= 0.
     std::int64_t iterations = 3000;
     /// Most nodes that its trials look at together, >= 0: an end that does not depend on the machine's speed.

@@ -29,6 +29,7 @@ constexpr auto enum_names(AllocatePolicy) {
 
 /// How `allocate` works.
 struct AllocateOptions {
+    /// How pods of one shape are spread: `exact` has the least entropy; `entropy` is the paper's Algorithm 2, as written.
     AllocatePolicy policy = AllocatePolicy::exact;
     /// Where the entropy is measured, -1 (nodes) to the deepest level of the network. Absent = the level of the pods'
     /// own `network_affinity`, else the deepest that some node's position is known at.

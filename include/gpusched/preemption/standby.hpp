@@ -20,6 +20,11 @@ namespace detail {
 inline constexpr std::int64_t latest_ms = 1'000'000'000'000'000;  // either way: sums cannot overflow
 }
 
+/// The published quantiles of shutdown times (ASI, section 4.2): milliseconds at 0, 5, .., 100 %.
+inline constexpr std::array<std::int64_t, 21> published_shutdown_ms{
+    500,  1290, 1920, 2510,  3110,  3740,  4410,  5140,  5950,  6840, 7860,
+    9000, 10200, 11800, 13600, 16000, 19500, 24500, 32000, 48000, 80000};
+
 /// How long an evicted task takes to end: SIGTERM, its own shutdown for at most the grace period, else SIGKILL; then the
 /// GPU is reclaimed.
 ///
@@ -27,9 +32,7 @@ inline constexpr std::int64_t latest_ms = 1'000'000'000'000'000;  // either way:
 /// figures (ASI, section 4.2): 13 s on average, 48 s at the 95th percentile, fewer than 5 % killed after 60 s.
 struct EvictionModel {
     /// Milliseconds at 0, 5, .., 100 %, ascending, >= 0.
-    std::array<std::int64_t, 21> shutdown_ms{500,   1290,  1920,  2510,  3110,  3740,  4410,
-                                             5140,  5950,  6840,  7860,  9000,  10200, 11800,
-                                             13600, 16000, 19500, 24500, 32000, 48000, 80000};
+    std::array<std::int64_t, 21> shutdown_ms = published_shutdown_ms;
     std::int64_t grace_ms = 60'000;  ///< 0 .. 60,000
     std::int64_t reclaim_ms = 0;     ///< from the end of the container to a free GPU, 0 .. 10^15
 
@@ -125,14 +128,14 @@ class StandbyLease {
 struct HarvestOptions {
     std::int64_t owners = 500;  ///< 1 .. 100,000
     std::int64_t days = 7;      ///< 1 .. 1,000
-    double sleep_hour = 22,
-           wake_hour = 32;            ///< hours after midnight, 0 <= sleep < wake <= 48; 32 = 8 the next day
+    double sleep_hour = 22;     ///< hours after midnight, 0 .. 48
+    double wake_hour = 32;      ///< hours after midnight, above sleep_hour, at most 48; 32 = 8 the next day
     double demand = 1.0;              ///< GPU-time that tasks ask for, per GPU-time of Standby, 0 .. 10
     std::int64_t task_minutes = 120;  ///< mean; uniform from a quarter to seven quarters of it; 4 .. 10^9
     std::int64_t checkpoint_minutes = 30;  ///< 1 .. 10^9
     std::int64_t start_delay_s = 120;      ///< from the decision to work: image, start-up; 0 .. 10^9
-    std::uint64_t seed = 0;
-    EvictionModel eviction{};
+    std::uint64_t seed = 0;                ///< where random choices start
+    EvictionModel eviction{};              ///< how long borrowers take to leave
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<HarvestOptions>, F&& field) {

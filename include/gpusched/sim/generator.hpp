@@ -35,8 +35,8 @@ struct GeneratorOptions {
     /// How many nodes, 1 .. 1,000,000, the kinds in proportion; absent = as many as the preset's original:
     /// 37,707 (asi), 1,213 (openb), 100 (flextopo-4090).
     std::optional<std::int64_t> nodes{};
-    std::uint64_t seed = 0;
-    Layout layout = Layout::random;
+    std::uint64_t seed = 0;          ///< everything random follows from it
+    Layout layout = Layout::random;  ///< where a task goes among the nodes that could take it
     /// Multiplies the allocated share of every kind of node, which is capped at 97 % (100 % for flextopo-4090);
     /// 0 .. 10.
     double load = 1.0;

@@ -29,7 +29,7 @@ struct ReplayOptions {
     /// `shuffle`, and shuffles the nodes as well: ties between nodes do not depend on their names.
     std::optional<double> resample_to{};
     bool shuffle = false;  ///< arrive in random order, without times and departures
-    std::uint64_t seed = 0;
+    std::uint64_t seed = 0;  ///< where random choices start
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ReplayOptions>, F&& field) {

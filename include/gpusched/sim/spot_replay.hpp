@@ -44,7 +44,7 @@ struct SpotReplayOptions {
     std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
     std::string gpu_picker =
         "tightest_gpu";  ///< a name of `allocation::gpu_picker_names`, without a workload
-    Victims victims = Victims::spot;
+    Victims victims = Victims::spot;  ///< whom an HP pod evicts that finds no room
     bool spot_jobs = true;  ///< false: LP jobs never arrive
     std::int64_t start_delay_s =
         120;  ///< before an LP pod works: image, start-up, loading its checkpoint; 0 .. 10^9
@@ -57,7 +57,7 @@ struct SpotReplayOptions {
     /// Jobs that arrive from .. until are measured, and allocation between the two, whether or not jobs run that long;
     /// 0 .. 10^9. Absent = after the last arrival.
     std::int64_t measure_from_s = 0;
-    std::optional<std::int64_t> measure_until_s{};
+    std::optional<std::int64_t> measure_until_s{};  ///< see `measure_from_s`
     std::uint64_t seed = 0;  ///< of random victims, random rankers and eviction times
     PlanObserver observer{};
 };

@@ -2,8 +2,8 @@
 
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/milp/detail/serving_scale.hpp>
-#include <gpusched/milp/solve_serving_plan.hpp>
+#include <gpusched/serving/detail/serving_scale.hpp>
+#include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -11,22 +11,22 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::milp {
+namespace gpusched::serving {
 
 namespace detail {
 
 /// One call of `solve_serving_plan`.
 class ServingSearch {
   public:
-    ServingSearch(const ServingProblem& problem, const ServingOptions& options, const AnySolver& solver,
-                  const Context& context)
+    ServingSearch(const ServingProblem& problem, const ServingSearchOptions& options,
+                  const milp::AnySolver& solver, const Context& context)
         : problem_(problem), options_(options), solver_(solver), context_(context),
           budget_(context, options.solve.time_limit) {
         lower_ = closed_form_bound(problem);
         plan_.solver = solver.name();
     }
 
-    ServingPlan run() {
+    ServingSolution run() {
         start();
         if (options_.method == ServingMethod::milp)
             direct();
@@ -35,7 +35,7 @@ class ServingSearch {
         return finish();
     }
 
-    ServingPlan cheapest(double makespan) {
+    ServingSolution cheapest(double makespan) {
         within_ = makespan * (1 + 1e-5);  // the solver's tolerance, not ours
         const double closed = lower_;
         double least = 0;  // $/h that the solver says no plan beats
@@ -46,7 +46,7 @@ class ServingSearch {
                 // With less money the solver says less.
                 if (part == 1.0) least = solution.bound;
             }
-            if (plan_.status == Status::infeasible) return std::move(plan_);
+            if (plan_.status == milp::Status::infeasible) return std::move(plan_);
             plan_.status = solution.status;
             plan_.message = solution.message;
             if (!solution.has_solution() || plan_.has_plan()) break;
@@ -54,8 +54,8 @@ class ServingSearch {
         if (plan_.has_plan()) {
             plan_.cost = cost(problem_, plan_.allocation);
             settle(plan_.cost, least);
-        } else if (plan_.status == Status::infeasible || plan_.status == Status::optimal) {
-            plan_.status = Status::failed;
+        } else if (plan_.status == milp::Status::infeasible || plan_.status == milp::Status::optimal) {
+            plan_.status = milp::Status::failed;
             plan_.message = "what the solver returned is no plan";
         }
         plan_.bound = closed;
@@ -66,17 +66,17 @@ class ServingSearch {
     [[nodiscard]] bool done() const {
         return plan_.has_plan() && upper_ - lower_ <= options_.tolerance * upper_;
     }
-    [[nodiscard]] SolveOptions solve_options() {
+    [[nodiscard]] milp::SolveOptions solve_options() {
         auto options = options_.solve;
         options.start.clear();
         if (options.time_limit) options.time_limit = std::max(0.0, *options.time_limit - budget_.elapsed_s());
         return options;
     }
-    Solution ask(const Model& model, const SolveOptions& options) {
+    milp::Solution ask(const milp::Model& model, const milp::SolveOptions& options) {
         ++plan_.solver_calls;
         return solve(model, options, solver_, context_);
     }
-    [[nodiscard]] ServingModel fixed(double makespan, bool minimise_cost, double part = 1) const {
+    [[nodiscard]] ServingMilp fixed(double makespan, bool minimise_cost, double part = 1) const {
         return serving_plan(
             part < 1 ? with_less_money() : problem_,
             {.form = ServingForm::fixed_makespan, .makespan = makespan, .minimise_cost = minimise_cost});
@@ -90,19 +90,19 @@ class ServingSearch {
 
     /// One model of the cheapest plan; a solution is left in `decoded_`. The status of the plan is `infeasible` where that
     /// was confirmed.
-    Solution cheapest_within(double makespan, double part) {
+    milp::Solution cheapest_within(double makespan, double part) {
         const auto model = fixed(makespan, true, part);
         auto options = solve_options();
         auto solution = ask(model, options);
-        if (solution.status == Status::infeasible && part == 1.0) {
+        if (solution.status == milp::Status::infeasible && part == 1.0) {
             if (refuted(makespan)) {
-                plan_.status = Status::infeasible;
+                plan_.status = milp::Status::infeasible;
                 return solution;
             }
             options = solve_options();
             options.presolve = false;
             solution = ask(model, options);
-            if (solution.status == Status::infeasible)
+            if (solution.status == milp::Status::infeasible)
                 solution.message = "the solver contradicts itself about whether there is a plan";
         }
         if (solution.has_solution()) decoded_ = model.decode(solution.x);
@@ -114,13 +114,13 @@ class ServingSearch {
         const double gap = std::max({options_.solve.mip_gap, options_.tolerance, finest});
         plan_.optimal = value - bound <= gap * value;
         if (plan_.optimal) {
-            plan_.status = Status::optimal;
+            plan_.status = milp::Status::optimal;
             plan_.message.clear();
-        } else if (plan_.status == Status::optimal) {
-            plan_.status = Status::failed;
+        } else if (plan_.status == milp::Status::optimal) {
+            plan_.status = milp::Status::failed;
             plan_.message = "the solver's bound is better than the plan: what it called optimal is no plan";
-        } else if (plan_.status == Status::infeasible) {
-            plan_.status = Status::failed;
+        } else if (plan_.status == milp::Status::infeasible) {
+            plan_.status = milp::Status::failed;
             if (plan_.message.empty())
                 plan_.message = "the solver says that there is no plan, which is wrong";
         } else if (plan_.message.empty()) {
@@ -145,7 +145,7 @@ class ServingSearch {
         const double T = makespan(problem_, allocation);
         if (within_) {
             if (T > *within_) return;
-            const double known = plan_.has_plan() ? cost(problem_, plan_.allocation) : infinity;
+            const double known = plan_.has_plan() ? cost(problem_, plan_.allocation) : milp::infinity;
             if (std::pair(spent, T) >= std::pair(known, upper_)) return;
         } else if (plan_.has_plan() && T >= upper_) {
             return;
@@ -158,7 +158,7 @@ class ServingSearch {
         if (auto greedy = best_greedy_plan(problem_, budget_)) consider(std::move(*greedy));
         const auto solution = ask(serving_bound(problem_), solve_options());
         // Only a value is taken from it: that a plan exists is not for a solver to deny.
-        if (solution.status == Status::optimal)
+        if (solution.status == milp::Status::optimal)
             lower_ = std::max(lower_, std::min(solution.bound, solution.objective) * (1 - 1e-9));
         certain_ = std::min(lower_, upper_);
     }
@@ -168,9 +168,9 @@ class ServingSearch {
         auto options = solve_options();
         if (options_.warm_start && plan_.has_plan()) options.start = model.encode(plan_.allocation);
         auto solution = ask(model, options);
-        if (solution.status == Status::infeasible) {
+        if (solution.status == milp::Status::infeasible) {
             if (!plan_.has_plan() && refuted(std::max(slowest_makespan(problem_), 1e-9))) {
-                plan_.status = Status::infeasible;
+                plan_.status = milp::Status::infeasible;
                 return;
             }
             options = solve_options();
@@ -190,13 +190,15 @@ class ServingSearch {
         }
         plan_.status = solution.status;
         plan_.message = solution.message;
-        if (solution.status == Status::optimal && !plan_.has_plan()) {
+        if (solution.status == milp::Status::optimal && !plan_.has_plan()) {
             // What the solver calls a solution is one within its tolerance only.
             const bool none = refuted(std::max(slowest_makespan(problem_), 1e-9));
-            plan_.status = none ? Status::infeasible : plan_.has_plan() ? Status::optimal : Status::failed;
-            if (plan_.status == Status::failed) plan_.message = "what the solver returned is no plan";
-        } else if (solution.status == Status::infeasible && !plan_.has_plan()) {
-            plan_.status = Status::failed;
+            plan_.status = none               ? milp::Status::infeasible
+                           : plan_.has_plan() ? milp::Status::optimal
+                                              : milp::Status::failed;
+            if (plan_.status == milp::Status::failed) plan_.message = "what the solver returned is no plan";
+        } else if (solution.status == milp::Status::infeasible && !plan_.has_plan()) {
+            plan_.status = milp::Status::failed;
             plan_.message = "the solver says that there is no plan, which is wrong";
         }
     }
@@ -222,18 +224,18 @@ class ServingSearch {
                     consider(model.decode(solution.x));
                     if (upper_ <= T * (1 + 1e-5)) return Answer::yes;
                     plan_.message = "what the solver returned is no plan";
-                    last_ = Status::failed;
+                    last_ = milp::Status::failed;
                     unaffordable = true;
                     break;
                 }
                 last_ = solution.status;
-                if (solution.status != Status::infeasible) {
+                if (solution.status != milp::Status::infeasible) {
                     plan_.message = solution.message;
                     if (budget_.exhausted()) return Answer::unknown;
                 }
             }
             // About less money it says less; in the end the no has to be confirmed about all of it.
-            if (last_ == Status::infeasible) return Answer::no;
+            if (last_ == milp::Status::infeasible) return Answer::no;
             if (!unaffordable) break;
         }
         return Answer::unknown;
@@ -251,7 +253,8 @@ class ServingSearch {
             const auto solution = ask(soft, options);
             last_ = solution.status;
             if (!solution.has_solution()) continue;  // it always has one: the solver failed
-            if (solution.status == Status::optimal && solution.objective > 1e-7 && solution.bound > 1e-7)
+            if (solution.status == milp::Status::optimal && solution.objective > 1e-7 &&
+                solution.bound > 1e-7)
                 return true;
             if (solution.objective <= 1e-6)
                 consider(model.decode(
@@ -266,9 +269,9 @@ class ServingSearch {
             const double widest = std::max(slowest_makespan(problem_), 1e-9);
             if (std::isinf(lower_) || feasible(widest) != Answer::yes) {
                 if (refuted(widest))
-                    plan_.status = Status::infeasible;
+                    plan_.status = milp::Status::infeasible;
                 else if (!plan_.has_plan())
-                    plan_.status = last_ == Status::infeasible ? Status::failed : last_;
+                    plan_.status = last_ == milp::Status::infeasible ? milp::Status::failed : last_;
                 if (!plan_.has_plan()) return;
             }
         }
@@ -285,8 +288,8 @@ class ServingSearch {
                 if (answer == Answer::yes && upper_ >= before) break;
             }
             if (answer == Answer::unknown) {
-                plan_.status = budget_.reason() == StopReason::cancelled ? Status::cancelled
-                               : budget_.exhausted()                     ? Status::time_limit
+                plan_.status = budget_.reason() == StopReason::cancelled ? milp::Status::cancelled
+                               : budget_.exhausted()                     ? milp::Status::time_limit
                                                                          : last_;
                 break;
             }
@@ -294,11 +297,11 @@ class ServingSearch {
             const double before = upper_;
             if (lower_ <= certain_ || refuted(lower_)) {
                 certain_ = lower_;
-                plan_.status = Status::optimal;
+                plan_.status = milp::Status::optimal;
                 break;
             }
             lower_ = certain_;
-            plan_.status = budget_.exhausted() ? Status::time_limit : Status::failed;
+            plan_.status = budget_.exhausted() ? milp::Status::time_limit : milp::Status::failed;
             plan_.message = "the solver said that there is no plan where it could not be confirmed";
             if (upper_ >= before) break;
             plan_.message.clear();
@@ -306,7 +309,7 @@ class ServingSearch {
         lower_ = certain_;
     }
 
-    ServingPlan finish() {
+    ServingSolution finish() {
         plan_.bound = std::min(lower_, upper_);
         if (plan_.has_plan()) {
             plan_.makespan = upper_;
@@ -319,31 +322,32 @@ class ServingSearch {
     static constexpr double finest = 1e-6;  // solvers prove no more than their tolerances
     static constexpr double less_money = 1 - 1e-5;
     const ServingProblem& problem_;
-    const ServingOptions& options_;
-    const AnySolver& solver_;
+    const ServingSearchOptions& options_;
+    const milp::AnySolver& solver_;
     const Context& context_;
     Budget budget_;
-    ServingPlan plan_;
-    double lower_ = 0, upper_ = infinity;
+    ServingSolution plan_;
+    double lower_ = 0, upper_ = milp::infinity;
     double certain_ = 0;  // the part of lower_ that no denied T went into
-    Status last_ = Status::failed;
+    milp::Status last_ = milp::Status::failed;
     std::optional<double> within_{};  // with a deadline: the seconds that count as met
     ServingAllocation decoded_{};
 };
 
-inline void validate(const ServingOptions& options) {
+inline void validate(const ServingSearchOptions& options) {
     Problems problems;
     check_range(problems, "tolerance", options.tolerance, 1e-9, 1.0);
     if (options.form == ServingForm::fixed_makespan)
         problems.add(
             "form: 'fixed_makespan'; expected 'rates', 'copies' or 'mccormick', which find the makespan");
     problems.throw_if_any();
-    milp::validate(options.solve, Model{});
+    milp::validate(options.solve, milp::Model{});
 }
 
 /// Runs `search` on the problem in its own units, without configurations that are of no use.
 template <class Search>
-ServingPlan on_scaled(const ServingProblem& problem, const ServingOptions& options, Search&& search) {
+ServingSolution on_scaled(const ServingProblem& problem, const ServingSearchOptions& options,
+                          Search&& search) {
     validate(problem);
     validate(options);
     const ScaledServing scaled(problem, options.prune);
@@ -352,21 +356,23 @@ ServingPlan on_scaled(const ServingProblem& problem, const ServingOptions& optio
 
 }  // namespace detail
 
-GPUSCHED_INLINE ServingPlan solve_serving_plan(const ServingProblem& problem, const ServingOptions& options,
-                                               const AnySolver& solver, const Context& context) {
+GPUSCHED_INLINE ServingSolution solve_serving_plan(const ServingProblem& problem,
+                                                   const ServingSearchOptions& options,
+                                                   const milp::AnySolver& solver, const Context& context) {
     return detail::on_scaled(problem, options, [&](const detail::ScaledServing& scaled) {
         return detail::ServingSearch(scaled.problem, options, solver, context).run();
     });
 }
 
-GPUSCHED_INLINE ServingPlan solve_serving_plan(const ServingProblem& problem, const ServingOptions& options,
-                                               const std::string& solver, const Context& context) {
-    return solve_serving_plan(problem, options, find_solver(solver), context);
+GPUSCHED_INLINE ServingSolution solve_serving_plan(const ServingProblem& problem,
+                                                   const ServingSearchOptions& options,
+                                                   const std::string& solver, const Context& context) {
+    return solve_serving_plan(problem, options, milp::find_solver(solver), context);
 }
 
-GPUSCHED_INLINE ServingPlan cheapest_serving_plan(const ServingProblem& problem, double makespan,
-                                                  const ServingOptions& options, const AnySolver& solver,
-                                                  const Context& context) {
+GPUSCHED_INLINE ServingSolution cheapest_serving_plan(const ServingProblem& problem, double makespan,
+                                                      const ServingSearchOptions& options,
+                                                      const milp::AnySolver& solver, const Context& context) {
     if (!(makespan > 0 && std::isfinite(makespan)))
         throw InvalidInput(bad_value("makespan", number_text(makespan), "a number above 0"));
     return detail::on_scaled(problem, options, [&](const detail::ScaledServing& scaled) {
@@ -377,4 +383,4 @@ GPUSCHED_INLINE ServingPlan cheapest_serving_plan(const ServingProblem& problem,
     });
 }
 
-}  // namespace gpusched::milp
+}  // namespace gpusched::serving

@@ -1,9 +1,8 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/milp/detail/serving_builder.hpp>
-#include <gpusched/milp/detail/values.hpp>
-#include <gpusched/milp/serving_plan.hpp>
+#include <gpusched/serving/detail/serving_builder.hpp>
+#include <gpusched/serving/serving_plan.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -11,16 +10,16 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::milp {
+namespace gpusched::serving {
 
 namespace detail {
 
-inline ServingModel serving_copies(ServingBuilder& b, bool surrogate_rows) {
+inline ServingMilp serving_copies(ServingBuilder& b, bool surrogate_rows) {
     b.number_copies("copies");
     const int P = b.first_copy.back();
     auto& m = b.model;
-    const int T = m.column("T", 0, infinity, 1);
-    IndexMap x("x", {P, b.W}), y("y", {P});
+    const int T = m.column("T", 0, milp::infinity, 1);
+    milp::IndexMap x("x", {P, b.W}), y("y", {P});
     const auto copy = [&](int c, int k) { return b.config(c) + "," + std::to_string(k); };
     for (int c = 0; c < b.C; ++c)
         for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p) {
@@ -63,10 +62,10 @@ inline ServingModel serving_copies(ServingBuilder& b, bool surrogate_rows) {
     return b.finish(ServingForm::copies, T);
 }
 
-inline ServingModel serving_fixed(ServingBuilder& b, double makespan, bool minimise_cost) {
+inline ServingMilp serving_fixed(ServingBuilder& b, double makespan, bool minimise_cost) {
     auto& m = b.model;
     auto x = serving_shares(b);
-    IndexMap y("y", {b.C});
+    milp::IndexMap y("y", {b.C});
     for (int c = 0; c < b.C; ++c)
         y(c) = m.column(b.call("y", b.config(c)), 0, b.copies(c), minimise_cost ? b.cost(c) : 0, true);
     b.coverage(x, b.C);
@@ -87,13 +86,13 @@ inline ServingModel serving_fixed(ServingBuilder& b, double makespan, bool minim
     return b.finish(ServingForm::fixed_makespan, -1);
 }
 
-inline ServingModel serving_mccormick(ServingBuilder& b, double upper) {
+inline ServingMilp serving_mccormick(ServingBuilder& b, double upper) {
     b.number_copies("mccormick");
     const int P = b.first_copy.back();
     auto& m = b.model;
     const int T = m.column("T", 0, upper, 1);
     auto x = serving_shares(b);
-    IndexMap y("y", {P}), u("u", {P});
+    milp::IndexMap y("y", {P}), u("u", {P});
     const auto copy = [&](int c, int k) { return b.config(c) + "," + std::to_string(k); };
     const auto each_copy = [&](int c, auto&& visit) {
         for (int k = 0, p = b.first_copy[static_cast<std::size_t>(c)]; k < b.copies(c); ++k, ++p) visit(k, p);
@@ -135,7 +134,7 @@ inline ServingModel serving_mccormick(ServingBuilder& b, double upper) {
     return b.finish(ServingForm::mccormick, T);
 }
 
-inline ServingModel serving_rates(ServingBuilder& b) {
+inline ServingMilp serving_rates(ServingBuilder& b) {
     auto& m = b.model;
     const double slowest = slowest_makespan(b.problem);
     const double bound = closed_form_bound(b.problem);
@@ -143,7 +142,7 @@ inline ServingModel serving_rates(ServingBuilder& b) {
     // A problem that has a plan has one within the slowest makespan: where it has none the model is infeasible.
     const double least = slowest > 0 ? std::min(1.0, unit / slowest) : 1.0;
     const int rate = m.column("rate", least, 1, 1);
-    IndexMap z("z", {b.C, b.W}), y("y", {b.C});
+    milp::IndexMap z("z", {b.C, b.W}), y("y", {b.C});
     for (int c = 0; c < b.C; ++c)
         for (int w = 0; w < b.W; ++w)
             if (b.busy(c, w) > 0) z(c, w) = m.column(b.call("z", b.config(c), b.workload(w)), 0, 1);
@@ -169,7 +168,7 @@ inline ServingModel serving_rates(ServingBuilder& b) {
     b.resources("budget", [&](int c, double weight) { b.entries.push_back({y(c), weight}); });
     m.add_index(std::move(z));
     m.add_index(std::move(y));
-    m.set_sense(Sense::maximise);
+    m.set_sense(milp::Sense::maximise);
     auto result = b.finish(ServingForm::rates, -1);
     result.rate_column = rate;
     result.unit = unit;
@@ -178,7 +177,7 @@ inline ServingModel serving_rates(ServingBuilder& b) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE ServingModel serving_plan(const ServingProblem& problem, const ServingModelOptions& options) {
+GPUSCHED_INLINE ServingMilp serving_plan(const ServingProblem& problem, const ServingMilpOptions& options) {
     validate(problem);
     Problems problems;
     const auto only = [&](const char* field, const std::optional<double>& value, ServingForm form) {
@@ -210,23 +209,23 @@ GPUSCHED_INLINE ServingModel serving_plan(const ServingProblem& problem, const S
     throw InvalidInput("form: no value with the number " + std::to_string(static_cast<int>(options.form)));
 }
 
-GPUSCHED_INLINE double ServingModel::makespan_of(double reached) const noexcept {
+GPUSCHED_INLINE double ServingMilp::makespan_of(double reached) const noexcept {
     if (form != ServingForm::rates) return reached;
-    return reached > 0 ? unit / reached : infinity;
+    return reached > 0 ? unit / reached : milp::infinity;
 }
 
-GPUSCHED_INLINE int ServingModel::x(int c, int w, int k) const {
+GPUSCHED_INLINE int ServingMilp::x(int c, int w, int k) const {
     const auto& map = index(form == ServingForm::rates ? "z" : "x");
     return form == ServingForm::copies ? map(first_copy[static_cast<std::size_t>(c)] + k, w) : map(c, w);
 }
 
-GPUSCHED_INLINE int ServingModel::y(int c, int k) const {
+GPUSCHED_INLINE int ServingMilp::y(int c, int k) const {
     const auto& map = index("y");
     const bool whole = form == ServingForm::fixed_makespan || form == ServingForm::rates;
     return whole ? map(c) : map(first_copy[static_cast<std::size_t>(c)] + k);
 }
 
-GPUSCHED_INLINE std::vector<double> ServingModel::encode(const ServingAllocation& allocation) const {
+GPUSCHED_INLINE std::vector<double> ServingMilp::encode(const ServingAllocation& allocation) const {
     const auto C = seconds.size();
     const auto W = C == 0 ? 0 : seconds.front().size();
     const auto size = [](const char* field, std::size_t is, std::size_t expected) {
@@ -286,8 +285,8 @@ GPUSCHED_INLINE std::vector<double> ServingModel::encode(const ServingAllocation
     return values;
 }
 
-GPUSCHED_INLINE ServingAllocation ServingModel::decode(std::span<const double> values) const {
-    detail::require_values(values, columns());
+GPUSCHED_INLINE ServingAllocation ServingMilp::decode(std::span<const double> values) const {
+    require_values(*this, values);
     const auto C = seconds.size();
     const auto W = C == 0 ? 0 : seconds.front().size();
     const auto at = [&](int column) { return column < 0 ? 0.0 : values[static_cast<std::size_t>(column)]; };
@@ -327,4 +326,4 @@ GPUSCHED_INLINE ServingAllocation ServingModel::decode(std::span<const double> v
     return result;
 }
 
-}  // namespace gpusched::milp
+}  // namespace gpusched::serving

@@ -1,14 +1,14 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/milp/serving_problem.hpp>
+#include <gpusched/serving/serving_problem.hpp>
 
-#include "serving_examples.hpp"
+#include "examples.hpp"
 
 #include <limits>
 
 using namespace gpusched;
-using namespace gpusched::milp;
+using namespace gpusched::serving;
 using test::worked_example;
 
 TEST_CASE("costs and replicas of the worked example") {

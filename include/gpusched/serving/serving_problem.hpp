@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::milp {
+namespace gpusched::serving {
 
 /// A GPU type that may be rented.
 struct RentableGpu {
@@ -88,8 +88,8 @@ struct ServingAllocation {
 [[nodiscard]] std::vector<std::string>
 violations(const ServingProblem& problem, const ServingAllocation& allocation, double tolerance = 1e-6);
 
-}  // namespace gpusched::milp
+}  // namespace gpusched::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/milp/impl/serving_problem.ipp>
+#include <gpusched/serving/impl/serving_problem.ipp>
 #endif

@@ -1,8 +1,10 @@
-// The serving problem in gpusched.milp.
+// gpusched.serving: the serving problem by itself, its MILP and its solution.
 #include "arrays.hpp"
-#include "fields.hpp"
 #include "milp.hpp"
-#include "milp_serving.hpp"
+#include "milp_members.hpp"
+#include "serving.hpp"
+
+#include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +16,86 @@
 #include <vector>
 
 namespace gpusched::python {
+
+/// A serving model that knows the names of its problem.
+struct NamedServingMilp : serving::ServingMilp {
+    serving::ServingProblem problem{};
+};
+
+struct NamedServingSolution : serving::ServingSolution {
+    serving::ServingProblem problem{};
+};
+
+template <>
+struct Members<serving::RentableGpu> {
+    static void visit(auto& g, auto&& each) {
+        each(g.name);
+        each(g.price);
+        each(g.available);
+    }
+};
+template <>
+struct Members<serving::ServingWorkload> {
+    static void visit(auto& w, auto&& each) {
+        each(w.name);
+        each(w.requests);
+        each(w.model);
+    }
+};
+template <>
+struct Members<serving::ServingConfiguration> {
+    static void visit(auto& c, auto&& each) {
+        each(c.name);
+        each(c.gpus);
+        each(c.throughput);
+        each(c.model);
+    }
+};
+template <>
+struct Members<serving::ServingProblem> {
+    static void visit(auto& p, auto&& each) {
+        each(p.gpus);
+        each(p.workloads);
+        each(p.configurations);
+        each(p.budget);
+    }
+};
+template <>
+struct Members<serving::ServingAllocation> {
+    static void visit(auto& a, auto&& each) {
+        each(a.replicas);
+        each(a.share);
+    }
+};
+template <>
+struct Members<NamedServingMilp> {
+    static void visit(auto& m, auto&& each) {
+        each(base_of<milp::Model>(m));
+        each(m.form);
+        each(m.makespan_column);
+        each(m.first_copy);
+        each(m.seconds);
+        each(m.upper);
+        each(m.rate_column);
+        each(m.unit);
+        each(m.problem);
+    }
+};
+template <>
+struct Members<NamedServingSolution> {
+    static void visit(auto& p, auto&& each) {
+        each(p.status);
+        each(p.makespan);
+        each(p.bound);
+        each(p.cost);
+        each(p.allocation);
+        each(p.optimal);
+        each(p.solver_calls);
+        each(p.solver);
+        each(p.message);
+        each(p.problem);
+    }
+};
 
 namespace {
 
@@ -36,9 +118,9 @@ std::vector<std::pair<std::string, T>> named_numbers(const std::string& field, p
 /// configurations, which use their names.
 class ProblemReader {
   public:
-    milp::ServingProblem read(const py::object& configs, const py::object& workloads,
-                              const py::object& prices, const py::object& availability,
-                              const py::object& budget) {
+    serving::ServingProblem read(const py::object& configs, const py::object& workloads,
+                                 const py::object& prices, const py::object& availability,
+                                 const py::object& budget) {
         collect(problems_, [&] {
             for (const auto& [name, price] : named_numbers<double>("prices", prices)) {
                 types_.emplace(name, p_.gpus.size());
@@ -91,7 +173,7 @@ class ProblemReader {
             });
     }
 
-    void read_configuration(const std::string& field, py::handle value, milp::ServingConfiguration& c) {
+    void read_configuration(const std::string& field, py::handle value, serving::ServingConfiguration& c) {
         Fields f(field, value);
         f.require("name", c.name);
         const auto owner = f.bad("name") ? field : "configuration " + gpusched::quoted(c.name);
@@ -129,7 +211,7 @@ class ProblemReader {
     }
 
     /// Where workloads are flat, configurations may name one model, which is theirs.
-    void read_model(Fields& f, const std::string& owner, milp::ServingConfiguration& c) {
+    void read_model(Fields& f, const std::string& owner, serving::ServingConfiguration& c) {
         std::optional<std::string> model;
         f.read("model", model);
         if (f.bad("model")) return;
@@ -150,7 +232,7 @@ class ProblemReader {
         }
     }
 
-    milp::ServingProblem p_;
+    serving::ServingProblem p_;
     Problems problems_;
     bool nested_ = false, several_ = false;
     std::map<std::string, std::size_t> types_;
@@ -159,13 +241,13 @@ class ProblemReader {
     std::optional<std::string> only_;
 };
 
-milp::ServingProblem read_problem(const py::object& configs, const py::object& workloads,
-                                  const py::object& prices, const py::object& availability,
-                                  const py::object& budget) {
+serving::ServingProblem read_problem(const py::object& configs, const py::object& workloads,
+                                     const py::object& prices, const py::object& availability,
+                                     const py::object& budget) {
     return ProblemReader().read(configs, workloads, prices, availability, budget);
 }
 
-py::dict assignment_dict(const milp::ServingProblem& p, const milp::ServingAllocation& a) {
+py::dict assignment_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
     py::dict result;
     for (std::size_t c = 0; c < a.replicas.size(); ++c) {
         if (a.replicas[c] == 0) continue;
@@ -176,26 +258,26 @@ py::dict assignment_dict(const milp::ServingProblem& p, const milp::ServingAlloc
     }
     return result;
 }
-py::dict replica_dict(const milp::ServingProblem& p, const milp::ServingAllocation& a) {
+py::dict replica_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
     py::dict result;
     for (std::size_t c = 0; c < a.replicas.size(); ++c)
         if (a.replicas[c] > 0) result[py::str(p.configurations[c].name)] = a.replicas[c];
     return result;
 }
-py::dict rented_dict(const milp::ServingProblem& p, const milp::ServingAllocation& a) {
+py::dict rented_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
     py::dict result;
     if (a.replicas.empty()) return result;
-    const auto used = milp::rented(p, a);
+    const auto used = serving::rented(p, a);
     for (std::size_t n = 0; n < used.size(); ++n)
         if (used[n] > 0) result[py::str(p.gpus[n].name)] = used[n];
     return result;
 }
 
-milp::ServingAllocation read_allocation(const milp::ServingProblem& p, const py::object& replicas,
-                                        const py::object& assignment) {
-    milp::ServingAllocation a{std::vector<int>(p.configurations.size(), 0),
-                              std::vector<std::vector<double>>(p.configurations.size(),
-                                                               std::vector<double>(p.workloads.size(), 0.0))};
+serving::ServingAllocation read_allocation(const serving::ServingProblem& p, const py::object& replicas,
+                                           const py::object& assignment) {
+    serving::ServingAllocation a{std::vector<int>(p.configurations.size(), 0),
+                                 std::vector<std::vector<double>>(
+                                     p.configurations.size(), std::vector<double>(p.workloads.size(), 0.0))};
     const auto find = [&](const std::string& name) {
         for (std::size_t c = 0; c < p.configurations.size(); ++c)
             if (p.configurations[c].name == name) return c;
@@ -218,28 +300,28 @@ milp::ServingAllocation read_allocation(const milp::ServingProblem& p, const py:
     return a;
 }
 
-struct ServingArguments : milp::ServingOptions, SolveArguments {
+struct ServingArguments : serving::ServingSearchOptions, SolveArguments {
     std::optional<double> deadline{};
 };
 
 }  // namespace
 
-void bind_milp_serving(py::module_& m) {
-    using M = NamedServingModel;
-    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "ServingModel",
-                                                         doc("milp::ServingModel").c_str());
+void bind_serving_problem(py::module_& m) {
+    using M = NamedServingMilp;
+    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "ServingMilp",
+                                                         doc("serving::ServingMilp").c_str());
     model
         .def_property_readonly(
             "form", [](const M& self) { return enum_name(self.form); }, "The form it was built in.")
         .def("makespan_of", &M::makespan_of, py::arg("value"),
-             documented("makespan_of(self, value)", doc("milp::ServingModel::makespan_of")).c_str())
+             documented("makespan_of(self, value)", doc("serving::ServingMilp::makespan_of")).c_str())
         .def(
             "encode",
             [](const M& self, const py::object& replicas, const py::object& assignment) {
                 return own(self.encode(read_allocation(self.problem, replicas, assignment)));
             },
             py::arg("replicas"), py::arg("assignment"),
-            documented("encode(self, replicas, assignment)", doc("milp::ServingModel::encode")).c_str())
+            documented("encode(self, replicas, assignment)", doc("serving::ServingMilp::encode")).c_str())
         .def(
             "decode",
             [](const M& self, const std::vector<double>& x) {
@@ -248,7 +330,7 @@ void bind_milp_serving(py::module_& m) {
             },
             py::arg("x"),
             documented("decode(self, x)",
-                       "(replicas, assignment) of a vector.\n\n" + doc("milp::ServingModel::decode"))
+                       "(replicas, assignment) of a vector.\n\n" + doc("serving::ServingMilp::decode"))
                 .c_str());
     define_pickling(model);
     m.def(
@@ -258,13 +340,13 @@ void bind_milp_serving(py::module_& m) {
            const py::object& makespan, const py::object& makespan_upper, const py::object& surrogate_rows,
            const py::object& minimise_cost) {
             auto problem = read_problem(configs, workloads, prices, availability, budget);
-            const milp::ServingModelOptions options{
-                .form = OptionType<milp::ServingForm>::read("form", form),
+            const serving::ServingMilpOptions options{
+                .form = OptionType<serving::ServingForm>::read("form", form),
                 .makespan = OptionType<std::optional<double>>::read("makespan", makespan),
                 .makespan_upper = OptionType<std::optional<double>>::read("makespan_upper", makespan_upper),
                 .surrogate_rows = OptionType<bool>::read("surrogate_rows", surrogate_rows),
                 .minimise_cost = OptionType<bool>::read("minimise_cost", minimise_cost)};
-            auto built = milp::serving_plan(problem, options);
+            auto built = serving::serving_plan(problem, options);
             return std::make_shared<M>(M{std::move(built), std::move(problem)});
         },
         py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
@@ -274,7 +356,7 @@ void bind_milp_serving(py::module_& m) {
         documented(
             "serving_plan(configs, workloads, prices, availability, budget, form='copies', makespan=None, "
             "makespan_upper=None, surrogate_rows=True, minimise_cost=True)",
-            doc("milp::serving_plan"))
+            doc("serving::serving_plan"))
             .c_str());
 
     m.def(
@@ -284,8 +366,9 @@ void bind_milp_serving(py::module_& m) {
            const py::object& makespan) -> py::object {
             const auto problem = read_problem(configs, workloads, prices, availability, budget);
             const auto within = OptionType<std::optional<double>>::read("makespan", makespan);
-            const auto found = unlocked(
-                [&] { return within ? milp::greedy_plan(problem, *within) : milp::greedy_plan(problem); });
+            const auto found = unlocked([&] {
+                return within ? serving::greedy_plan(problem, *within) : serving::greedy_plan(problem);
+            });
             if (!found) return py::none();
             return py::make_tuple(replica_dict(problem, *found), assignment_dict(problem, *found));
         },
@@ -294,22 +377,22 @@ void bind_milp_serving(py::module_& m) {
         documented("greedy_plan(configs, workloads, prices, availability, budget, makespan=None)",
                    "(replicas, assignment), or None. Without a makespan the best plan it finds; needs no "
                    "solver.\n\n" +
-                       doc("milp::greedy_plan"))
+                       doc("serving::greedy_plan"))
             .c_str());
     m.def(
         "closed_form_bound",
         [](const py::object& configs, const py::object& workloads, const py::object& prices,
            const py::object& availability, const py::object& budget) {
-            return milp::closed_form_bound(read_problem(configs, workloads, prices, availability, budget));
+            return serving::closed_form_bound(read_problem(configs, workloads, prices, availability, budget));
         },
         py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
         py::arg("budget"),
         documented("closed_form_bound(configs, workloads, prices, availability, budget)",
-                   doc("milp::closed_form_bound"))
+                   doc("serving::closed_form_bound"))
             .c_str());
 
-    using P = NamedServingPlan;
-    py::class_<P> plan(m, "ServingPlan", doc("milp::ServingPlan").c_str());
+    using P = NamedServingSolution;
+    py::class_<P> plan(m, "ServingSolution", doc("serving::ServingSolution").c_str());
     const auto number = [](double value) {
         return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
     };
@@ -322,10 +405,10 @@ void bind_milp_serving(py::module_& m) {
             "bound", [number](const P& p) { return number(p.bound); },
             "Seconds that no plan beats; None where there can be none.")
         .def_readonly("cost", &P::cost, "$/h of everything rented.")
-        .def_readonly("optimal", &P::optimal, doc("milp::ServingPlan::optimal").c_str())
-        .def_readonly("solver", &P::solver, doc("milp::ServingPlan::solver").c_str())
-        .def_readonly("solver_calls", &P::solver_calls, doc("milp::ServingPlan::solver_calls").c_str())
-        .def_readonly("message", &P::message, doc("milp::ServingPlan::message").c_str())
+        .def_readonly("optimal", &P::optimal, doc("serving::ServingSolution::optimal").c_str())
+        .def_readonly("solver", &P::solver, doc("serving::ServingSolution::solver").c_str())
+        .def_readonly("solver_calls", &P::solver_calls, doc("serving::ServingSolution::solver_calls").c_str())
+        .def_readonly("message", &P::message, doc("serving::ServingSolution::message").c_str())
         .def_property_readonly(
             "rented", [](const P& p) { return rented_dict(p.problem, p.allocation); },
             "{GPU type: how many}.")
@@ -336,7 +419,7 @@ void bind_milp_serving(py::module_& m) {
             "assignment", [](const P& p) { return assignment_dict(p.problem, p.allocation); },
             "{configuration: {workload: share of its requests}}.")
         .def("__repr__", [](const py::object& self) {
-            return "ServingPlan(status=" + py::repr(self.attr("status")).cast<std::string>() +
+            return "ServingSolution(status=" + py::repr(self.attr("status")).cast<std::string>() +
                    ", makespan=" + py::repr(self.attr("makespan")).cast<std::string>() +
                    ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
         });
@@ -366,12 +449,12 @@ void bind_milp_serving(py::module_& m) {
             auto problem = read_problem(configs, workloads, prices, availability, budget);
             validate(problem);
             const auto solver = solver_argument(arguments.solver);
-            milp::ServingOptions o = arguments;
+            serving::ServingSearchOptions o = arguments;
             o.solve = arguments;
             auto found = Call(arguments.progress).run([&](const Context& context) {
                 return arguments.deadline
-                           ? milp::cheapest_serving_plan(problem, *arguments.deadline, o, solver, context)
-                           : milp::solve_serving_plan(problem, o, solver, context);
+                           ? serving::cheapest_serving_plan(problem, *arguments.deadline, o, solver, context)
+                           : serving::solve_serving_plan(problem, o, solver, context);
             });
             return P{std::move(found), std::move(problem)};
         },
@@ -379,7 +462,7 @@ void bind_milp_serving(py::module_& m) {
         py::arg("budget"),
         options
             .documented("solve_serving_plan(configs, workloads, prices, availability, budget",
-                        doc("milp::solve_serving_plan"))
+                        doc("serving::solve_serving_plan"))
             .c_str());
 }
 

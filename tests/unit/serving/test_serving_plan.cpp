@@ -1,16 +1,17 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/milp/serving_plan.hpp>
-#include <gpusched/milp/solve_serving_plan.hpp>
+#include <gpusched/serving/serving_plan.hpp>
+#include <gpusched/serving/solve_serving_plan.hpp>
 
-#include "serving_examples.hpp"
+#include "examples.hpp"
 
 #include <cmath>
 #include <limits>
 
 using namespace gpusched;
 using namespace gpusched::milp;
+using namespace gpusched::serving;
 using test::worked_example;
 
 namespace {
@@ -19,7 +20,7 @@ constexpr double best = 1450.0 / 51;
 
 const ServingAllocation optimum{{1, 0, 0, 1}, {{5.0 / 34, 1}, {0, 0}, {0, 0}, {29.0 / 34, 0}}};
 
-void check_optimum(const ServingPlan& plan, double tolerance = 1e-9) {
+void check_optimum(const ServingSolution& plan, double tolerance = 1e-9) {
     CHECK(plan.status == Status::optimal);
     CHECK(plan.optimal);
     CHECK(plan.makespan == Catch::Approx(best).epsilon(tolerance));
@@ -100,7 +101,7 @@ TEST_CASE("the known optimum is feasible in every form, and comes back from it")
     for (const auto form :
          {ServingForm::copies, ServingForm::fixed_makespan, ServingForm::mccormick, ServingForm::rates}) {
         CAPTURE(enum_name(form));
-        ServingModelOptions options{.form = form};
+        ServingMilpOptions options{.form = form};
         if (form == ServingForm::fixed_makespan) options.makespan = best;
         const auto m = serving_plan(p, options);
         const auto x = m.encode(optimum);
@@ -136,7 +137,7 @@ TEST_CASE("an allocation that the model cannot hold is refused") {
 
 TEST_CASE("options of a form that do not belong to it are refused") {
     const auto p = worked_example();
-    const auto refused = [&](ServingModelOptions options, const char* part) {
+    const auto refused = [&](ServingMilpOptions options, const char* part) {
         REQUIRE_THROWS_MESSAGE(serving_plan(p, options), InvalidInput, part);
     };
     refused({.form = ServingForm::fixed_makespan}, "makespan: missing");
@@ -146,7 +147,7 @@ TEST_CASE("options of a form that do not belong to it are refused") {
     refused({.form = ServingForm::copies, .makespan_upper = 3.0},
             "makespan_upper: expected with form 'mccormick' only");
     refused({.form = ServingForm::mccormick, .makespan_upper = -1.0}, "makespan_upper: -1");
-    ServingOptions options{.form = ServingForm::fixed_makespan};
+    ServingSearchOptions options{.form = ServingForm::fixed_makespan};
     REQUIRE_THROWS_MESSAGE(solve_serving_plan(p, options, AnySolver("none", Liar{-1, nullptr})), InvalidInput,
                            "form:");
     options = {.tolerance = 0};
@@ -197,7 +198,7 @@ TEST_CASE("a search survives a solver that wrongly says infeasible, at each call
     for (const auto method : {ServingMethod::milp, ServingMethod::binary_search})
         for (const bool greedy : {true, false}) {
             int calls = 0;
-            const ServingOptions options{.method = method, .greedy_first = greedy};
+            const ServingSearchOptions options{.method = method, .greedy_first = greedy};
             check_optimum(solve_serving_plan(p, options, AnySolver("honest", Liar{1 << 30, &calls})), 1e-4);
             const int honest = calls;
             REQUIRE(honest >= 2);

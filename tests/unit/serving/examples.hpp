@@ -1,12 +1,12 @@
 // Serving problems that several tests use.
 #pragma once
 
-#include <gpusched/milp/serving_problem.hpp>
+#include <gpusched/serving/serving_problem.hpp>
 
 namespace gpusched::test {
 
 /// Section 4.2 of the paper: three GPU types, two workloads, data parallel or tensor parallel over two t2.
-inline milp::ServingProblem worked_example() {
+inline serving::ServingProblem worked_example() {
     return {.gpus = {{"t1", 4, 2}, {"t2", 2, 2}, {"t3", 2, 2}},
             .workloads = {{"w1", 80, ""}, {"w2", 20, ""}},
             .configurations = {{"t1", {1, 0, 0}, {1.0, 1.2}, ""},

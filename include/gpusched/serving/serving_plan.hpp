@@ -4,14 +4,14 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/milp/model.hpp>
-#include <gpusched/milp/serving_problem.hpp>
+#include <gpusched/serving/serving_problem.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
-namespace gpusched::milp {
+namespace gpusched::serving {
 
 /// How x / y <= T, which is not linear, is written down.
 enum class ServingForm : std::uint8_t {
@@ -30,7 +30,7 @@ constexpr auto enum_names(ServingForm) {
 }
 
 /// How a serving model is built.
-struct ServingModelOptions {
+struct ServingMilpOptions {
     ServingForm form = ServingForm::copies;
     /// `fixed_makespan` only, which needs it: seconds, > 0.
     std::optional<double> makespan{};
@@ -57,7 +57,7 @@ struct ServingModelOptions {
 /// `rates` divides the problem by T: with z = x unit / T and r = unit / T, maximise r subject to sum_c z_cw = r,
 /// sum_w f_w / (h_cw unit) z_cw <= y_c, z_cw <= y_c, and (5) and (6) as they are, is linear without a binary per copy. The
 /// unit is `closed_form_bound`, so that r is at most 1.
-struct ServingModel : Model {
+struct ServingMilp : milp::Model {
     ServingForm form = ServingForm::copies;
     int makespan_column = -1;  ///< T; -1 where the makespan is given, and for `rates`
     std::vector<int>
@@ -88,7 +88,7 @@ struct ServingModel : Model {
     [[nodiscard]] ServingAllocation decode(std::span<const double> values) const;
 };
 
-/// The serving problem as a model; see ServingModel for its size.
+/// The serving problem as a model; see ServingMilp for its size.
 ///
 /// Rows, by group: `coverage` (2), `time` (3), `active` (4), `budget` (5), `availability` (6) of the paper; `symmetry`
 /// (the k-th copy only after the one before), `product` (T * binary) and `surrogate` are the forms' own. A workload without
@@ -96,17 +96,16 @@ struct ServingModel : Model {
 ///
 /// @throws InvalidInput for a malformed problem, a makespan that is missing, not wanted or not positive, and more than 10 million
 ///     replicas with a form that has columns for each
-[[nodiscard]] ServingModel serving_plan(const ServingProblem& problem,
-                                        const ServingModelOptions& options = {});
+[[nodiscard]] ServingMilp serving_plan(const ServingProblem& problem, const ServingMilpOptions& options = {});
 
 /// A linear program whose optimum no plan beats: the busy time v_c = T y_c of each configuration is a column.
 /// 1 + X + C columns, W + 2 C + 1 + N rows.
-[[nodiscard]] Model serving_bound(const ServingProblem& problem);
+[[nodiscard]] milp::Model serving_bound(const ServingProblem& problem);
 
 /// The linear program that routes requests best to given replicas, as a form with y fixed: its optimum is the makespan.
 /// 1 + (pairs served by configurations with replicas) columns, W + (configurations with replicas) rows.
 /// @throws InvalidInput unless there is one number >= 0 per configuration
-[[nodiscard]] ServingModel serving_routing(const ServingProblem& problem, const std::vector<int>& replicas);
+[[nodiscard]] ServingMilp serving_routing(const ServingProblem& problem, const std::vector<int>& replicas);
 
 /// Seconds within which one replica that can serve a workload, the slowest one, is done with it, summed over workloads: no
 /// sensible plan takes longer, and a problem without a plan for it has none at all. 0 without requests.
@@ -117,9 +116,9 @@ struct ServingModel : Model {
 /// with requests cannot be served.
 [[nodiscard]] double closed_form_bound(const ServingProblem& problem);
 
-}  // namespace gpusched::milp
+}  // namespace gpusched::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/milp/impl/serving_bounds.ipp>
-#include <gpusched/milp/impl/serving_plan.ipp>
+#include <gpusched/serving/impl/serving_bounds.ipp>
+#include <gpusched/serving/impl/serving_plan.ipp>
 #endif

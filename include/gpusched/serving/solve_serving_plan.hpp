@@ -3,9 +3,9 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/enum_names.hpp>
-#include <gpusched/milp/serving_plan.hpp>
-#include <gpusched/milp/serving_problem.hpp>
 #include <gpusched/milp/solver.hpp>
+#include <gpusched/serving/serving_plan.hpp>
+#include <gpusched/serving/serving_problem.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -16,7 +16,7 @@ namespace gpusched {
 class Budget;
 }
 
-namespace gpusched::milp {
+namespace gpusched::serving {
 
 enum class ServingMethod : std::uint8_t {
     milp,           ///< one model, the makespan minimised
@@ -30,7 +30,7 @@ constexpr auto enum_names(ServingMethod) {
 }
 
 /// How the serving problem is solved.
-struct ServingOptions {
+struct ServingSearchOptions {
     ServingMethod method = ServingMethod::milp;
     /// `milp`: which form; not `fixed_makespan`, which is what the search asks.
     ServingForm form = ServingForm::rates;
@@ -43,12 +43,12 @@ struct ServingOptions {
     /// Start the solver from the greedy plan.
     bool warm_start = true;
     /// Time limit (for everything together), gap, threads, seed, presolve; `start` is not used.
-    SolveOptions solve{};
+    milp::SolveOptions solve{};
 };
 
 /// What to rent and run, and what was proved.
-struct ServingPlan {
-    Status status = Status::failed;                              ///< `optimal` where the plan is, see there
+struct ServingSolution {
+    milp::Status status = milp::Status::failed;                  ///< `optimal` where the plan is, see there
     double makespan = std::numeric_limits<double>::quiet_NaN();  ///< seconds; NaN where there is no plan
     double bound = 0;                                            ///< seconds that no plan beats
     double cost = 0;                                             ///< $/h
@@ -94,23 +94,26 @@ namespace detail {
 /// Source: arXiv 2502.00722, section 4 and Algorithm 1; after each yes the search jumps to the exact makespan of the replicas
 /// found, which is ours.
 /// @throws InvalidInput for malformed problems and options out of range; BackendError where the solver is missing
-[[nodiscard]] ServingPlan solve_serving_plan(const ServingProblem& problem, const ServingOptions& options,
-                                             const AnySolver& solver, const Context& context = {});
-[[nodiscard]] ServingPlan solve_serving_plan(const ServingProblem& problem,
-                                             const ServingOptions& options = {},
-                                             const std::string& solver = "auto", const Context& context = {});
+[[nodiscard]] ServingSolution solve_serving_plan(const ServingProblem& problem,
+                                                 const ServingSearchOptions& options,
+                                                 const milp::AnySolver& solver, const Context& context = {});
+[[nodiscard]] ServingSolution solve_serving_plan(const ServingProblem& problem,
+                                                 const ServingSearchOptions& options = {},
+                                                 const std::string& solver = "auto",
+                                                 const Context& context = {});
 
 /// The cheapest plan within `makespan` seconds (to 1e-5 of them): `cost` is minimal, the makespan that of the best routing.
 /// `bound` is the closed-form bound on the makespan. Wrong answers of a solver are met as above; where the cost cannot be proved
 /// minimal, the cheapest plan found is returned with `optimal` false.
 /// @throws as above; InvalidInput for a makespan that is not a number above 0
-[[nodiscard]] ServingPlan cheapest_serving_plan(const ServingProblem& problem, double makespan,
-                                                const ServingOptions& options, const AnySolver& solver,
-                                                const Context& context = {});
+[[nodiscard]] ServingSolution cheapest_serving_plan(const ServingProblem& problem, double makespan,
+                                                    const ServingSearchOptions& options,
+                                                    const milp::AnySolver& solver,
+                                                    const Context& context = {});
 
-}  // namespace gpusched::milp
+}  // namespace gpusched::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/milp/impl/greedy_plan.ipp>
-#include <gpusched/milp/impl/solve_serving_plan.ipp>
+#include <gpusched/serving/impl/greedy_plan.ipp>
+#include <gpusched/serving/impl/solve_serving_plan.ipp>
 #endif

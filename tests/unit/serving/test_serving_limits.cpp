@@ -1,14 +1,15 @@
 // Serving plans: time that is up, and names that look alike.
 #include "support/catch.hpp"
 
-#include <gpusched/milp/serving_plan.hpp>
-#include <gpusched/milp/solve_serving_plan.hpp>
+#include <gpusched/serving/serving_plan.hpp>
+#include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <algorithm>
 #include <string>
 
 using namespace gpusched;
 using namespace gpusched::milp;
+using namespace gpusched::serving;
 
 TEST_CASE("names with commas in them do not meet") {
     ServingProblem p{
@@ -44,14 +45,14 @@ TEST_CASE("the greedy plan heeds the time limit and cancellation") {
     std::stop_source stop;
     stop.request_stop();
     for (const auto method : {ServingMethod::milp, ServingMethod::binary_search}) {
-        const ServingOptions options{.method = method, .solve = {.time_limit = 10.0}};
+        const ServingSearchOptions options{.method = method, .solve = {.time_limit = 10.0}};
         const auto whole = solve_serving_plan(p, options, nobody);
         CHECK(whole.makespan == Catch::Approx(makespan(p, *best_plan)).epsilon(1e-3));
         const auto cut = solve_serving_plan(p, options, nobody, {.stop = stop.get_token()});
         CHECK(cut.has_plan());  // the first one
         CHECK_FALSE(cut.optimal);
         CHECK(cut.makespan > 2 * whole.makespan);
-        const ServingOptions none{.method = method, .solve = {.time_limit = 0.0}};
+        const ServingSearchOptions none{.method = method, .solve = {.time_limit = 0.0}};
         CHECK(solve_serving_plan(p, none, nobody).makespan == cut.makespan);
     }
 }

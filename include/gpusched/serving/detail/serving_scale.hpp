@@ -1,14 +1,14 @@
 // Serving problems in units of their own.
 #pragma once
 
-#include <gpusched/milp/solve_serving_plan.hpp>
+#include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
 
-namespace gpusched::milp::detail {
+namespace gpusched::serving::detail {
 
 /// A problem in units of its own, so that the solver's tolerances mean the same for all: seconds in those of a bound, money in
 /// those of what can be spent; both powers of two, which loses no digits. Configurations that cannot be used are left out.
@@ -49,7 +49,8 @@ struct ScaledServing {
 };
 
 /// The plan in terms of the problem as it was.
-inline ServingPlan unscaled(ServingPlan plan, const ServingProblem& problem, const ScaledServing& scaled) {
+inline ServingSolution unscaled(ServingSolution plan, const ServingProblem& problem,
+                                const ScaledServing& scaled) {
     plan.bound *= scaled.second;
     if (!plan.has_plan()) return plan;
     ServingAllocation all{
@@ -68,4 +69,4 @@ inline ServingPlan unscaled(ServingPlan plan, const ServingProblem& problem, con
     return plan;
 }
 
-}  // namespace gpusched::milp::detail
+}  // namespace gpusched::serving::detail

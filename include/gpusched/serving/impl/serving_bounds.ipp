@@ -1,22 +1,22 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/milp/detail/serving_builder.hpp>
+#include <gpusched/serving/detail/serving_builder.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-namespace gpusched::milp {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE Model serving_bound(const ServingProblem& problem) {
+GPUSCHED_INLINE milp::Model serving_bound(const ServingProblem& problem) {
     validate(problem);
     detail::ServingBuilder b(problem, "serving bound");
     auto& m = b.model;
-    const int T = m.column("T", 0, infinity, 1);
+    const int T = m.column("T", 0, milp::infinity, 1);
     auto x = detail::serving_shares(b);
-    IndexMap v("v", {b.C});
-    for (int c = 0; c < b.C; ++c) v(c) = m.column(b.call("v", b.config(c)), 0, infinity);
+    milp::IndexMap v("v", {b.C});
+    for (int c = 0; c < b.C; ++c) v(c) = m.column(b.call("v", b.config(c)), 0, milp::infinity);
     b.coverage(x, b.C);
     for (int c = 0; c < b.C; ++c) {
         b.entries.assign(1, {v(c), -1});
@@ -37,8 +37,7 @@ GPUSCHED_INLINE Model serving_bound(const ServingProblem& problem) {
     return m.finish();
 }
 
-GPUSCHED_INLINE ServingModel serving_routing(const ServingProblem& problem,
-                                             const std::vector<int>& replicas) {
+GPUSCHED_INLINE ServingMilp serving_routing(const ServingProblem& problem, const std::vector<int>& replicas) {
     validate(problem);
     if (replicas.size() != problem.configurations.size())
         throw InvalidInput(bad_value("entries of replicas", std::to_string(replicas.size()),
@@ -47,8 +46,8 @@ GPUSCHED_INLINE ServingModel serving_routing(const ServingProblem& problem,
         if (count < 0) throw InvalidInput(bad_value("replicas", std::to_string(count), "at least 0"));
     detail::ServingBuilder b(problem, "serving routing");
     auto& m = b.model;
-    const int T = m.column("T", 0, infinity, 1);
-    IndexMap x("x", {b.C, b.W});
+    const int T = m.column("T", 0, milp::infinity, 1);
+    milp::IndexMap x("x", {b.C, b.W});
     const auto count = [&](int c) { return replicas[static_cast<std::size_t>(c)]; };
     for (int c = 0; c < b.C; ++c)
         for (int w = 0; w < b.W; ++w)
@@ -93,7 +92,7 @@ GPUSCHED_INLINE double closed_form_bound(const ServingProblem& problem) {
         if (have <= 0) return;
         double need = 0;
         for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
-            double least = infinity;
+            double least = milp::infinity;
             for (std::size_t c = 0; c < costs.size(); ++c) {
                 const auto& config = problem.configurations[c];
                 if (config.throughput[w] <= 0 || most[c] == 0) continue;
@@ -126,4 +125,4 @@ GPUSCHED_INLINE double closed_form_bound(const ServingProblem& problem) {
     return best;
 }
 
-}  // namespace gpusched::milp
+}  // namespace gpusched::serving

@@ -3,7 +3,7 @@
 #include "support/catch.hpp"
 #include "support/real_data.hpp"
 
-#include <gpusched/milp/solve_serving_plan.hpp>
+#include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <algorithm>
 #include <fstream>
@@ -12,6 +12,7 @@
 
 using namespace gpusched;
 using namespace gpusched::milp;
+using namespace gpusched::serving;
 
 namespace {
 

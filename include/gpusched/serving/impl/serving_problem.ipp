@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/milp/serving_problem.hpp>
+#include <gpusched/serving/serving_problem.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::milp {
+namespace gpusched::serving {
 
 GPUSCHED_INLINE void validate(const ServingProblem& problem) {
     Problems problems;
@@ -192,4 +192,4 @@ GPUSCHED_INLINE std::vector<std::string> violations(const ServingProblem& proble
     return found;
 }
 
-}  // namespace gpusched::milp
+}  // namespace gpusched::serving

@@ -3,14 +3,14 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
-#include <gpusched/milp/solve_serving_plan.hpp>
+#include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
 
-namespace gpusched::milp {
+namespace gpusched::serving {
 
 namespace detail {
 
@@ -52,7 +52,7 @@ class GreedyServing {
     bool buy() {
         const auto C = costs_.size(), W = left_.size();
         // What a workload is worth: the least that all of it could be had for now.
-        std::vector<double> worth(W, infinity), prices(C, 0.0);
+        std::vector<double> worth(W, milp::infinity), prices(C, 0.0);
         std::vector<bool> can(C, false);
         for (std::size_t c = 0; c < C; ++c) {
             can[c] = affordable(c);
@@ -72,7 +72,7 @@ class GreedyServing {
             const auto seconds = [&](std::size_t w) { return problem_.workloads[w].requests / rate[w]; };
             // First what it does best for its price.
             const auto order = order_by(W, [&](std::size_t w) {
-                return rate[w] > 0 && left_[w] > 0 ? -worth[w] / seconds(w) : infinity;
+                return rate[w] > 0 && left_[w] > 0 ? -worth[w] / seconds(w) : milp::infinity;
             });
             double room = makespan_, value = 0;
             std::fill(fill.begin(), fill.end(), 0.0);
@@ -165,4 +165,4 @@ GPUSCHED_INLINE std::optional<ServingAllocation> greedy_plan(const ServingProble
     return detail::search_greedily(problem, nullptr);
 }
 
-}  // namespace gpusched::milp
+}  // namespace gpusched::serving

@@ -2,23 +2,23 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/milp/serving_plan.hpp>
+#include <gpusched/serving/serving_plan.hpp>
 
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace gpusched::milp::detail {
+namespace gpusched::serving::detail {
 
 /// What all forms share: names, seconds and the rows over money and GPUs.
 struct ServingBuilder {
     const ServingProblem& problem;
-    ModelBuilder model;
+    milp::ModelBuilder model;
     std::vector<double> costs = configuration_costs(problem);
     std::vector<int> most = most_replicas(problem);
     std::vector<std::vector<double>> seconds;
     std::vector<int> first_copy{0};
-    std::vector<Entry> entries;
+    std::vector<milp::Entry> entries;
     int C = static_cast<int>(problem.configurations.size());
     int W = static_cast<int>(problem.workloads.size());
     int N = static_cast<int>(problem.gpus.size());
@@ -79,7 +79,7 @@ struct ServingBuilder {
     }
 
     /// sum of x over everything that serves w = 1
-    void coverage(const IndexMap& x, int slots) {
+    void coverage(const milp::IndexMap& x, int slots) {
         for (int w = 0; w < W; ++w) {
             if (!wanted(w)) continue;
             entries.clear();
@@ -107,20 +107,20 @@ struct ServingBuilder {
             row(prefix + call("availability", gpu(n)), problem.gpus[static_cast<std::size_t>(n)].available,
                 [&](int c) { return gpus(c, n); });
     }
-    ServingModel finish(ServingForm form, int T) {
-        ServingModel result{model.finish(), form, T, first_copy, seconds, {}};
+    ServingMilp finish(ServingForm form, int T) {
+        ServingMilp result{model.finish(), form, T, first_copy, seconds, {}};
         result.upper.assign(most.begin(), most.end());
         return result;
     }
 };
 
 /// x(c, w) columns of the forms without copies.
-inline IndexMap serving_shares(ServingBuilder& b) {
-    IndexMap x("x", {b.C, b.W});
+inline milp::IndexMap serving_shares(ServingBuilder& b) {
+    milp::IndexMap x("x", {b.C, b.W});
     for (int c = 0; c < b.C; ++c)
         for (int w = 0; w < b.W; ++w)
             if (b.busy(c, w) > 0) x(c, w) = b.model.column(b.call("x", b.config(c), b.workload(w)), 0, 1);
     return x;
 }
 
-}  // namespace gpusched::milp::detail
+}  // namespace gpusched::serving::detail
