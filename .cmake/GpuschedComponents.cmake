@@ -189,7 +189,5 @@ gpusched_component(io ROOMS io NEEDS core PRIVATE json csv OPTIONAL pugixml liby
 gpusched_component(milp ROOMS milp NEEDS core OPTIONAL highs cbc clp)
 gpusched_component(serving ROOMS serving NEEDS milp PRIVATE csv)
 gpusched_component(control ROOMS control NEEDS core PRIVATE json)
-if(EXISTS "${PROJECT_SOURCE_DIR}/src/host.cpp")
-  gpusched_component(host ROOMS host NEEDS control io PRIVATE json)
-endif()
+gpusched_component(host ROOMS host NEEDS control io PRIVATE json)
 gpusched_component(sim ROOMS sim NEEDS control)

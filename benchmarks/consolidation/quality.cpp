@@ -12,6 +12,7 @@
 #include "gates.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
+#include <gpusched/milp/clp.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>
 

@@ -8,6 +8,7 @@
 
 #include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
+#include <gpusched/milp/clp.hpp>
 #include <gpusched/verify/plan.hpp>
 
 using namespace gpusched;
