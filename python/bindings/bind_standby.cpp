@@ -1,4 +1,4 @@
-// gpusched.preemption: Standby tasks that lend their GPUs, evictions that take time, and the simulated harvest.
+// gpusched.preemption: Standby tasks that lend their GPUs, evictions that take time.
 #include "options.hpp"
 #include "preemption.hpp"
 #include "records.hpp"
@@ -189,53 +189,11 @@ void bind_lease(py::module_& m) {
         });
 }
 
-void bind_harvest(py::module_& m) {
-    using R = p::HarvestResult;
-    const auto at = [](const char* name) { return doc(std::string("preemption::HarvestResult::") + name); };
-    auto result = py::class_<R>(m, "HarvestResult", "What `simulate_harvest` counted.");
-    define_record(
-        result, attribute("standby_gpu_h", &R::standby_gpu_h, at("standby_gpu_h")),
-        attribute("borrowed_gpu_h", &R::borrowed_gpu_h, at("borrowed_gpu_h")),
-        attribute("useful_gpu_h", &R::useful_gpu_h, at("useful_gpu_h")),
-        attribute("lost_gpu_h", &R::lost_gpu_h, at("lost_gpu_h")),
-        attribute("evictions", &R::evictions, "Spot tasks that owners sent away."),
-        attribute("killed", &R::killed, "Of these, how many took SIGKILL."),
-        attribute("completed", &R::completed, "Spot tasks that ended by themselves."),
-        attribute("eviction_mean_s", &R::eviction_mean_s, "Mean seconds until the owner's GPUs were free."),
-        attribute("eviction_p95_s", &R::eviction_p95_s, "Their 95th percentile."),
-        attribute("eviction_max_s", &R::eviction_max_s, "Their maximum."),
-        attribute("standby_by_hour", &R::standby_by_hour, "Lent GPU-hours by hour of the day."),
-        attribute("borrowed_by_hour", &R::borrowed_by_hour, "Borrowed GPU-hours by hour of the day."));
-    result.def_property_readonly("harvested", &R::harvested, "Borrowed / lent GPU-hours.");
-    using O = p::HarvestOptions;
-    const auto options =
-        Options<O>("preemption::HarvestOptions")
-            .field("owners", &O::owners)
-            .field("days", &O::days)
-            .field("sleep_hour", &O::sleep_hour, "Hours after midnight, 0 to 48.")
-            .field("wake_hour", &O::wake_hour, "Hours after midnight; 32 = 8 the next day.")
-            .field("demand", &O::demand)
-            .field("task_minutes", &O::task_minutes)
-            .field("checkpoint_minutes", &O::checkpoint_minutes)
-            .field("start_delay_s", &O::start_delay_s)
-            .field("seed", &O::seed, "The same seed gives the same result everywhere.")
-            .field("eviction", &O::eviction,
-                   "How long borrowers take to leave, an `EvictionModel`; None = the published figures.");
-    m.def(
-        "simulate_harvest",
-        [options](const py::kwargs& keywords) {
-            const auto o = options.read("simulate_harvest", keywords);
-            return unlocked([&] { return p::simulate_harvest(o); });
-        },
-        options.documented("simulate_harvest(", doc("preemption::HarvestOptions")).c_str());
-}
-
 }  // namespace
 
 void bind_standby(py::module_& m) {
     bind_evictions(m);
     bind_lease(m);
-    bind_harvest(m);
 }
 
 }  // namespace gpusched::python

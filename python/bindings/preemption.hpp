@@ -74,7 +74,7 @@ Options<O> decision_options() {
 /// Warns that a limit cut the search short.
 void warn_of_limit(StopReason reason, const char* consequence);
 
-/// Adds gangs of preemptors, and Standby's leases and harvest, to gpusched.preemption.
+/// Adds gangs of preemptors, and Standby's leases, to gpusched.preemption.
 void bind_preempt_gang(py::module_& m);
 void bind_standby(py::module_& m);
 

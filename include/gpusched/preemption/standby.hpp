@@ -105,44 +105,6 @@ class StandbyLease {
     std::int64_t now_ms_ = INT64_MIN;
 };
 
-/// A simulated population of owners with nightly Standby windows and a queue of spot tasks.
-///
-/// No trace of Standby exists, so windows and tasks are drawn: every owner (1, 2, 4 or 8 GPUs with 40, 22, 16, 22 %)
-/// sleeps each night from about `sleep_hour` to about `wake_hour`, each moment uniform within an hour and a half to either
-/// side; spot tasks of the same sizes arrive minute by minute, first in, first out with later ones overtaking where they
-/// fit, and an evicted one comes back with the work since its last checkpoint to do again.
-struct HarvestOptions {
-    std::int64_t owners = 500;  ///< 1 .. 100,000
-    std::int64_t days = 7;      ///< 1 .. 1,000
-    double sleep_hour = 22,
-           wake_hour = 32;            ///< hours after midnight, 0 <= sleep < wake <= 48; 32 = 8 the next day
-    double demand = 1.0;              ///< GPU-time that tasks ask for, per GPU-time of Standby, 0 .. 10
-    std::int64_t task_minutes = 120;  ///< mean; uniform from a quarter to seven quarters of it; 4 .. 10^9
-    std::int64_t checkpoint_minutes = 30;  ///< 1 .. 10^9
-    std::int64_t start_delay_s = 120;      ///< from the decision to work: image, start-up; 0 .. 10^9
-    std::uint64_t seed = 0;
-    EvictionModel eviction{};
-};
-
-struct HarvestResult {
-    double standby_gpu_h = 0;   ///< lent
-    double borrowed_gpu_h = 0;  ///< held by spot tasks, start-up and shutdown included
-    double useful_gpu_h = 0;    ///< of these, work that was kept
-    double lost_gpu_h = 0;      ///< work done again because of evictions
-    std::int64_t evictions = 0, killed = 0, completed = 0;
-    /// Until the owner's GPUs were free; the percentile is a value that occurs (nearest rank).
-    double eviction_mean_s = 0, eviction_p95_s = 0, eviction_max_s = 0;
-    std::array<double, 24> standby_by_hour{}, borrowed_by_hour{};  ///< GPU-hours by hour of the day
-    [[nodiscard]] double harvested() const noexcept {
-        return standby_gpu_h > 0 ? borrowed_gpu_h / standby_gpu_h : 0;
-    }
-};
-
-/// Runs the simulation in steps of a minute (evictions in milliseconds).
-/// @throws InvalidInput with every option out of range
-/// O(owners x minutes); the same options give the same result everywhere.
-[[nodiscard]] HarvestResult simulate_harvest(const HarvestOptions& options = {});
-
 }  // namespace gpusched::preemption
 
 #ifdef GPUSCHED_HEADER_ONLY
