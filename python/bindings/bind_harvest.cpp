@@ -1,4 +1,5 @@
 // gpusched.sim: the simulated harvest of Standby GPUs.
+#include "keywords.hpp"
 #include "preemption.hpp"
 #include "records.hpp"
 
@@ -27,19 +28,7 @@ void bind_harvest(py::module_& m) {
         attribute("borrowed_by_hour", &R::borrowed_by_hour, "Borrowed GPU-hours by hour of the day."));
     result.def_property_readonly("harvested", &R::harvested, "Borrowed / lent GPU-hours.");
     using O = sim::HarvestOptions;
-    const auto options =
-        Options<O>("sim::HarvestOptions")
-            .field("owners", &O::owners)
-            .field("days", &O::days)
-            .field("sleep_hour", &O::sleep_hour, "Hours after midnight, 0 to 48.")
-            .field("wake_hour", &O::wake_hour, "Hours after midnight; 32 = 8 the next day.")
-            .field("demand", &O::demand)
-            .field("task_minutes", &O::task_minutes)
-            .field("checkpoint_minutes", &O::checkpoint_minutes)
-            .field("start_delay_s", &O::start_delay_s)
-            .field("seed", &O::seed, "The same seed gives the same result everywhere.")
-            .field("eviction", &O::eviction,
-                   "How long borrowers take to leave, an `EvictionModel`; None = the published figures.");
+    const auto options = Keywords<O>().fields();
     m.def(
         "simulate_harvest",
         [options](const py::kwargs& keywords) {

@@ -222,8 +222,8 @@ void bind_model_class(py::module_& m) {
 
 }  // namespace
 
-Options<SolveArguments> solve_keywords() {
-    return Options<SolveArguments>("milp::SolveOptions")
+Keywords<SolveArguments> solve_keywords() {
+    return Keywords<SolveArguments>()
         .field("solver", &SolveArguments::solver,
                "'auto', 'highs' (highspy, or the one built in), 'cbc', 'scipy', or a callable (model, "
                "options) -> dict with status, x, bound. `options['go_on'](nodes)` reports progress, and is "

@@ -1,7 +1,7 @@
 // gpusched.serving.
 #include "call.hpp"
 #include "milp.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "pickles.hpp"
 #include "records.hpp"
 #include "serving.hpp"
@@ -30,10 +30,10 @@ struct ReplanArguments : PlanArguments {
 };
 
 template <class O>
-Options<O> planner_options() {
+Keywords<O> planner_options() {
     O start;
     start.mip_gap = start.search.solve.mip_gap;
-    return Options<O>("serving::PlannerOptions", start)
+    return Keywords<O>(start)
         .field("max_deployments", &O::max_deployments)
         .field("deployments", &O::deployment_dict, "A dict of the options of `enumerate_deployments`.")
         .field("estimate", &O::estimate_dict, "A dict of the options of `estimate_throughput`.")

@@ -425,7 +425,7 @@ void bind_serving_problem(py::module_& m) {
         });
     define_pickling(plan);
     const auto options =
-        Options<ServingArguments>("serving::ServingSearchOptions")
+        Keywords<ServingArguments>()
             .field("method", &ServingArguments::method, "'milp' or 'binary_search' (Algorithm 1).")
             .field("form", &ServingArguments::form)
             .field("tolerance", &ServingArguments::tolerance)

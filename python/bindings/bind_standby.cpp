@@ -1,5 +1,5 @@
 // gpusched.preemption: Standby tasks that lend their GPUs, evictions that take time.
-#include "options.hpp"
+#include "keywords.hpp"
 #include "preemption.hpp"
 #include "records.hpp"
 
@@ -66,9 +66,8 @@ p::EvictionModel eviction_model(const std::optional<std::vector<std::int64_t>>& 
     return model;
 }
 
-struct ModelKeywords {
-    std::optional<std::vector<std::int64_t>> shutdown_ms{};
-    std::int64_t grace_ms = p::EvictionModel{}.grace_ms, reclaim_ms = p::EvictionModel{}.reclaim_ms;
+struct ModelKeywords : p::EvictionModel {
+    std::optional<std::vector<std::int64_t>> quantiles{};
 };
 
 void bind_evictions(py::module_& m) {
@@ -80,11 +79,10 @@ void bind_evictions(py::module_& m) {
                   attribute("reclaim_ms", &EvictionTimeline::reclaim_ms, "When the GPU is free."),
                   attribute("killed", &EvictionTimeline::killed, "It took SIGKILL, at `exit_ms`."));
     const auto options =
-        Options<ModelKeywords>("preemption::EvictionModel")
-            .field("shutdown_ms", &ModelKeywords::shutdown_ms,
+        Keywords<ModelKeywords>()
+            .field("shutdown_ms", &ModelKeywords::quantiles,
                    "21 quantiles, milliseconds at 0, 5, .., 100 %, ascending; None = the published figures.")
-            .field("grace_ms", &ModelKeywords::grace_ms)
-            .field("reclaim_ms", &ModelKeywords::reclaim_ms);
+            .fields<p::EvictionModel>({"grace_ms", "reclaim_ms"});
     auto model = py::class_<E>(m, "EvictionModel", doc("preemption::EvictionModel").c_str());
     define_record(model,
                   attribute("shutdown_ms", &E::shutdown_ms, "21 quantiles, milliseconds at 0, 5, .., 100 %."),
@@ -93,7 +91,7 @@ void bind_evictions(py::module_& m) {
     model
         .def(py::init([options](const py::kwargs& keywords) {
                  const auto k = options.read("EvictionModel", keywords);
-                 return eviction_model(k.shutdown_ms, k.grace_ms, k.reclaim_ms);
+                 return eviction_model(k.quantiles, k.grace_ms, k.reclaim_ms);
              }),
              options.documented("__init__(self", "How long evictions take.").c_str())
         .def(

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/preemption/standby.hpp>
 
 #include <array>
 #include <cstdint>
+#include <type_traits>
 
 namespace gpusched::sim {
 
@@ -18,15 +20,28 @@ namespace gpusched::sim {
 struct HarvestOptions {
     std::int64_t owners = 500;  ///< 1 .. 100,000
     std::int64_t days = 7;      ///< 1 .. 1,000
-    double sleep_hour = 22,
-           wake_hour = 32;            ///< hours after midnight, 0 <= sleep < wake <= 48; 32 = 8 the next day
-    double demand = 1.0;              ///< GPU-time that tasks ask for, per GPU-time of Standby, 0 .. 10
+    double sleep_hour = 22;     ///< hours after midnight, 0 .. 48
+    double wake_hour = 32;      ///< hours after midnight, above sleep_hour, at most 48; 32 = 8 the next day
+    double demand = 1.0;        ///< GPU-time that tasks ask for, per GPU-time of Standby, 0 .. 10
     std::int64_t task_minutes = 120;  ///< mean; uniform from a quarter to seven quarters of it; 4 .. 10^9
     std::int64_t checkpoint_minutes = 30;  ///< 1 .. 10^9
     std::int64_t start_delay_s = 120;      ///< from the decision to work: image, start-up; 0 .. 10^9
-    std::uint64_t seed = 0;
-    preemption::EvictionModel eviction{};
+    std::uint64_t seed = 0;                ///< where random choices start
+    preemption::EvictionModel eviction{};  ///< how long borrowers take to leave
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<HarvestOptions>, F&& field) {
+    field("owners", &HarvestOptions::owners, within(1, 100'000));
+    field("days", &HarvestOptions::days, within(1, 1000));
+    field("sleep_hour", &HarvestOptions::sleep_hour, within(0, 48));
+    field("wake_hour", &HarvestOptions::wake_hour, within(0, 48));
+    field("demand", &HarvestOptions::demand, within(0, 10));
+    field("task_minutes", &HarvestOptions::task_minutes, within(4, 1'000'000'000));
+    field("checkpoint_minutes", &HarvestOptions::checkpoint_minutes, within(1, 1'000'000'000));
+    field("start_delay_s", &HarvestOptions::start_delay_s, within(0, 1'000'000'000));
+    field("seed", &HarvestOptions::seed);
+    field("eviction", &HarvestOptions::eviction);
+}
 
 struct HarvestResult {
     double standby_gpu_h = 0;   ///< lent

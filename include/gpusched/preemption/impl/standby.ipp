@@ -9,17 +9,12 @@
 
 namespace gpusched::preemption {
 
-namespace detail {
-inline constexpr std::int64_t latest_ms = 1'000'000'000'000'000;  // either way: sums cannot overflow
-}
-
 GPUSCHED_INLINE void validate(const EvictionModel& model) {
     Problems problems;
     for (std::size_t i = 0; i < model.shutdown_ms.size(); ++i)
         check_at_least(problems, "shutdown_ms[" + std::to_string(i) + "]", model.shutdown_ms[i],
                        i == 0 ? 0 : model.shutdown_ms[i - 1]);
-    check_range(problems, "grace_ms", model.grace_ms, 0, 60'000);
-    check_range(problems, "reclaim_ms", model.reclaim_ms, 0, detail::latest_ms);
+    check_fields(problems, model);
     problems.throw_if_any();
 }
 

@@ -32,10 +32,7 @@ inline std::int64_t draw_gpus(Rng& rng) {
 
 GPUSCHED_INLINE HarvestResult simulate_harvest(const HarvestOptions& o) {
     Problems problems;
-    check_range(problems, "owners", o.owners, 1, 100'000);
-    check_range(problems, "days", o.days, 1, 1000);
-    check_range(problems, "sleep_hour", o.sleep_hour, 0, 48);
-    check_range(problems, "wake_hour", o.wake_hour, 0, 48);
+    check_fields(problems, o);
     if (!(o.sleep_hour < o.wake_hour))
         problems.add(bad_value("wake_hour", number_text(o.wake_hour), "more than sleep_hour"));
     check_range(problems, "demand", o.demand, 0, 10);
