@@ -131,7 +131,7 @@ template <Partitioner P, NodeOrder O, DestinationRanking D, EjectionRule E, Acce
 Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W, G>& policies,
                    const Options& options, const Context& context) {
     validate(options, cluster);
-    if (options.bound_method == BoundMethod::lp) require_lp();
+    detail::require_lp(options.bound_method, context);
     Budget budget(context, options.time_limit);
     const detail::Threads threads(options, context);
     const auto executor = threads.executor();
@@ -172,7 +172,7 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W, G>& 
                                                                       : first_reason;
     }
     best.plan.bound =
-        detail::bound(cluster, make_scope(cluster, options), options.bound_method, budget, executor);
+        detail::bound(cluster, make_scope(cluster, options), options.bound_method, context.lp, budget, executor);
     if (best.stop_reason == StopReason::completed) best.stop_reason = budget.reason();  // in the bound
     return best;
 }
