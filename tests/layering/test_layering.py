@@ -25,6 +25,7 @@ ALLOWED = {
     "milp": {"core", "model"},
     "serving": {"core", "model", "milp"},
     "control": {"core", "topology"},
+    "host": {"core", "model", "topology", "io", "control"},
     "sim": {
         "core", "model", "topology", "verify", "io", "fragmentation", "allocation", "consolidation", "preemption",
         "milp", "serving", "control",
@@ -48,10 +49,12 @@ def includes(text):
 
 
 def component_of(path):
-    """`core` for gpusched/core/rng.hpp and for core/rng.cpp under src/; None for files outside a component."""
+    """`core` for gpusched/core/rng.hpp and for core.cpp under src/; None for files outside a component."""
     parts = path.split("/")
     if parts[0] == "gpusched":
         parts = parts[1:]
+    elif path.endswith(".cpp") and path != "version.cpp":
+        return path.removesuffix(".cpp")
     return parts[0] if len(parts) > 1 else None
 
 
@@ -110,10 +113,11 @@ def test_checker_finds_what_it_should():
         "include/gpusched/verify/e.hpp": "#include <gpusched/consolidation/f.hpp>\n",
         "include/gpusched/consolidation/f.hpp": "#include <gpusched/preemption/g.hpp>\n",
         "include/gpusched/control/h.hpp": "#include <gpusched/model/b.hpp>\n",
+        "include/gpusched/control/n.hpp": "#include <gpusched/host/o.hpp>\n",
         "include/gpusched/nonsense/i.hpp": "",
         "include/gpusched/io/j.hpp": '#include "k.hpp"\n',
         "include/gpusched/fwd.hpp": "#include <gpusched/model/b.hpp>\n",
-        "src/consolidation/l.cpp": "#include <gpusched/sim/m.hpp>\n",
+        "src/consolidation.cpp": "#include <gpusched/sim/m.hpp>\n",
     }
     for path, text in wrong.items():
         found = violations_of({path: text})
@@ -125,9 +129,10 @@ def test_checker_accepts_what_is_right():
         "include/gpusched/core/a.hpp": "#include <cstdint>\n// #include <gpusched/model/b.hpp>\n",
         "include/gpusched/core/impl/a.ipp": "#include <iostream>\n/*\n#include <gpusched/sim/x.hpp>\n*/\n",
         "include/gpusched/topology/t.hpp": "#include <boost/graph/adjacency_list.hpp>\n",
+        "include/gpusched/host/o.hpp": "#include <gpusched/control/h.hpp>\n#include <gpusched/io/j.hpp>\n",
         "include/gpusched/sim/s.hpp": "#include <gpusched/preemption/p.hpp>\n#include <gpusched/control/c.hpp>\n",
         "include/gpusched/gpusched.hpp": "#include <gpusched/sim/s.hpp>\n",
-        "src/topology/t.cpp": "#include <gpusched/topology/impl/t.ipp>\n",
+        "src/topology.cpp": "#include <gpusched/topology/impl/t.ipp>\n",
     }
     assert violations_of(right) == []
 
