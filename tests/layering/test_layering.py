@@ -25,6 +25,7 @@ ALLOWED = {
     "milp": {"core", "model"},
     "serving": {"core", "model", "milp"},
     "control": {"core", "topology"},
+    "host": {"core", "model", "topology", "io", "control"},
     "sim": {
         "core", "model", "topology", "verify", "io", "fragmentation", "allocation", "consolidation", "preemption",
         "milp", "serving", "control",
@@ -121,6 +122,7 @@ def test_checker_finds_what_it_should():
         "include/gpusched/verify/e.hpp": "#include <gpusched/consolidation/f.hpp>\n",
         "include/gpusched/consolidation/f.hpp": "#include <gpusched/preemption/g.hpp>\n",
         "include/gpusched/control/h.hpp": "#include <gpusched/model/b.hpp>\n",
+        "include/gpusched/control/n.hpp": "#include <gpusched/host/o.hpp>\n",
         "include/gpusched/nonsense/i.hpp": "",
         "include/gpusched/io/j.hpp": '#include "k.hpp"\n',
         "include/gpusched/fwd.hpp": "#include <gpusched/model/b.hpp>\n",
@@ -139,6 +141,7 @@ def test_checker_accepts_what_is_right():
         "include/gpusched/io/impl/p.ipp": "#include <gpusched/core/detail/csv_reader.hpp>\n",
         "include/gpusched/core/impl/a.ipp": "#include <iostream>\n/*\n#include <gpusched/sim/x.hpp>\n*/\n",
         "include/gpusched/topology/t.hpp": "#include <boost/graph/adjacency_list.hpp>\n",
+        "include/gpusched/host/o.hpp": "#include <gpusched/control/h.hpp>\n#include <gpusched/io/j.hpp>\n",
         "include/gpusched/sim/s.hpp": "#include <gpusched/preemption/p.hpp>\n#include <gpusched/control/c.hpp>\n",
         "include/gpusched/gpusched.hpp": "#include <gpusched/sim/s.hpp>\n",
         "src/topology.cpp": "#include <gpusched/topology/impl/t.ipp>\n",

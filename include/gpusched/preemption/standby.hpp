@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/core/rng.hpp>
@@ -11,9 +11,19 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::preemption {
+
+namespace detail {
+inline constexpr std::int64_t latest_ms = 1'000'000'000'000'000;  // either way: sums cannot overflow
+}
+
+/// The published quantiles of shutdown times (ASI, section 4.2): milliseconds at 0, 5, .., 100 %.
+inline constexpr std::array<std::int64_t, 21> published_shutdown_ms{
+    500,  1290, 1920, 2510,  3110,  3740,  4410,  5140,  5950,  6840, 7860,
+    9000, 10200, 11800, 13600, 16000, 19500, 24500, 32000, 48000, 80000};
 
 /// How long an evicted task takes to end: SIGTERM, its own shutdown for at most the grace period, else SIGKILL; then the
 /// GPU is reclaimed.
@@ -22,9 +32,7 @@ namespace gpusched::preemption {
 /// figures (ASI, section 4.2): 13 s on average, 48 s at the 95th percentile, fewer than 5 % killed after 60 s.
 struct EvictionModel {
     /// Milliseconds at 0, 5, .., 100 %, ascending, >= 0.
-    std::array<std::int64_t, 21> shutdown_ms{500,   1290,  1920,  2510,  3110,  3740,  4410,
-                                             5140,  5950,  6840,  7860,  9000,  10200, 11800,
-                                             13600, 16000, 19500, 24500, 32000, 48000, 80000};
+    std::array<std::int64_t, 21> shutdown_ms = published_shutdown_ms;
     std::int64_t grace_ms = 60'000;  ///< 0 .. 60,000
     std::int64_t reclaim_ms = 0;     ///< from the end of the container to a free GPU, 0 .. 10^15
 
@@ -38,6 +46,12 @@ struct EvictionModel {
     /// One eviction that begins at `now_ms`. @throws InvalidInput beyond -10^15 .. 10^15
     [[nodiscard]] Timeline draw(std::int64_t now_ms, Rng& rng) const;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<EvictionModel>, F&& field) {
+    field("shutdown_ms", &EvictionModel::shutdown_ms);
+    field("grace_ms", &EvictionModel::grace_ms, within(0, 60'000));
+    field("reclaim_ms", &EvictionModel::reclaim_ms, within(std::int64_t{0}, detail::latest_ms));
+}
 
 /// @throws InvalidInput with every field that is out of range
 void validate(const EvictionModel& model);
@@ -114,15 +128,28 @@ class StandbyLease {
 struct HarvestOptions {
     std::int64_t owners = 500;  ///< 1 .. 100,000
     std::int64_t days = 7;      ///< 1 .. 1,000
-    double sleep_hour = 22,
-           wake_hour = 32;            ///< hours after midnight, 0 <= sleep < wake <= 48; 32 = 8 the next day
+    double sleep_hour = 22;     ///< hours after midnight, 0 .. 48
+    double wake_hour = 32;      ///< hours after midnight, above sleep_hour, at most 48; 32 = 8 the next day
     double demand = 1.0;              ///< GPU-time that tasks ask for, per GPU-time of Standby, 0 .. 10
     std::int64_t task_minutes = 120;  ///< mean; uniform from a quarter to seven quarters of it; 4 .. 10^9
     std::int64_t checkpoint_minutes = 30;  ///< 1 .. 10^9
     std::int64_t start_delay_s = 120;      ///< from the decision to work: image, start-up; 0 .. 10^9
-    std::uint64_t seed = 0;
-    EvictionModel eviction{};
+    std::uint64_t seed = 0;                ///< where random choices start
+    EvictionModel eviction{};              ///< how long borrowers take to leave
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<HarvestOptions>, F&& field) {
+    field("owners", &HarvestOptions::owners, within(1, 100'000));
+    field("days", &HarvestOptions::days, within(1, 1000));
+    field("sleep_hour", &HarvestOptions::sleep_hour, within(0, 48));
+    field("wake_hour", &HarvestOptions::wake_hour, within(0, 48));
+    field("demand", &HarvestOptions::demand, within(0, 10));
+    field("task_minutes", &HarvestOptions::task_minutes, within(4, 1'000'000'000));
+    field("checkpoint_minutes", &HarvestOptions::checkpoint_minutes, within(1, 1'000'000'000));
+    field("start_delay_s", &HarvestOptions::start_delay_s, within(0, 1'000'000'000));
+    field("seed", &HarvestOptions::seed);
+    field("eviction", &HarvestOptions::eviction);
+}
 
 struct HarvestResult {
     double standby_gpu_h = 0;   ///< lent

@@ -122,15 +122,7 @@ HardwareParts::add_processors(const std::map<int, NumaReading>& numa_nodes,
 }
 
 GPUSCHED_INLINE void check_options(const HardwareReadOptions& options, Problems& problems) {
-    check_at_least(problems, "core_group_size", options.core_group_size, 1);
-    check_at_least(problems, "threads_per_core", options.threads_per_core, 0);
-    check_at_least(problems, "numa_nodes_per_socket", options.numa_nodes_per_socket, 1);
-    const auto positive = [&](const char* field, double value) {
-        if (!(value > 0)) problems.add(bad_value(field, number_text(value), "more than 0"));
-    };
-    positive("pcie_gb_s", options.pcie_gb_s);
-    positive("interconnect_gb_s", options.interconnect_gb_s);
-    positive("nvlink_gb_s_per_link", options.nvlink_gb_s_per_link);
+    check_fields(problems, options);
 }
 
 GPUSCHED_INLINE topology::HardwareGraph finish(const HardwareParts& parts, const std::string& source) {

@@ -57,7 +57,7 @@ GPUSCHED_INLINE std::string plan_to_pod_migration_jobs(const PlanSpec& plan, con
     if (!detail::is_kubernetes_name(options.scheduler_name))
         problems.add(bad_value("scheduler_name", gpusched::quoted(printable(options.scheduler_name)),
                                "a Kubernetes name"));
-    check_at_least(problems, "ttl_s", options.ttl_s, 1);
+    check_fields(problems, options);
     for (const auto& move : plan.moves)
         if (!tasks.contains(move.task))
             problems.add("unknown task " + gpusched::quoted(printable(move.task)));

@@ -11,17 +11,12 @@
 
 namespace gpusched::preemption {
 
-namespace detail {
-inline constexpr std::int64_t latest_ms = 1'000'000'000'000'000;  // either way: sums cannot overflow
-}
-
 GPUSCHED_INLINE void validate(const EvictionModel& model) {
     Problems problems;
     for (std::size_t i = 0; i < model.shutdown_ms.size(); ++i)
         check_at_least(problems, "shutdown_ms[" + std::to_string(i) + "]", model.shutdown_ms[i],
                        i == 0 ? 0 : model.shutdown_ms[i - 1]);
-    check_range(problems, "grace_ms", model.grace_ms, 0, 60'000);
-    check_range(problems, "reclaim_ms", model.reclaim_ms, 0, detail::latest_ms);
+    check_fields(problems, model);
     problems.throw_if_any();
 }
 
@@ -124,16 +119,9 @@ inline std::int64_t draw_gpus(Rng& rng) {
 
 GPUSCHED_INLINE HarvestResult simulate_harvest(const HarvestOptions& o) {
     Problems problems;
-    check_range(problems, "owners", o.owners, 1, 100'000);
-    check_range(problems, "days", o.days, 1, 1000);
-    check_range(problems, "sleep_hour", o.sleep_hour, 0, 48);
-    check_range(problems, "wake_hour", o.wake_hour, 0, 48);
+    check_fields(problems, o);
     if (!(o.sleep_hour < o.wake_hour))
         problems.add(bad_value("wake_hour", number_text(o.wake_hour), "more than sleep_hour"));
-    check_range(problems, "demand", o.demand, 0, 10);
-    check_range(problems, "task_minutes", o.task_minutes, 4, 1'000'000'000);
-    check_range(problems, "checkpoint_minutes", o.checkpoint_minutes, 1, 1'000'000'000);
-    check_range(problems, "start_delay_s", o.start_delay_s, 0, 1'000'000'000);
     problems.throw_if_any();
 
     constexpr std::int64_t minute = 60'000, hour = 60 * minute, day = 24 * hour;
