@@ -134,9 +134,6 @@ a::AllocateOptions merged(a::AllocateOptions own, const AllocateArguments& keywo
 
 void bind_joint(py::module_& m) {
     using J = NamedJointAllocation;
-    const auto of = [](const char* name) {
-        return doc(std::string("allocation::JointAllocations::") + name);
-    };
     auto result =
         py::class_<J>(m, "JointAllocation", "Where the pods of several jobs go; see `allocate_many`.");
     define_record(result);
@@ -224,7 +221,6 @@ void bind_gangs(py::module_& m) {
     m.def(
         "_require_job", [](const py::object& job) { static_cast<void>(job_argument(job)); }, py::arg("job"));
     using A = NamedAllocation;
-    const auto of = [](const char* name) { return doc(std::string("allocation::Allocation::") + name); };
     auto result = py::class_<A>(m, "Allocation", "Where the pods of a job go; see `allocate`.");
     define_record(result);
     const auto options = allocate_keywords();

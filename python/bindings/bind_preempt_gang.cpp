@@ -85,7 +85,6 @@ GangInCluster gang_argument(const ClusterPtr& cluster, const py::object& pods) {
 
 void bind_preempt_gang(py::module_& m) {
     using G = NamedGangDecision;
-    const auto of = [](const char* name) { return doc(std::string("preemption::GangDecision::") + name); };
     auto type = py::class_<G>(m, "GangDecision", "Where all pods of a gang go, and whom to evict for them.");
     define_record(type);
     const auto options = decision_options<GangOptions>().field(

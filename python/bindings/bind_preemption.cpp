@@ -232,7 +232,6 @@ NamedDecision named_decision(const Cluster& cluster, TaskId task, const preempti
 void bind_preemption(py::module_& parent) {
     auto m = submodule(parent, "preemption");
     using D = NamedDecision;
-    const auto of = [](const char* name) { return doc(std::string("preemption::Decision::") + name); };
     auto decision = py::class_<D>(m, "Decision", doc("preemption::Decision").c_str());
     define_record(decision);
     using E = PreemptionExplanation;

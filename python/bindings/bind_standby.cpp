@@ -81,7 +81,6 @@ struct ModelKeywords : p::EvictionModel {
 
 void bind_evictions(py::module_& m) {
     using E = p::EvictionModel;
-    const auto of = [](const char* name) { return doc(std::string("preemption::EvictionModel::") + name); };
     auto timeline = py::class_<EvictionTimeline>(m, "EvictionTimeline", "One eviction, in milliseconds.");
     define_record(timeline);
     const auto options =
