@@ -1,16 +1,16 @@
 #pragma once
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/file.hpp>
+#include <gpusched/core/file.hpp>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 
-namespace gpusched::io {
+namespace gpusched {
 
-namespace detail {
+namespace file_detail {
 
 struct CloseFile {
     void operator()(std::FILE* file) const noexcept { std::fclose(file); }
@@ -21,11 +21,11 @@ using OpenFile = std::unique_ptr<std::FILE, CloseFile>;
     throw BackendError(path + ": " + what + ": " + std::strerror(errno));
 }
 
-}  // namespace detail
+}  // namespace file_detail
 
 GPUSCHED_INLINE std::string read_file(const std::string& path) {
-    const detail::OpenFile file(std::fopen(path.c_str(), "rb"));
-    if (!file) detail::fail(path, "cannot be opened");
+    const file_detail::OpenFile file(std::fopen(path.c_str(), "rb"));
+    if (!file) file_detail::fail(path, "cannot be opened");
     std::string text;
     // Read to the end instead of asking for a size: pipes have none.
     for (std::size_t room = std::size_t{1} << 16;; room *= 2) {
@@ -37,16 +37,16 @@ GPUSCHED_INLINE std::string read_file(const std::string& path) {
             throw InvalidInput(path + ": expected at most " + std::to_string(largest_document) + " bytes");
         if (got < room) break;
     }
-    if (std::ferror(file.get()) != 0) detail::fail(path, "cannot be read");
+    if (std::ferror(file.get()) != 0) file_detail::fail(path, "cannot be read");
     return text;
 }
 
 GPUSCHED_INLINE void write_file(const std::string& path, std::string_view text) {
-    detail::OpenFile file(std::fopen(path.c_str(), "wb"));
-    if (!file) detail::fail(path, "cannot be created");
+    file_detail::OpenFile file(std::fopen(path.c_str(), "wb"));
+    if (!file) file_detail::fail(path, "cannot be created");
     const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
     // Closing is where a full disk may show first.
-    if (!written || std::fclose(file.release()) != 0) detail::fail(path, "cannot be written");
+    if (!written || std::fclose(file.release()) != 0) file_detail::fail(path, "cannot be written");
 }
 
-}  // namespace gpusched::io
+}  // namespace gpusched

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <gpusched/io/detail/text.hpp>
+#include <gpusched/core/text.hpp>
 
 #include <cstdint>
 
-namespace gpusched::io::detail {
+namespace gpusched {
 
 GPUSCHED_INLINE std::size_t find_invalid_utf8(std::string_view text) noexcept {
     const auto byte = [&](std::size_t i) {
@@ -59,4 +59,4 @@ GPUSCHED_INLINE std::string printable(std::string_view text, std::size_t limit) 
     return cut ? out + "..." : out;
 }
 
-}  // namespace gpusched::io::detail
+}  // namespace gpusched

@@ -25,6 +25,7 @@
 #undef CSV_H
 #endif
 #define io gpusched_csv
+#define CSV_IO_NO_THREAD  // texts are whole in memory: nothing is read ahead
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wstringop-truncation"  // it copies file names of any length, on purpose
@@ -34,6 +35,7 @@
 #pragma GCC diagnostic pop
 #endif
 #undef io
+#undef CSV_IO_NO_THREAD
 #ifdef GPUSCHED_CSV_H_WAS_INCLUDED
 #undef GPUSCHED_CSV_H_WAS_INCLUDED
 #else
