@@ -21,6 +21,7 @@ void bind_sim(py::module_& parent) {
     bind_replay(m);
     bind_host(m);
     bind_spot_jobs(m);
+    bind_harvest(m);
     using G = GeneratorArguments;
     const auto options =
         Keywords<G>()

@@ -136,7 +136,7 @@ template <class... Kinds>
 Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, const Options& options,
                    const Context& context) {
     validate(options, cluster);
-    if (options.bound_method == BoundMethod::lp) require_lp();
+    detail::require_lp(options.bound_method, context);
     Budget budget(context, options.time_limit);
     const detail::Threads threads(options, context);
     const auto executor = threads.executor();
@@ -163,7 +163,7 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, c
                                                                       : first_reason;
     }
     best.plan.bound =
-        detail::bound(cluster, make_scope(cluster, options), options.bound_method, budget, executor);
+        detail::bound(cluster, make_scope(cluster, options), options.bound_method, context.lp, budget, executor);
     if (best.stop_reason == StopReason::completed) best.stop_reason = budget.reason();  // in the bound
     return best;
 }
