@@ -2,7 +2,7 @@
 #include "plan.hpp"
 
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/plan_json.hpp>

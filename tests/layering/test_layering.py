@@ -19,9 +19,9 @@ ALLOWED = {
     "verify": {"core", "model", "topology"},
     "io": {"core", "model", "topology"},
     "fragmentation": {"core", "model", "topology"},
-    "allocation": {"core", "model", "topology", "verify", "io", "fragmentation"},
-    "consolidation": {"core", "model", "topology", "verify", "io", "fragmentation", "allocation"},
-    "preemption": {"core", "model", "topology", "verify", "io", "fragmentation", "allocation"},
+    "allocation": {"core", "model", "topology", "verify", "fragmentation"},
+    "consolidation": {"core", "model", "topology", "verify", "fragmentation", "allocation"},
+    "preemption": {"core", "model", "topology", "verify", "fragmentation", "allocation"},
     "milp": {"core", "model"},
     "serving": {"core", "model", "milp"},
     "control": {"core", "topology"},
@@ -38,6 +38,8 @@ COMMON = {"gpusched/config.hpp", "gpusched/version.hpp", "gpusched/fwd.hpp"}
 # Not in the headers of core/ and model/ (their impl/ files may).
 HEAVY = re.compile(r"^(iostream|regex|Eigen/.*|unsupported/Eigen/.*|boost/.*|nlohmann/json\.hpp|csv\.h)$")
 VOCABULARY = {"core", "model"}
+# Headers over a heavy library, for bodies (impl/) alone.
+BODIES_ONLY = {"gpusched/core/detail/csv_parser.hpp", "gpusched/core/detail/csv_reader.hpp"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -78,7 +80,12 @@ def check(root):
                     problems.append(f'{name}: include <gpusched/...> with angle brackets, not "{target}"')
                 if target.startswith("boost/graph/") and own != "topology":
                     problems.append(f"{name}: only topology/ includes Boost.Graph, not <{target}>")
-                if is_header and own in VOCABULARY and HEAVY.match(target):
+                if is_header and target in BODIES_ONLY and name.removeprefix("include/") not in BODIES_ONLY:
+                    problems.append(f"{name}: only bodies (impl/) include <{target}>")
+                if (
+                    is_header and own in VOCABULARY and HEAVY.match(target)
+                    and name.removeprefix("include/") not in BODIES_ONLY
+                ):
                     problems.append(f"{name}: <{target}> is too heavy for a vocabulary header")
                 if not target.startswith("gpusched/") or target in COMMON:
                     continue
@@ -92,6 +99,48 @@ def check(root):
                 elif other != own and other not in ALLOWED[own]:
                     problems.append(f"{name}: {own} must not include {other} (<{target}>)")
     return problems, files
+
+
+COMPONENT = re.compile(r"^gpusched_component\(\s*(\w+)\s+([^)]*)\)", re.MULTILINE)
+
+
+def rooms_to_reach(table):
+    """Per room, the rooms of its CMake component and of those below it, from the text of the component table."""
+    rooms, needs = {}, {}
+    for name, words in COMPONENT.findall(table):
+        field = None
+        rooms[name], needs[name] = [], []
+        for word in words.split():
+            if word.isupper():
+                field = word
+            elif field == "ROOMS":
+                rooms[name].append(word)
+            elif field == "NEEDS":
+                needs[name].append(word)
+
+    def below(name):
+        return {name}.union(*(below(other) for other in needs[name]))
+
+    return {room: {r for c in below(name) for r in rooms[c]} for name in rooms for room in rooms[name]}
+
+
+def check_components(root, table):
+    """Includes that a room's CMake component does not link, as text."""
+    reachable = rooms_to_reach(table)
+    problems = []
+    for file in sorted((root / "include").rglob("*pp")):
+        name = file.relative_to(root).as_posix()
+        own = component_of(file.relative_to(root / "include").as_posix())
+        if own is None:
+            continue
+        if own not in reachable:
+            problems.append(f"{name}: the room {own} belongs to no component of .cmake/GpuschedComponents.cmake")
+            continue
+        for _, target in includes(file.read_text(encoding="utf-8")):
+            other = component_of(target) if target.startswith("gpusched/") else None
+            if other is not None and other not in reachable[own]:
+                problems.append(f"{name}: the component of {own} does not link that of {other} (<{target}>)")
+    return problems
 
 
 def violations_of(tree):
@@ -109,6 +158,8 @@ def test_checker_finds_what_it_should():
         "include/gpusched/core/a.hpp": "#include <gpusched/model/b.hpp>\n",
         "include/gpusched/model/b.hpp": "#include <Eigen/Core>\n",
         "include/gpusched/model/c.hpp": "#  include <iostream>\n",
+        "include/gpusched/core/n.hpp": "#include <csv.h>\n",
+        "include/gpusched/io/o.hpp": "#include <gpusched/core/detail/csv_reader.hpp>\n",
         "include/gpusched/allocation/d.hpp": "#include <boost/graph/adjacency_list.hpp>\n",
         "include/gpusched/verify/e.hpp": "#include <gpusched/consolidation/f.hpp>\n",
         "include/gpusched/consolidation/f.hpp": "#include <gpusched/preemption/g.hpp>\n",
@@ -127,6 +178,9 @@ def test_checker_finds_what_it_should():
 def test_checker_accepts_what_is_right():
     right = {
         "include/gpusched/core/a.hpp": "#include <cstdint>\n// #include <gpusched/model/b.hpp>\n",
+        "include/gpusched/core/detail/csv_parser.hpp": "#include <csv.h>\n",
+        "include/gpusched/core/detail/csv_reader.hpp": "#include <gpusched/core/detail/csv_parser.hpp>\n",
+        "include/gpusched/io/impl/p.ipp": "#include <gpusched/core/detail/csv_reader.hpp>\n",
         "include/gpusched/core/impl/a.ipp": "#include <iostream>\n/*\n#include <gpusched/sim/x.hpp>\n*/\n",
         "include/gpusched/topology/t.hpp": "#include <boost/graph/adjacency_list.hpp>\n",
         "include/gpusched/host/o.hpp": "#include <gpusched/control/h.hpp>\n#include <gpusched/io/j.hpp>\n",
@@ -135,6 +189,18 @@ def test_checker_accepts_what_is_right():
         "src/topology.cpp": "#include <gpusched/topology/impl/t.ipp>\n",
     }
     assert violations_of(right) == []
+
+
+def test_component_table_is_read():
+    table = "gpusched_component(\n  core\n  ROOMS core model)\ngpusched_component(io ROOMS io NEEDS core PRIVATE csv)\n"
+    assert rooms_to_reach(table) == {"core": {"core", "model"}, "model": {"core", "model"}, "io": {"core", "model", "io"}}
+
+
+def test_components_link_what_they_include():
+    table = (ROOT / ".cmake/GpuschedComponents.cmake").read_text(encoding="utf-8")
+    assert set(rooms_to_reach(table)) == set(ALLOWED)
+    problems = check_components(ROOT, table)
+    assert not problems, "\n" + "\n".join(problems)
 
 
 def test_library_keeps_its_layers():
@@ -146,6 +212,8 @@ def test_library_keeps_its_layers():
 if __name__ == "__main__":
     test_checker_finds_what_it_should()
     test_checker_accepts_what_is_right()
+    test_component_table_is_read()
+    test_components_link_what_they_include()
     found, count = check(ROOT)
     for problem in found:
         print(problem)

@@ -3,8 +3,8 @@
 // in the middle of a creation or of writing a file.
 #pragma once
 
+#include <gpusched/core/text.hpp>
 #include <gpusched/host/actuator.hpp>
-#include <gpusched/host/detail/text_scan.hpp>
 #include <gpusched/host/nvidia_smi.hpp>
 #include <gpusched/host/recovery.hpp>
 
@@ -143,7 +143,7 @@ struct CrashingFiles final : host::Files {
         const auto disk = text.substr(0, text.find(' '));
         std::string next;
         for (std::string_view rest = now; !rest.empty();) {
-            const auto line = host::detail::take_line(rest);
+            const auto line = take_line(rest);
             if (!line.starts_with(disk)) next += std::string(line) + "\n";
         }
         if (host::parse_io_max(text, disk) != host::parse_io_max("", disk)) next += std::string(text) + "\n";

@@ -1,6 +1,7 @@
 // Files of the host: what the controller's backends read and write of /proc, /sys, cgroups and their own records.
 #pragma once
 
+#include <gpusched/config.hpp>
 #include <gpusched/host/names.hpp>
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 namespace gpusched::host {
 
 /// Access to files; every call returns 0 or a number of errno, so that tests can have any call fail.
-class Files {
+class GPUSCHED_EXPORT Files {
   public:
     virtual ~Files() = default;
 
@@ -34,7 +35,7 @@ class Files {
 
 /// The files of this machine (POSIX). Reads up to 16 MiB (EFBIG beyond); neither `write` nor `create` follows a link in
 /// the place of the file (ELOOP).
-class SystemFiles final : public Files {
+class GPUSCHED_EXPORT SystemFiles final : public Files {
   public:
     [[nodiscard]] int read(const std::string& path, std::string& text) override;
     [[nodiscard]] int write(const std::string& path, std::string_view text) override;

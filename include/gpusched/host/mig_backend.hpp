@@ -1,6 +1,7 @@
 // MIG backends: how the GPU instances of a machine are read and changed.
 #pragma once
 
+#include <gpusched/config.hpp>
 #include <gpusched/host/names.hpp>
 
 #include <cstdint>
@@ -30,7 +31,7 @@ struct InstanceMemory {
 /// The GPU instances of the host's GPUs: every call may fail, none throws because of the driver. An instance is created
 /// whole (GPU instance and compute instance) or, if that fails half-way, may be left behind for `destroy`; after
 /// INSUFFICIENT_RESOURCES nothing is, and what stands in the place is somebody else's.
-class MigBackend {
+class GPUSCHED_EXPORT MigBackend {
   public:
     virtual ~MigBackend() = default;
 
@@ -59,7 +60,7 @@ class MigBackend {
 
 /// A backend that destroys only what it owns: the instances named at construction, and those that it created. It never
 /// changes the MIG mode, resets nothing, and does not touch compute instances of others.
-class OwningMig : public MigBackend {
+class GPUSCHED_EXPORT OwningMig : public MigBackend {
   public:
     [[nodiscard]] std::span<const OwnedInstance> owned() const noexcept { return owned_; }
     void adopt(int gpu, MigInstance instance) final;
@@ -76,7 +77,7 @@ class OwningMig : public MigBackend {
 };
 
 /// Without a driver: what is configured is held to stand, and nothing is changed.
-class NoMig final : public MigBackend {
+class GPUSCHED_EXPORT NoMig final : public MigBackend {
   public:
     /// @param host must outlive it
     explicit NoMig(const Host& host);

@@ -1,6 +1,7 @@
 // GPU instances through `nvidia-smi mig`: readers of its output, and a `MigBackend` that runs it.
 #pragma once
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/host/mig_backend.hpp>
 #include <gpusched/host/programs.hpp>
@@ -70,7 +71,7 @@ struct SmiMemory {
 /// appears there otherwise is somebody else's. When a GPU instance cannot be destroyed after its compute instance was,
 /// the compute instance is made again, so that the tenant can go on. A program that cannot be started is a failure like
 /// others: `unknown`.
-class SmiMig final : public OwningMig {
+class GPUSCHED_EXPORT SmiMig final : public OwningMig {
   public:
     /// @param gpus the host's
     /// @param owned the protected tenants' instances

@@ -1,6 +1,7 @@
 // GPU instances and telemetry through NVML, which is loaded at run time.
 #pragma once
 
+#include <gpusched/config.hpp>
 #include <gpusched/host/mig_backend.hpp>
 
 #include <cstdint>
@@ -81,7 +82,7 @@ class Nvml {
 
 /// A `MigBackend` over NVML with the rules of `SmiMig`: explicit starts, only what is owned is destroyed, a GPU instance
 /// that stays gets its compute instance back, a success is believed when the listing agrees.
-class NvmlMig final : public OwningMig {
+class GPUSCHED_EXPORT NvmlMig final : public OwningMig {
   public:
     /// @param handles of `Nvml::find`, by the host's GPU
     NvmlMig(Nvml& nvml, std::vector<HostGpu> gpus, std::vector<int> handles,

@@ -1,6 +1,8 @@
 // Programs: what the room needs of programs that are run, the driver's and the tenants'.
 #pragma once
 
+#include <gpusched/config.hpp>
+
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,7 +17,7 @@ struct CommandResult {
 };
 
 /// Runs programs, one at a time.
-class Programs {
+class GPUSCHED_EXPORT Programs {
   public:
     virtual ~Programs() = default;
 

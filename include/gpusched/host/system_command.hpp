@@ -1,6 +1,7 @@
 // Programs of the host, run one at a time with a time limit (POSIX).
 #pragma once
 
+#include <gpusched/config.hpp>
 #include <gpusched/host/programs.hpp>
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 namespace gpusched::host {
 
 /// Runs programs of this machine.
-class SystemCommand final : public Programs {
+class GPUSCHED_EXPORT SystemCommand final : public Programs {
   public:
     /// @param limit_s how long a program may take, above 0 and at most 600; then it is killed
     /// @param held descriptor that programs inherit (as their number 3): a lock on its file lasts while they run, also

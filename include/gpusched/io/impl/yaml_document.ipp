@@ -1,12 +1,11 @@
 #pragma once
 
+#include <gpusched/core/file.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/io/detail/json_builder.hpp>
-#include <gpusched/io/detail/text.hpp>
 #include <gpusched/io/detail/yaml_document.hpp>
-#include <gpusched/io/file.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -17,14 +16,14 @@
 
 namespace gpusched::io::detail {
 
-GPUSCHED_INLINE Place Place::operator[](std::string_view key_asked) const {
+GPUSCHED_INTERNAL Place Place::operator[](std::string_view key_asked) const {
     if (!is(JsonKind::object)) return {};
     for (const auto& member : items())
         if (member.key() == key_asked && member.kind() != JsonKind::null) return member;
     return {};
 }
 
-GPUSCHED_INLINE std::vector<Place> Place::items() const {
+GPUSCHED_INTERNAL std::vector<Place> Place::items() const {
     std::vector<Place> out;
     if (document_ == nullptr || (kind() != JsonKind::array && kind() != JsonKind::object)) return out;
     for (auto at = at_ + 1; at < (*document_)[at_].end; at = (*document_)[at].end)
@@ -32,7 +31,7 @@ GPUSCHED_INLINE std::vector<Place> Place::items() const {
     return out;
 }
 
-GPUSCHED_INLINE std::optional<std::string> Place::text() const {
+GPUSCHED_INTERNAL std::optional<std::string> Place::text() const {
     if (document_ == nullptr) return std::nullopt;
     const auto& value = (*document_)[at_];
     if (value.kind == JsonKind::string) return std::string(document_->string(value));
@@ -41,18 +40,14 @@ GPUSCHED_INLINE std::optional<std::string> Place::text() const {
     return std::nullopt;
 }
 
-GPUSCHED_INLINE std::optional<double> Place::number() const {
+GPUSCHED_INTERNAL std::optional<double> Place::number() const {
     if (document_ == nullptr) return std::nullopt;
     const auto& value = (*document_)[at_];
     if (value.kind == JsonKind::integer) return static_cast<double>(value.integer);
     if (value.kind == JsonKind::real) return value.real;
     if (value.kind != JsonKind::string) return std::nullopt;
-    const auto text_of = document_->string(value);
     double out = 0;
-    const auto [end, error] = std::from_chars(text_of.data(), text_of.data() + text_of.size(), out);
-    if (text_of.empty() || error != std::errc() || end != text_of.data() + text_of.size())
-        return std::nullopt;
-    return out;
+    return read_number(document_->string(value), out) ? std::optional(out) : std::nullopt;
 }
 
 #ifdef GPUSCHED_HAS_LIBYAML
@@ -149,13 +144,9 @@ class YamlReader {
         auto digits = std::string_view(text);
         if (digits.starts_with('+')) digits.remove_prefix(1);
         std::int64_t whole = 0;
-        const auto* last = digits.data() + digits.size();
-        if (const auto [end, error] = std::from_chars(digits.data(), last, whole);
-            error == std::errc() && end == last)
-            return void(builder.number_integer(whole));
+        if (read_number(digits, whole)) return void(builder.number_integer(whole));
         double real = 0;
-        if (const auto [end, error] = std::from_chars(digits.data(), last, real);
-            error == std::errc() && end == last && digits.find_first_of("0123456789") != digits.npos &&
+        if (read_number(digits, real) && digits.find_first_of("0123456789") != digits.npos &&
             digits.find_first_of("xXpP") == digits.npos)
             return void(builder.number_float(real, {}));
         builder.string(text);
@@ -168,7 +159,7 @@ class YamlReader {
 
 #endif
 
-GPUSCHED_INLINE std::vector<JsonDocument>
+GPUSCHED_INTERNAL std::vector<JsonDocument>
 JsonDocument::parse_yaml(std::string_view text, std::string_view source, Problems& problems) {
 #ifdef GPUSCHED_HAS_LIBYAML
     std::vector<JsonDocument> out;
@@ -191,8 +182,8 @@ JsonDocument::parse_yaml(std::string_view text, std::string_view source, Problem
 #endif
 }
 
-GPUSCHED_INLINE std::vector<JsonDocument> read_objects(std::string_view text, const std::string& source,
-                                                       Problems& problems) {
+GPUSCHED_INTERNAL std::vector<JsonDocument> read_objects(std::string_view text, const std::string& source,
+                                                         Problems& problems) {
     if (text.size() > largest_document)
         throw InvalidInput(source + ": expected at most " + std::to_string(largest_document) + " bytes");
     const auto start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
@@ -204,7 +195,7 @@ GPUSCHED_INLINE std::vector<JsonDocument> read_objects(std::string_view text, co
     return out;
 }
 
-GPUSCHED_INLINE std::vector<Place> kubernetes_objects(const std::vector<JsonDocument>& documents) {
+GPUSCHED_INTERNAL std::vector<Place> kubernetes_objects(const std::vector<JsonDocument>& documents) {
     std::vector<Place> out;
     for (const auto& document : documents) {
         const Place root(document, 0);

@@ -3,7 +3,6 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/milp/consolidation.hpp>
 #include <gpusched/milp/detail/consolidation_builder.hpp>
-#include <gpusched/milp/detail/values.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -18,7 +17,7 @@ namespace gpusched::milp {
 GPUSCHED_INLINE ConsolidationModel consolidation(const Cluster& cluster,
                                                  const ConsolidationOptions& options) {
     Problems problems;
-    if (options.max_moves) check_at_least(problems, "max_moves", *options.max_moves, std::int64_t{0});
+    check_fields(problems, options);
     if (options.occupied_at_least)
         check_range(problems, "occupied_at_least", *options.occupied_at_least, std::int64_t{0},
                     static_cast<std::int64_t>(cluster.node_count()));
@@ -27,7 +26,7 @@ GPUSCHED_INLINE ConsolidationModel consolidation(const Cluster& cluster,
 }
 
 GPUSCHED_INLINE std::vector<NodeId> ConsolidationModel::decode(std::span<const double> values) const {
-    detail::require_values(values, columns());
+    require_values(*this, values);
     auto placement = home;
     const auto& x = index("x");
     for (std::size_t k = 0; k < classes.size(); ++k) {

@@ -43,8 +43,7 @@ GPUSCHED_INLINE void validate(const ServingRequest& request) {
             const auto of = owner + ": demand " + gpusched::quoted(demand.name);
             if (demand.name.empty()) problems.add(bad_value("demand", "''", "a name", owner));
             if (!names.emplace(name, demand.name).second) problems.add(of + ": appears twice");
-            check_at_least(problems, "input", demand.shape.input, 1, of);
-            check_at_least(problems, "output", demand.shape.output, 1, of);
+            check_fields(problems, demand.shape, of);
             check_range(problems, "requests", demand.requests, 0.0, most, of);
         }
     }
@@ -69,7 +68,7 @@ GPUSCHED_INLINE void validate(const PlannerOptions& options) {
     } catch (const InvalidInput& error) {
         for (const auto& problem : error.problems()) problems.add(problem);
     }
-    check_at_least(problems, "max_deployments", options.max_deployments, 0);
+    check_fields(problems, options);
     detail::check_memory_fraction(problems, options.estimate, options.deployments.memory_fraction);
     if (options.deadline) {
         check_range(problems, "deadline", *options.deadline, std::numeric_limits<double>::min(),
@@ -87,15 +86,15 @@ GPUSCHED_INLINE ServingInstance serving_instance(const ServingRequest& request,
     return detail::selected(detail::all_deployments(request, options), options.max_deployments);
 }
 
-GPUSCHED_INLINE ServingPlanResult plan_serving(const ServingRequest& request, const PlannerOptions& options,
-                                               const milp::AnySolver& solver, const Context& context) {
+GPUSCHED_INLINE ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options,
+                                         const milp::AnySolver& solver, const Context& context) {
     validate(request);
     validate(options);
     return detail::Planner(options, solver, context).run(request);
 }
 
-GPUSCHED_INLINE ServingPlanResult plan_serving(const ServingRequest& request, const PlannerOptions& options,
-                                               const std::string& solver, const Context& context) {
+GPUSCHED_INLINE ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options,
+                                         const std::string& solver, const Context& context) {
     return plan_serving(request, options, milp::find_solver(solver), context);
 }
 

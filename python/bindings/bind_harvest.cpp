@@ -1,0 +1,23 @@
+// gpusched.sim: the simulated harvest of Standby GPUs.
+#include "preemption.hpp"
+#include "records.hpp"
+
+#include <gpusched/sim/harvest.hpp>
+
+namespace gpusched::python {
+
+void bind_harvest(py::module_& m) {
+    py::class_<sim::HarvestResult> result(m, "HarvestResult", "What `simulate_harvest` counted.");
+    define_record(result);
+    result.def_property_readonly("harvested", &sim::HarvestResult::harvested, "Borrowed / lent GPU-hours.");
+    const auto options = Keywords<sim::HarvestOptions>().fields();
+    m.def(
+        "simulate_harvest",
+        [options](const py::kwargs& keywords) {
+            const auto o = options.read("simulate_harvest", keywords);
+            return unlocked([&] { return sim::simulate_harvest(o); });
+        },
+        options.documented("simulate_harvest(", doc("sim::HarvestOptions")).c_str());
+}
+
+}  // namespace gpusched::python

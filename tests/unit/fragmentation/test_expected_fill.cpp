@@ -1,0 +1,197 @@
+// Expected fill: the measure by hand, its choices against a plain re-computation, and its limits.
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/fragmentation/expected_fill.hpp>
+#include <gpusched/model/feasibility.hpp>
+
+#include <support/catch.hpp>
+
+#include <cmath>
+#include <map>
+#include <string>
+
+using namespace gpusched;
+using namespace gpusched::fragmentation;
+
+namespace {
+
+NodeSpec node(std::string name, std::int64_t gpus, std::int64_t cores, std::int64_t memory_gib = 1024) {
+    NodeSpec n;
+    n.name = std::move(name);
+    n.gpu_model = "M";
+    n.gpu_count = gpus;
+    n.cpu_milli = cores * 1000;
+    n.memory_mib = memory_gib * 1024;
+    return n;
+}
+
+TaskSpec task(std::string name, std::int64_t gpus, std::int64_t share, std::int64_t cores,
+              std::int64_t memory_gib = 0) {
+    TaskSpec t;
+    t.name = std::move(name);
+    t.gpu_count = gpus;
+    t.gpu_share_milli = share;
+    t.cpu_milli = cores * 1000;
+    t.memory_mib = memory_gib * 1024;
+    return t;
+}
+
+constexpr ExpectedFillOptions everything{.coverage_percent = 100, .several_gpus_weight = 1000};
+
+// The definition, in floating point and without tables. `free` in thousandths per GPU.
+double fill_by_definition(const Workload& workload, double cpu, double memory, const std::vector<int>& free,
+                          const ExpectedFillOptions& options) {
+    std::map<int, double> popularity;
+    double singles = 0, all = 0;
+    for (const auto& shape : workload.shapes) {
+        all += static_cast<double>(shape.weight);
+        if (shape.gpu_count != 1) continue;
+        popularity[static_cast<int>(shape.gpu_share_milli)] += static_cast<double>(shape.weight);
+        singles += static_cast<double>(shape.weight);
+    }
+    const auto random = [&](const auto& self, int left) -> double {
+        double fitting = 0, sum = 0;
+        for (const auto& [share, weight] : popularity)
+            if (share <= left) fitting += weight, sum += weight * (share + self(self, left - share));
+        return fitting == 0 ? 0 : sum / fitting;
+    };
+    double room = 0;
+    int idle = 0;
+    for (const int left : free) {
+        double copies = 0;
+        for (const auto& [share, weight] : popularity) copies += weight / singles * (left / share * share);
+        room += (random(random, left) + copies) / 2;
+        idle += left == 1000 ? 1 : 0;
+    }
+    double sum = 0;
+    for (const auto& shape : workload.shapes) {
+        if (shape.gpu_count == 0) continue;
+        const auto d = static_cast<double>(shape.gpu_count * shape.gpu_share_milli);
+        const auto limit = [&](double have, std::int64_t need) {
+            return need == 0 ? 1e9 : d * std::floor(have / static_cast<double>(need));
+        };
+        const double gpus = shape.gpu_count == 1 ? room : idle / static_cast<int>(shape.gpu_count) * d;
+        const double factor = shape.gpu_count == 1 ? 1.0 : options.several_gpus_weight / 1000.0;
+        sum += static_cast<double>(shape.weight) / all * factor *
+               std::min({gpus, limit(cpu, shape.cpu_milli), limit(memory, shape.memory_mib)});
+    }
+    return sum / 1000;
+}
+
+}  // namespace
+
+TEST_CASE("expected fill counts what the node can hold of each shape, not whether one more fits") {
+    ClusterSpec spec;
+    spec.nodes = {node("rich", 4, 64), node("poor", 4, 24), node("broke", 4, 8)};
+    const auto cluster = Cluster::build(spec);
+    const ExpectedFill measure({{{.cpu_milli = 12'000, .gpu_count = 1}}}, cluster.inventory(), everything);
+    CHECK(measure.fill(cluster, make_id<NodeId>(0)) == Catch::Approx(4.0).margin(1e-3));
+    CHECK(measure.fill(cluster, make_id<NodeId>(1)) == Catch::Approx(2.0).margin(1e-3));
+    CHECK(measure.fill(cluster, make_id<NodeId>(2)) == 0.0);
+}
+
+TEST_CASE("what is left of a GPU is worth what is likely to be filled of it") {
+    ClusterSpec spec;
+    spec.nodes = {node("n", 1, 64)};
+    spec.tasks = {task("t", 1, 400, 0)};
+    spec.tasks[0].node = "n";
+    spec.tasks[0].gpus = {0};
+    const auto cluster = Cluster::build(spec);
+    // 600 left; shares 500 (3 of 4) and 200 (1 of 4). Random: 3/4 x 500 + 1/4 x 600 = 525. Copies: 3/4 x 500 + 1/4 x 600.
+    const ExpectedFill measure({{{.gpu_count = 1, .gpu_share_milli = 500, .weight = 3},
+                                 {.gpu_count = 1, .gpu_share_milli = 200, .weight = 1}}},
+                               cluster.inventory(), everything);
+    CHECK(measure.fill(cluster, make_id<NodeId>(0)) == Catch::Approx(0.525).margin(1e-3));
+}
+
+TEST_CASE("the measure and its choices are those of the definition") {
+    Rng rng(21);
+    for (int round = 0; round < 60; ++round) {
+        Workload workload;
+        const auto shapes = rng.between(1, 20);
+        for (std::int64_t i = 0; i < shapes; ++i) {
+            WorkloadShape shape{.cpu_milli = 500 * rng.between(0, 20),
+                                .gpu_count = rng.between(0, 4),
+                                .weight = rng.between(1, 9),
+                                .memory_mib = 256 * rng.between(0, 20)};
+            if (shape.gpu_count == 1 && rng.below(3) > 0) shape.gpu_share_milli = 50 * rng.between(1, 19);
+            workload.shapes.push_back(shape);
+        }
+        workload.shapes.push_back(
+            {.cpu_milli = 1000, .gpu_count = 1, .weight = 3});  // whole GPUs are worth something
+        ClusterSpec spec;
+        spec.nodes = {node("n", rng.between(1, 6), rng.between(4, 60), rng.between(8, 60))};
+        spec.tasks = {task("new", 1, 50 * rng.between(1, 19), 1, 1), task("whole", 1, 1000, 2, 1),
+                      task("cpu", 0, 1000, 2, 2)};
+        for (int g = 0; g < spec.nodes[0].gpu_count; ++g) {
+            if (rng.below(2) == 0) continue;
+            spec.tasks.push_back(task("r" + std::to_string(g), 1, 50 * rng.between(1, 20), 0));
+            spec.tasks.back().node = "n";
+            spec.tasks.back().gpus = {g};
+        }
+        auto cluster = Cluster::build(spec);
+        const auto n = make_id<NodeId>(0);
+        const ExpectedFill measure(workload, cluster.inventory(), everything);
+        const auto expected = [&] {
+            std::vector<int> free;
+            for (int g = 0; g < cluster.gpu_count(n); ++g) free.push_back(cluster.gpu_free_milli(n, g));
+            return fill_by_definition(workload, static_cast<double>(cluster.cpu_free_milli(n)),
+                                      static_cast<double>(cluster.memory_free_mib(n)), free, everything);
+        };
+        // Popularities are rounded down to 1/32768, values to half a thousandth of a GPU per card.
+        const double tolerance = 0.01;
+        const double before = expected();
+        REQUIRE(measure.fill(cluster, n) == Catch::Approx(before).margin(tolerance));
+        for (const char* name : {"new", "whole", "cpu"}) {
+            const auto t = cluster.find_task(name);
+            if (find_obstacle(cluster, t, n) != Obstacle::none) continue;
+            const auto choice = measure.best(cluster, t, n, candidate_gpus(cluster, t, n));
+            std::map<GpuMask, double> after;
+            const auto candidates = candidate_gpus(cluster, t, n);
+            const auto try_gpus = [&](GpuMask gpus) {
+                const auto here = cluster.checkpoint();
+                cluster.assign(t, n, gpus);
+                after[gpus] = expected();
+                cluster.rollback(here);
+            };
+            if (cluster.inventory().tasks.gpu_count[index(t)] == 0)
+                try_gpus(0);
+            else
+                for_each_gpu(candidates, [&](int g) { try_gpus(gpu_bit(g)); });
+            REQUIRE(after.contains(choice.gpus));
+            for (const auto& [gpus, value] : after) REQUIRE(after[choice.gpus] >= value - tolerance);
+            const double gain =
+                after[choice.gpus] - before + static_cast<double>(cluster.gpu_milli(t)) / 1000;
+            REQUIRE(static_cast<double>(choice.score) ==
+                    Catch::Approx(gain / 0.05).margin(0.5 + tolerance / 0.05));
+        }
+    }
+}
+
+TEST_CASE("shapes that a node's model cannot take count for nothing there") {
+    ClusterSpec spec;
+    spec.nodes = {node("m", 2, 64), node("other", 2, 64)};
+    spec.nodes[1].gpu_model = "N";
+    const auto cluster = Cluster::build(spec);
+    const ExpectedFill measure({{{.cpu_milli = 1000, .gpu_count = 1, .gpu_models = {"N"}, .weight = 1},
+                                 {.cpu_milli = 1000, .gpu_count = 2, .weight = 3}}},
+                               cluster.inventory(), everything);
+    CHECK(measure.fill(cluster, make_id<NodeId>(0)) == Catch::Approx(1.5).margin(1e-3));
+    CHECK(measure.fill(cluster, make_id<NodeId>(1)) == Catch::Approx(2.0).margin(1e-3));
+}
+
+TEST_CASE("expected fill names what is out of range") {
+    const auto cluster = Cluster::build({});
+    const Workload one{{{.gpu_count = 1}}};
+    const auto make = [&](const Workload& w, ExpectedFillOptions o) {
+        return ExpectedFill(w, cluster.inventory(), o);
+    };
+    REQUIRE_THROWS_MESSAGE(make(one, {.coverage_percent = 0}), InvalidInput,
+                           "coverage_percent: 0; expected 1 to 100");
+    REQUIRE_THROWS_MESSAGE(make(one, {.grain_milli = 0}), InvalidInput, "grain_milli: 0; expected 1 to 1000");
+    REQUIRE_THROWS_MESSAGE(make(one, {.several_gpus_weight = 1001}), InvalidInput,
+                           "several_gpus_weight: 1001");
+    REQUIRE_THROWS_MESSAGE(make({}, {}), InvalidInput, "workload has no shapes");
+    REQUIRE_THROWS_MESSAGE(make({{{.gpu_count = 1, .memory_mib = -1}}}, {}), InvalidInput, "memory_mib: -1");
+    REQUIRE_NOTHROW(make({{{.cpu_milli = 5}}}, {}));  // nothing asks for a GPU: all nodes are worth nothing
+}
