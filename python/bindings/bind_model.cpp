@@ -20,13 +20,8 @@ std::string document_text(const py::object& source) {
 }
 
 ClusterPtr from_json(const py::object& source) {
-    // Not `read_cluster`: what is wrong with the form and with the content is reported together.
-    if (is_path(source)) {
-        const auto path = path_text(source);
-        return unlocked([&] { return std::make_shared<Cluster>(io::build_cluster(path)); });
-    }
-    const auto text = document_text(source);
-    return unlocked([&] { return std::make_shared<Cluster>(io::build_cluster_from_json(text, "<dict>")); });
+    const auto spec = read_cluster(source);
+    return unlocked([&] { return std::make_shared<Cluster>(Cluster::build(spec)); });
 }
 
 std::string text(const Cluster& cluster) { return io::cluster_to_json(cluster.to_spec(), 0); }

@@ -4,6 +4,7 @@
 #include "cluster_views.hpp"
 #include "keywords.hpp"
 
+#include <gpusched/consolidation/result.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/plan_json.hpp>
 #include <gpusched/model/apply.hpp>
@@ -63,18 +64,16 @@ std::string plan_repr(const NamedPlan& p) {
            std::to_string(p.spec.placements.size()) + " placements>";
 }
 
-/// What each round found, from statistics named round_1_moves and so on.
+/// What each round found.
 py::list rounds(const NamedPlan& p) {
     py::list list;
-    for (int round = 1;; ++round) {
-        const auto prefix = "round_" + std::to_string(round) + "_";
+    for (const auto& round : consolidation::rounds_of(p.spec)) {
         py::dict found;
-        for (auto at = p.spec.stats.lower_bound(prefix);
-             at != p.spec.stats.end() && at->first.starts_with(prefix); ++at)
-            found[py::str(at->first.substr(prefix.size()))] = number(at->second);
-        if (found.empty()) return list;
+        visit_fields(std::type_identity<consolidation::RoundStatistics>{},
+                     [&](const char* name, auto member) { found[name] = round.*member; });
         list.append(found);
     }
+    return list;
 }
 
 }  // namespace
