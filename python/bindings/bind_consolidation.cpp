@@ -127,6 +127,10 @@ void bind_explain(py::module_& m) {
                   attribute("received", &E::received, doc("consolidation::Explanation::received")),
                   attribute("text", &E::text, doc("consolidation::Explanation::text")));
     explanation.def("__str__", [](const E& e) { return e.text; });
+    define_in_python(explanation, "to_pandas", "_frames.explanation_to_pandas",
+                     "A pandas frame with one row for each blocker, and the node and its fate in every row.");
+    define_in_python(explanation, "_repr_html_", "_html.explanation",
+                     "The explanation as notebooks show it.");
     const auto options = scope_options();
     m.def(
         "explain",

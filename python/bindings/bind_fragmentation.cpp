@@ -370,7 +370,9 @@ void bind_counts(py::module_& m) {
         [](const ClusterPtr& cluster, const std::string& job, const py::object& level) {
             const auto l = read_optional_level("level", level);
             const auto found = cluster->inventory().job_names.find(job);
-            if (!found) throw InvalidInput("no job is named '" + job + "'");
+            if (!found)
+                throw InvalidInput("no job is named '" + job + "'" +
+                                   did_you_mean(job, cluster->inventory().job_names));
             return unlocked([&] { return f::job_entropy(*cluster, make_id<JobId>(*found), l); });
         },
         py::arg("cluster"), py::arg("job"), py::kw_only(), py::arg("level") = py::none(),

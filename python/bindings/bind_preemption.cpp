@@ -242,6 +242,10 @@ void bind_preemption(py::module_& parent) {
                   attribute("missing", &E::missing, doc("preemption::Explanation::missing")),
                   attribute("text", &E::text, doc("preemption::Explanation::text")));
     explanation.def("__str__", [](const E& e) { return e.text; });
+    define_in_python(explanation, "to_pandas", "_frames.preemption_explanation_to_pandas",
+                     "A pandas frame with one row: node, obstacle, missing and text.");
+    define_in_python(explanation, "_repr_html_", "_html.preemption_explanation",
+                     "The explanation as notebooks show it.");
 
     const auto options = decision_options();
     m.def(

@@ -47,8 +47,8 @@ void bind_results(py::module_& m) {
         .def("__repr__",
              [](const io::HardwareReading& r) {
                  return "<gpusched.io.HardwareReading: " +
-                        std::to_string(gpu_count(r.graph.masks().healthy)) + " GPUs, " +
-                        std::to_string(r.notes.size()) + " notes>";
+                        counted(gpu_count(r.graph.masks().healthy), "GPU") + ", " + counted(r.notes, "note") +
+                        ">";
              })
         .def(py::pickle(
             [](const io::HardwareReading& r) {

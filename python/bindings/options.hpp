@@ -6,6 +6,7 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <concepts>
@@ -131,13 +132,16 @@ struct OptionType<py::object> {
 template <NamedEnum E>
 struct OptionType<E> {
     static E read(const std::string& field, py::handle value) {
+        const auto text =
+            py::isinstance<py::str>(value) ? OptionType<std::string>::read(field, value) : std::string();
         std::string expectation;
+        std::vector<std::string_view> names;
         for (const auto& [enumerator, name] : enum_names<E>) {
-            if (py::isinstance<py::str>(value) && OptionType<std::string>::read(field, value) == name)
-                return enumerator;
+            if (text == name) return enumerator;
+            names.emplace_back(name);
             expectation += (expectation.empty() ? "'" : ", '") + std::string(name) + "'";
         }
-        bad_option(field, value, "one of " + expectation);
+        bad_option(field, value, "one of " + expectation + did_you_mean(text, names));
     }
     static std::string literal(E value) { return "'" + std::string(enum_name(value)) + "'"; }
 };
@@ -266,7 +270,7 @@ class Options {
             const auto* found = find(name);
             if (found == nullptr)
                 throw py::type_error(std::string(function) + "() got an unexpected keyword argument '" +
-                                     name + "'");
+                                     name + "'" + did_you_mean(name, names()));
             collect(problems, [&, v = value] { found->set(result, v); });
         }
         return result;
@@ -293,6 +297,11 @@ class Options {
         std::string literal, text;
         std::function<void(O&, py::handle)> set;
     };
+    [[nodiscard]] std::vector<std::string_view> names() const {
+        std::vector<std::string_view> names;
+        for (const auto& f : fields_) names.emplace_back(f.name);
+        return names;
+    }
     const Field* find(const std::string& name) const {
         for (const auto& f : fields_)
             if (name == f.name) return &f;

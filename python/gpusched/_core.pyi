@@ -6,6 +6,7 @@ from typing import Any
 __version__: str
 option_choices: dict[str, list[str]]
 
+def did_you_mean(name: str, known: list[str]) -> str: ...
 def read_mapping(path: str | PathLike[str]) -> dict[str, Any]: ...
 
 allocation: ModuleType
