@@ -12,6 +12,7 @@
 #include "gates.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
+#include <gpusched/milp/clp.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>
 
@@ -163,7 +164,7 @@ void print_row(const Scenario& scenario, const std::string& seed, const std::str
         "%.2f, "
         "\"time_limit_ms\": %.1f, \"peak_mib\": %.1f}\n",
         scenario.name, seed.c_str(), algorithm.c_str(), threads, valid ? "true" : "false",
-        to_string(result.stop_reason), static_cast<long long>(s.vacated_nodes),
+        enum_name(result.stop_reason), static_cast<long long>(s.vacated_nodes),
         static_cast<long long>(s.vacated_gpus), bound.method.c_str(),
         percent(s.vacated_nodes, bound.vacated_nodes_at_most),
         percent(s.vacated_gpus, bound.vacated_gpus_at_most), s.moves_per_vacated_node(),
@@ -186,8 +187,8 @@ int measure(const Arguments& arguments) {
                                                      .load = scenario.load,
                                                      .cpu_tight = scenario.cpu_tight});
             const auto cluster = Cluster::build(spec);
-            const auto bound =
-                con::bound(cluster, arguments.lp ? con::BoundMethod::lp : con::BoundMethod::counting);
+            const auto method = arguments.lp ? con::BoundMethod::lp : con::BoundMethod::counting;
+            const auto bound = con::bound(cluster, method, {}, {.lp = milp::clp()});
             for (const auto& algorithm : arguments.algorithms) {
                 std::vector<std::optional<double>> limits{std::nullopt};
                 if (arguments.deadlines) limits = {0.02, 0.2, 2.0};

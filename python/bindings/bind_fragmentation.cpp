@@ -1,6 +1,6 @@
 // gpusched.fragmentation.
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "records.hpp"
 #include "trace.hpp"
 #include "workload.hpp"
@@ -27,11 +27,12 @@ template <>
 struct OptionType<f::GroupBy> {
     static f::GroupBy read(const std::string& field, py::handle value) {
         if (value.is_none()) return f::GroupBy::none;
-        for (const auto& [by, name] : enum_names<f::GroupBy>)
+        for (const auto& [by, name] : enum_names(f::GroupBy{}))
             if (by != f::GroupBy::none && value.equal(py::str(name))) return by;
         bad_option(field, value, "None, 'gpu_model' or 'cluster'");
     }
     static std::string literal(f::GroupBy) { return "None"; }
+    static std::string type() { return "Literal['gpu_model', 'cluster'] | None"; }
 };
 
 namespace {
@@ -76,11 +77,7 @@ std::vector<f::Shape> shapes_argument(const py::object& shapes, Problems& proble
 
 void bind_report(py::module_& m) {
     using O = f::ReportOptions;
-    const auto options =
-        Options<O>("fragmentation::ReportOptions")
-            .field("max_gpus_per_node", &O::max_gpus_per_node)
-            .field("by", &O::by, "'gpu_model' or 'cluster': rows for each of them, in a further column.")
-            .field("include_cordoned", &O::include_cordoned);
+    const auto options = Keywords<O>().fields().shared_as("fragmentation.report");
     m.def(
         "report",
         [options](const ClusterPtr& cluster, const py::object& shapes, const py::kwargs& keywords) {
@@ -91,7 +88,7 @@ void bind_report(py::module_& m) {
             problems.throw_if_any();
             const auto report = unlocked([&] { return f::report(*cluster, wanted, o); });
             py::list columns;
-            if (o.by != f::GroupBy::none) columns.append(f::to_string(o.by));
+            if (o.by != f::GroupBy::none) columns.append(gpusched::enum_name(o.by));
             for (const char* name : {"gpus", "cpu_cores", "fractional", "stranded", "insufficient_cpu",
                                      "total_idle", "fractional_pct", "stranded_pct", "insufficient_cpu_pct"})
                 columns.append(name);
@@ -119,13 +116,7 @@ void bind_report(py::module_& m) {
 
 void bind_slots(py::module_& m) {
     using S = f::SwitchSlotOptions;
-    const auto slots = Options<S>("fragmentation::SwitchSlotOptions")
-                           .field("gpus", &S::gpus)
-                           .field("cores_per_gpu", &S::cores_per_gpu)
-                           .level_field("level", &S::level)
-                           .field("gpus_per_pod", &S::gpus_per_pod)
-                           .field("max_gpus_per_node", &S::max_gpus_per_node)
-                           .field("include_cordoned", &S::include_cordoned);
+    const auto slots = Keywords<S>().fields().shared_as("fragmentation.switch_slots");
     m.def(
         "switch_slots",
         [slots](const ClusterPtr& cluster, const py::kwargs& keywords) {
@@ -139,11 +130,7 @@ void bind_slots(py::module_& m) {
         slots.documented("switch_slots(cluster", doc("fragmentation::switch_slots")).c_str());
 
     using L = f::LargestJobOptions;
-    const auto largest = Options<L>("fragmentation::LargestJobOptions")
-                             .field("gpus_per_pod", &L::gpus_per_pod)
-                             .field("cores_per_gpu", &L::cores_per_gpu)
-                             .level_field("level", &L::level)
-                             .field("include_cordoned", &L::include_cordoned);
+    const auto largest = Keywords<L>().fields();
     m.def(
         "largest_job",
         [largest](const ClusterPtr& cluster, const py::kwargs& keywords) {
@@ -229,22 +216,16 @@ namespace {
 void bind_fgd(py::module_& m) {
     using S = f::WorkloadShape;
     py::class_<S> shape(m, "WorkloadShape", doc("fragmentation::WorkloadShape").c_str());
-    define_record(shape, attribute("cpu_milli", &S::cpu_milli, "Thousandths of a core."),
-                  attribute("gpu_count", &S::gpu_count, "Whole GPUs, or 1 with a share below 1000."),
-                  attribute("gpu_share_milli", &S::gpu_share_milli, "Thousandths of one GPU."),
-                  attribute("gpu_models", &S::gpu_models, "Acceptable models; empty = any."),
-                  attribute("weight", &S::weight, "Its popularity is weight / sum of weights."));
+    define_record(shape);
     using W = f::Workload;
     py::class_<W> type(m, "Workload", doc("fragmentation::Workload").c_str());
     type.def(py::init([](const py::object& shapes) { return workload_argument(shapes); }), py::arg("shapes"))
         .def("__len__", [](const W& w) { return w.shapes.size(); })
         .def_property_readonly("total_weight", &W::total_weight, "The sum of all weights.");
-    define_record(type, attribute("shapes", &W::shapes, "The kinds of tasks, most frequent first."));
+    define_record(type);
 
     using O = f::WorkloadOptions;
-    const auto typical = Options<O>("fragmentation::WorkloadOptions")
-                             .field("coverage_percent", &O::coverage_percent)
-                             .field("include_cpu_only", &O::include_cpu_only);
+    const auto typical = Keywords<O>().fields();
     m.def(
         "typical_workload",
         [typical](const py::object& tasks, const py::kwargs& keywords) {
@@ -260,8 +241,7 @@ void bind_fgd(py::module_& m) {
         "dicts with the keys "
         "of `WorkloadShape`; weights that are not whole numbers count as probabilities.";
     using F = f::FgdOptions;
-    const auto options =
-        Options<F>("fragmentation::FgdOptions").field("include_cordoned", &F::include_cordoned);
+    const auto options = Keywords<F>().fields();
     m.def(
         "fgd",
         [options](const ClusterPtr& cluster, const py::object& workload, const py::kwargs& keywords) {
@@ -301,15 +281,10 @@ void bind_fgd(py::module_& m) {
 
 void bind_counts(py::module_& m) {
     using O = f::OccupancyOptions;
-    const auto occupancy =
-        Options<O>("fragmentation::OccupancyOptions").field("include_cordoned", &O::include_cordoned);
+    const auto occupancy = Keywords<O>().fields();
     using C = f::Occupancy;
     py::class_<C> counts(m, "Occupancy", doc("fragmentation::Occupancy").c_str());
-    define_record(
-        counts, attribute("empty", &C::empty, doc("fragmentation::Occupancy::empty")),
-        attribute("not_fully_occupied", &C::not_fully_occupied,
-                  doc("fragmentation::Occupancy::not_fully_occupied")),
-        attribute("fully_occupied", &C::fully_occupied, doc("fragmentation::Occupancy::fully_occupied")));
+    define_record(counts);
     counts.def_property_readonly("nodes", &C::nodes, "All of them.");
     m.def(
         "occupancy",
@@ -325,11 +300,7 @@ void bind_counts(py::module_& m) {
         return doc(std::string("fragmentation::AllocationRatio::") + field);
     };
     py::class_<A> ratio(m, "AllocationRatio", doc("fragmentation::AllocationRatio").c_str());
-    define_record(ratio, attribute("capacity_milli", &A::capacity_milli, text("capacity_milli")),
-                  attribute("hp_milli", &A::hp_milli, text("hp_milli")),
-                  attribute("lp_milli", &A::lp_milli, text("lp_milli")),
-                  attribute("other_milli", &A::other_milli, text("other_milli")),
-                  attribute("held_milli", &A::held_milli, text("held_milli")));
+    define_record(ratio);
     ratio.def_property_readonly("hp", &A::hp, text("hp").c_str())
         .def_property_readonly("total", &A::total, text("total").c_str());
     m.def(
@@ -339,9 +310,7 @@ void bind_counts(py::module_& m) {
         documented("allocation_ratio(cluster)", doc("fragmentation::allocation_ratio")).c_str());
 
     using R = f::FragmentRateOptions;
-    const auto rate = Options<R>("fragmentation::FragmentRateOptions")
-                          .field("gpus", &R::gpus)
-                          .field("include_cordoned", &R::include_cordoned);
+    const auto rate = Keywords<R>().fields();
     m.def(
         "fragment_rate",
         [rate](const ClusterPtr& cluster, const py::kwargs& keywords) {

@@ -1,7 +1,7 @@
 // gpusched.allocation: jobs over switches.
 #include "call.hpp"
 #include "gangs.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "plan.hpp"
 #include "records.hpp"
 #include "task_argument.hpp"
@@ -22,16 +22,47 @@ namespace a = allocation;
 using Gpus = std::variant<std::int64_t, double>;
 
 struct NamedAllocation {
+    /// The job's name.
     std::string job;
+    /// All pods have a place; none has otherwise.
     bool placed = false;
+    /// (pod, node, gpus) of every pod; pods of a new job are `<job>-0` and on.
     std::vector<std::tuple<std::string, std::string, std::vector<int>>> pods;
+    /// Where the entropy is measured: an index, or "node".
     std::variant<std::int64_t, std::string> level;
+    /// GPUs per domain of `level` that is used; a node of unknown position has its own name, with " (node)" behind
+    /// it where a domain is called the same.
     std::map<std::string, Gpus> per_domain;
-    double entropy = 0, cross_traffic = 0;
+    /// over their GPUs (over pods where there is no GPU), in nats
+    double entropy = 0;
+    /// what crosses domains, in the unit of `traffic`
+    double cross_traffic = 0;
+    /// The best possible: the entropy is the least (with traffic: none crosses), or no placement exists. False
+    /// where a search over several shapes hit a limit or may have missed a better spread, where one over group
+    /// constraints across domains may have missed something, and for Algorithm 2 unless its entropy is the least.
     bool proven = false;
-    std::optional<std::string> obstacle, reason;
+    /// The binding constraint; None when placed.
+    std::optional<std::string> obstacle;
+    /// The same in words, with figures; None when placed.
+    std::optional<std::string> reason;
+    /// "completed", or the limit that ended the search, "time_limit" or "cancelled": a job without a place may have
+    /// one all the same.
     std::string stop_reason;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedAllocation>, F&& field) {
+    field("job", &NamedAllocation::job);
+    field("placed", &NamedAllocation::placed);
+    field("pods", &NamedAllocation::pods);
+    field("level", &NamedAllocation::level);
+    field("per_domain", &NamedAllocation::per_domain);
+    field("entropy", &NamedAllocation::entropy);
+    field("cross_traffic", &NamedAllocation::cross_traffic);
+    field("proven", &NamedAllocation::proven);
+    field("obstacle", &NamedAllocation::obstacle);
+    field("reason", &NamedAllocation::reason);
+    field("stop_reason", &NamedAllocation::stop_reason);
+}
 
 Gpus gpus_of(std::int64_t milli) {
     if (milli % 1000 == 0) return milli / 1000;
@@ -39,85 +70,82 @@ Gpus gpus_of(std::int64_t milli) {
 }
 
 struct NamedJointAllocation {
+    /// An `Allocation` per job, in the order given.
     std::vector<py::object> jobs;
+    /// How many jobs are placed.
     std::int64_t placed = 0;
-    double entropy = 0, cross_traffic = 0;
+    /// of the placed jobs, each weighed with its part of all jobs' GPUs; nats
+    double entropy = 0;
+    /// of the placed jobs
+    double cross_traffic = 0;
+    /// As many jobs are placed as have a place alone, each with the least entropy that it would have alone.
     bool proven = false;
+    /// Trials of the local search.
     std::int64_t trials = 0;
+    /// "completed", "time_limit" or "cancelled".
     std::string stop_reason;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedJointAllocation>, F&& field) {
+    field("jobs", &NamedJointAllocation::jobs);
+    field("placed", &NamedJointAllocation::placed);
+    field("entropy", &NamedJointAllocation::entropy);
+    field("cross_traffic", &NamedJointAllocation::cross_traffic);
+    field("proven", &NamedJointAllocation::proven);
+    field("trials", &NamedJointAllocation::trials);
+    field("stop_reason", &NamedJointAllocation::stop_reason);
+}
 
 /// What the job's own description and the keywords say; a field that both name follows the keyword.
-struct Keywords {
-    a::AllocatePolicy policy = a::AllocateOptions{}.policy;
-    std::optional<Level> level{};
-    std::optional<NetworkMode> mode{};
-    py::object further = py::none(), traffic = py::none();
-    std::optional<double> time_limit{};
+struct AllocateArguments : a::AllocateOptions {
+    py::object further_dicts = py::none(), traffic_rows = py::none();
     py::object progress = py::none();
 };
 
-Options<Keywords> keywords_of_allocate() {
-    return Options<Keywords>("allocation::AllocateOptions")
-        .field(
-            "policy", &Keywords::policy,
-            "How pods of one shape are spread: \"exact\" has the least entropy; \"entropy\" is the paper's "
-            "Algorithm 2, as written.")
-        .level_field("level", &Keywords::level)
-        .field("mode", &Keywords::mode)
-        .field("further", &Keywords::further,
-               "Wishes at other levels, a list of {\"level\", \"mode\"}; None = those of the job's dict.")
-        .field("traffic", &Keywords::traffic,
+Keywords<AllocateArguments> allocate_keywords() {
+    using A = AllocateArguments;
+    return Keywords<A>()
+        .fields<a::AllocateOptions>()
+        .field("further", &A::further_dicts,
+               "Wishes at other levels, a list of {\"level\", \"mode\"}; None = those of the job's dict.",
+               "Sequence[Mapping[str, Any]] | None")
+        .field("traffic", &A::traffic_rows,
                "Traffic between groups of pods, a symmetric matrix; None = that of the job's dict. The "
                "groups of a job by "
-               "name are its pending pods that ask for the same, in the order of their first pods.")
-        .field("time_limit", &Keywords::time_limit)
-        .field("progress", &Keywords::progress, progress_text);
+               "name are its pending pods that ask for the same, in the order of their first pods.",
+               "Sequence[Sequence[float]] | None")
+        .field("progress", &A::progress, progress_text, progress_type)
+        .shared_as("allocation.allocate");
 }
 
-a::AllocateOptions merged(a::AllocateOptions own, const Keywords& keywords) {
+a::AllocateOptions merged(a::AllocateOptions own, const AllocateArguments& keywords) {
     own.policy = keywords.policy;
     if (keywords.level) own.level = keywords.level;
     if (keywords.mode) own.mode = keywords.mode;
     own.time_limit = keywords.time_limit;
     Problems problems;
-    if (!keywords.further.is_none())
-        collect(problems, [&] { own.further = further_levels(keywords.further); });
-    if (!keywords.traffic.is_none())
-        collect(problems, [&] { own.traffic = TrafficMatrix::read("traffic", keywords.traffic); });
+    if (!keywords.further_dicts.is_none())
+        collect(problems, [&] { own.further = further_levels(keywords.further_dicts); });
+    if (!keywords.traffic_rows.is_none())
+        collect(problems, [&] { own.traffic = TrafficMatrix::read("traffic", keywords.traffic_rows); });
     problems.throw_if_any();
     return own;
 }
 
 void bind_joint(py::module_& m) {
     using J = NamedJointAllocation;
-    const auto of = [](const char* name) {
-        return doc(std::string("allocation::JointAllocations::") + name);
-    };
     auto result =
         py::class_<J>(m, "JointAllocation", "Where the pods of several jobs go; see `allocate_many`.");
-    define_record(
-        result, attribute("jobs", &J::jobs, "An `Allocation` per job, in the order given."),
-        attribute("placed", &J::placed, "How many jobs are placed."),
-        attribute("entropy", &J::entropy, of("entropy")),
-        attribute("cross_traffic", &J::cross_traffic, of("cross_traffic")),
-        attribute("proven", &J::proven, of("proven")),
-        attribute("trials", &J::trials, "Trials of the local search."),
-        attribute("stop_reason", &J::stop_reason, "\"completed\", \"time_limit\" or \"cancelled\"."));
+    define_record(result);
     using O = a::JointOptions;
     struct WithProgress : O {
         py::object progress = py::none();
     };
     const auto options =
-        Options<WithProgress>("allocation::JointOptions")
-            .field("policy", &O::policy,
-                   "\"size_sorted\": one after the other, the most GPUs first, as the paper does; "
-                   "\"joint\": then a local search.")
-            .field("time_limit", &O::time_limit)
-            .field("seed", &O::seed, "The same seed gives the same result everywhere.")
-            .field("iterations", &O::iterations)
-            .field("node_visits", &O::node_visits)
-            .field("progress", &WithProgress::progress, progress_text);
+        Keywords<WithProgress>()
+            .fields<O>()
+            .field("progress", &WithProgress::progress, progress_text, progress_type)
+            .shared_as("allocation.allocate_many");
     m.def(
         "allocate_many",
         [options](const ClusterPtr& cluster, const py::object& jobs, const py::kwargs& keywords) {
@@ -143,7 +171,7 @@ void bind_joint(py::module_& m) {
                   found.cross_traffic,
                   found.proven,
                   found.trials,
-                  to_string(found.stop_reason)};
+                  enum_name(found.stop_reason)};
             for (std::size_t j = 0; j < arguments.size(); ++j)
                 out.jobs.push_back(named_allocation(*with.cluster, arguments[j].name, found.jobs[j]));
             return out;
@@ -181,10 +209,10 @@ py::object named_allocation(const Cluster& cluster, const std::string& job, cons
     out.cross_traffic = found.cross_traffic;
     out.proven = found.proven;
     if (!found.placed) {
-        out.obstacle = to_string(found.obstacle);
+        out.obstacle = enum_name(found.obstacle);
         out.reason = found.reason;
     }
-    out.stop_reason = to_string(found.stop_reason);
+    out.stop_reason = enum_name(found.stop_reason);
     return py::cast(std::move(out));
 }
 
@@ -193,26 +221,9 @@ void bind_gangs(py::module_& m) {
     m.def(
         "_require_job", [](const py::object& job) { static_cast<void>(job_argument(job)); }, py::arg("job"));
     using A = NamedAllocation;
-    const auto of = [](const char* name) { return doc(std::string("allocation::Allocation::") + name); };
     auto result = py::class_<A>(m, "Allocation", "Where the pods of a job go; see `allocate`.");
-    define_record(result, attribute("job", &A::job, "The job's name."),
-                  attribute("placed", &A::placed, "All pods have a place; none has otherwise."),
-                  attribute("pods", &A::pods,
-                            "(pod, node, gpus) of every pod; pods of a new job are `<job>-0` and on."),
-                  attribute("level", &A::level, "Where the entropy is measured: an index, or \"node\"."),
-                  attribute("per_domain", &A::per_domain,
-                            "GPUs per domain of `level` that is used; a node of unknown position has its own "
-                            "name, with \" (node)\" behind "
-                            "it where a domain is called the same."),
-                  attribute("entropy", &A::entropy, of("entropy")),
-                  attribute("cross_traffic", &A::cross_traffic, of("cross_traffic")),
-                  attribute("proven", &A::proven, of("proven")),
-                  attribute("obstacle", &A::obstacle, "The binding constraint; None when placed."),
-                  attribute("reason", &A::reason, "The same in words, with figures; None when placed."),
-                  attribute("stop_reason", &A::stop_reason,
-                            "\"completed\", or the limit that ended the search, \"time_limit\" or "
-                            "\"cancelled\": a job without a place may have one all the same."));
-    const auto options = keywords_of_allocate();
+    define_record(result);
+    const auto options = allocate_keywords();
     m.def(
         "allocate",
         [options](const ClusterPtr& cluster, const py::object& job, const py::kwargs& keywords) {

@@ -1,6 +1,6 @@
 // Within gpusched.topology: machines as graphs, and racks.
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "records.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
@@ -291,12 +291,7 @@ void bind_graph(py::module_& m) {
         "with their entries as attributes; the attributes of edges are kind and gb_s.");
 
     using H = topology::HardwareGraphOptions;
-    const auto drawn = Options<H>("topology::HardwareGraphOptions")
-                           .field("core_group_size", &H::core_group_size)
-                           .field("gpus_per_pcie_root", &H::gpus_per_pcie_root)
-                           .field("pcie_gb_s", &H::pcie_gb_s)
-                           .field("interconnect_gb_s", &H::interconnect_gb_s)
-                           .field("nvlink_gb_s", &H::nvlink_gb_s);
+    const auto drawn = Keywords<H>().fields();
     type.def_static(
         "from_hardware",
         [drawn](const py::object& hardware, const py::kwargs& keywords) {
@@ -314,7 +309,7 @@ void bind_graph(py::module_& m) {
             .c_str());
 
     using O = topology::HardwareDotOptions;
-    const auto options = Options<O>("topology::HardwareDotOptions").field("cores", &O::cores);
+    const auto options = Keywords<O>().fields();
     m.def(
         "hardware_to_dot",
         [options](const HardwareGraph& graph, const py::kwargs& keywords) {
@@ -327,10 +322,7 @@ void bind_graph(py::module_& m) {
 void bind_racks(py::module_& m) {
     using P = topology::RackPreset;
     py::class_<P> preset(m, "RackPreset", doc("topology::RackPreset").c_str());
-    define_record(preset, attribute("name", &P::name, "Of the preset."),
-                  attribute("nodes_per_rack", &P::nodes_per_rack, "How many nodes a rack has."),
-                  attribute("gpus_per_node", &P::gpus_per_node, "How many GPUs each node has."),
-                  attribute("nvlink_gb_s", &P::nvlink_gb_s, doc("topology::RackPreset::nvlink_gb_s")));
+    define_record(preset);
     m.def(
         "rack_preset", [](const std::string& name) { return topology::rack_preset(name); }, py::arg("name"),
         documented("rack_preset(name)", doc("topology::rack_preset") + "\n\nNone for an unknown name.")

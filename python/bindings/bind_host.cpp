@@ -1,6 +1,6 @@
 // gpusched.sim: the simulated host of the controller, and queueing formulas.
 #include "arrays.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 
 #include <gpusched/control/config.hpp>
 #include <gpusched/sim/host.hpp>
@@ -74,9 +74,9 @@ struct SeededArguments : HostArguments {
 
 /// The options of both calls; those of `simulate_host` have seeds too.
 template <class O>
-Options<O> host_options() {
+Keywords<O> host_options() {
     using A = HostArguments;
-    Options<O> options("sim::HostScenario");
+    Keywords<O> options;
     options.field("variant", &A::variant,
                   "\"static\", \"guards\", \"placement\", \"mig\", \"full\" or \"ours\".");
     if constexpr (std::is_same_v<O, SeededArguments>)
@@ -162,7 +162,7 @@ void bind_host(py::module_& m) {
             }
             return all;
         },
-        seeded
+        seeded.shared_as("sim.simulate_host")
             .documented("simulate_host(",
                         "Runs the controller on a simulated host, once per seed: a `HostResult`.\n\n" +
                             doc("sim::run_host"))

@@ -1,7 +1,7 @@
 // gpusched.model: nodes.
 #include "arrays.hpp"
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 
 namespace gpusched::python {
 

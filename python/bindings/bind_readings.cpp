@@ -1,6 +1,6 @@
 // Within gpusched.io: the readers of machines and networks.
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "plan.hpp"
 #include "records.hpp"
 
@@ -95,27 +95,17 @@ void bind_results(py::module_& m) {
             }));
 }
 
-void bind_node_resources(py::module_& m, const Options<io::HardwareReadOptions>& hardware) {
+void bind_node_resources(py::module_& m, const Keywords<io::HardwareReadOptions>& hardware) {
     using A = io::ResourceAmount;
     using N = io::NumaResources;
     using R = io::NodeResources;
     const auto of = [](const char* name) { return doc(std::string("io::") + name); };
     auto amount = py::class_<A>(m, "ResourceAmount", of("ResourceAmount").c_str());
-    define_record(
-        amount, attribute("capacity_milli", &A::capacity_milli, "What there is."),
-        attribute("allocatable_milli", &A::allocatable_milli, of("ResourceAmount::allocatable_milli")),
-        attribute("available_milli", &A::available_milli, of("ResourceAmount::available_milli")));
+    define_record(amount);
     auto numa = py::class_<N>(m, "NumaResources", of("NumaResources").c_str());
-    define_record(
-        numa, attribute("zone", &N::zone, of("NumaResources::zone")),
-        attribute("id", &N::id, of("NumaResources::id")),
-        attribute("socket", &N::socket, of("NumaResources::socket")),
-        attribute("resources", &N::resources, "A `ResourceAmount` by name, such as nvidia.com/gpu."),
-        attribute("costs", &N::costs, of("NumaResources::costs")));
+    define_record(numa);
     auto node = py::class_<R>(m, "NodeResources", of("NodeResources").c_str());
-    define_record(
-        node, attribute("node", &R::node, "Its name."),
-        attribute("numa_nodes", &R::numa_nodes, "A `NumaResources` per NUMA node, by ascending id."));
+    define_record(node);
     m.def(
         "read_node_resource_topology",
         [](const py::object& path) {
@@ -139,13 +129,7 @@ void bind_readings(py::module_& parent) {
     py::module_ topology = parent.attr("topology"), m = parent.attr("io");
     bind_results(m);
     using H = io::HardwareReadOptions;
-    const auto hardware = Options<H>("io::HardwareReadOptions")
-                              .field("core_group_size", &H::core_group_size)
-                              .field("threads_per_core", &H::threads_per_core)
-                              .field("numa_nodes_per_socket", &H::numa_nodes_per_socket)
-                              .field("pcie_gb_s", &H::pcie_gb_s)
-                              .field("interconnect_gb_s", &H::interconnect_gb_s)
-                              .field("nvlink_gb_s_per_link", &H::nvlink_gb_s_per_link);
+    const auto hardware = Keywords<H>().fields();
     bind_reader(m, "read_hardware", hardware, io::read_hardware);
     bind_reader(m, "read_nvidia_smi_topo", hardware, io::read_nvidia_smi_topo);
     bind_reader(m, "read_nccl_topology", hardware, io::read_nccl_topology);
@@ -162,11 +146,9 @@ void bind_readings(py::module_& parent) {
             .c_str());
     bind_node_resources(m, hardware);
     using S = io::SlurmTopologyOptions;
-    bind_reader(m, "read_slurm_topology",
-                Options<S>("io::SlurmTopologyOptions").field("topology", &S::topology),
-                io::read_slurm_topology);
+    bind_reader(m, "read_slurm_topology", Keywords<S>().fields(), io::read_slurm_topology);
     using K = io::KubernetesTopologyOptions;
-    const auto kubernetes = Options<K>("io::KubernetesTopologyOptions").field("topology", &K::topology);
+    const auto kubernetes = Keywords<K>().fields();
     m.def(
         "read_kubernetes_topology",
         [kubernetes](const py::object& topology_path, const py::object& nodes_path,

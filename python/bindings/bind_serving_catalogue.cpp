@@ -41,6 +41,7 @@ struct OptionType<s::LayerProfile> {
         return profile;
     }
     static std::string literal(const s::LayerProfile&) { return "{}"; }
+    static std::string type() { return "Mapping[str, Any]"; }
 };
 
 /// "efficiency": a dict.
@@ -60,6 +61,7 @@ struct OptionType<s::Efficiency> {
         return e;
     }
     static std::string literal(const s::Efficiency&) { return "{}"; }
+    static std::string type() { return "Mapping[str, float]"; }
 };
 
 /// "disconnected": a list of pairs.
@@ -71,6 +73,7 @@ struct OptionType<std::pair<int, int>> {
         return {pair[0], pair[1]};
     }
     static std::string literal(const std::pair<int, int>&) { return "()"; }
+    static std::string type() { return "tuple[int, int]"; }
 };
 
 serving::GpuType find_gpu(const std::string& name) {
@@ -135,9 +138,9 @@ serving::LanguageModel model_fields(const std::string& owner, serving::LanguageM
     return model;
 }
 
-Options<serving::DeploymentOptions> deployment_options() {
+Keywords<serving::DeploymentOptions> deployment_options() {
     using O = s::DeploymentOptions;
-    return Options<O>("serving::DeploymentOptions")
+    return Keywords<O>()
         .field("degrees", &O::degrees)
         .field("max_stages", &O::max_stages, "Stages of a pipeline, 1 to 64.")
         .field("max_gpus", &O::max_gpus)
@@ -147,9 +150,9 @@ Options<serving::DeploymentOptions> deployment_options() {
         .field("disconnected", &O::disconnected);
 }
 
-Options<serving::EstimateOptions> estimate_options() {
+Keywords<serving::EstimateOptions> estimate_options() {
     using O = s::EstimateOptions;
-    return Options<O>("serving::EstimateOptions")
+    return Keywords<O>()
         .field("efficiency", &O::efficiency, doc("serving::Efficiency"))
         .field("memory_fraction", &O::memory_fraction)
         .field("max_batch", &O::max_batch)

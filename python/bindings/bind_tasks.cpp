@@ -1,7 +1,7 @@
 // gpusched.model: tasks.
 #include "arrays.hpp"
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 
 #include <string>
 

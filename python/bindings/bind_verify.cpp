@@ -1,6 +1,6 @@
 // gpusched.verify.
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "plan.hpp"
 #include "records.hpp"
 
@@ -13,16 +13,11 @@ void bind_verify(py::module_& parent) {
     using verify::Report;
     py::class_<Report> report(m, "Report",
                               "What the checker found. True in a condition when nothing is wrong.");
-    define_record(
-        report, attribute("ok", &Report::ok, doc("verify::Report::ok")),
-        attribute("violations", &Report::violations, doc("verify::Report::violations")),
-        attribute("violation_count", &Report::violation_count, doc("verify::Report::violation_count")),
-        attribute("vacated_nodes", &Report::vacated_nodes, doc("verify::Report::vacated_nodes")),
-        attribute("vacated_gpus", &Report::vacated_gpus, doc("verify::Report::vacated_gpus")));
+    define_record(report);
     report.def("__bool__", [](const Report& r) { return r.ok; });
 
     const auto options =
-        Options<verify::Options>("verify::Options").field("max_violations", &verify::Options::max_violations);
+        Keywords<verify::Options>().fields().shared_as("verify.plan");
     m.def(
         "plan",
         [options](const py::object& cluster, const py::object& plan, const py::kwargs& keywords) {

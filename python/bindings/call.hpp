@@ -4,6 +4,7 @@
 #include "bindings.hpp"
 
 #include <gpusched/core/context.hpp>
+#include <gpusched/milp/clp.hpp>
 
 #include <exception>
 #include <memory>
@@ -15,6 +16,8 @@ namespace gpusched::python {
 /// What every `progress` keyword says.
 inline constexpr const char* progress_text =
     "True for a progress bar, or a callable (phase, done, total), called about every 50 ms.";
+
+inline constexpr const char* progress_type = "bool | Callable[[str, int, int], object] | None";
 
 /// A Python object for code that runs without the interpreter lock: its references are counted only while the lock is held.
 inline std::shared_ptr<py::object> shared_object(py::object object) {
@@ -57,7 +60,8 @@ class Call {
                                 raised = std::current_exception();
                                 stop.request_stop();
                             }
-                        }};
+                        },
+                        .lp = milp::clp()};
         struct Close {
             py::object& progress;
             ~Close() {

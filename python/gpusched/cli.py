@@ -17,46 +17,42 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TextIO, cast
 
-from . import __version__, _core, allocation
+from . import __version__, allocation
 from ._commands import clusters, completion, control, jobs, plans, serving, topology
-from ._commands.arguments import FILES, Parser, budgets, choices, flag, level, library_option, names, shapes
+from ._commands.arguments import FILES, Parser, budgets, flag, level, library_option, names, shapes
 from ._commands.shared import BAD_INPUT, CLOSED_PIPE, INTERRUPTED
 from .errors import BackendError, InvalidInput
 
 
 def add_scope(parser: argparse.ArgumentParser) -> None:
     """What a plan may touch: for making it, and for telling why it left something alone."""
-    consolidate = _core.consolidation.consolidate
+    consolidate = "consolidation.consolidate"
     library_option(parser, consolidate, "clear", "vacate only these nodes, names with commas between them", type=names, metavar="NODES")
     library_option(parser, consolidate, "exempt", "leave these nodes as they are, names with commas between them", type=names, metavar="NODES")
-    library_option(parser, consolidate, "max_disrupted", "most members of a job that move in one wave", type=int, metavar="N")
+    library_option(parser, consolidate, "max_disrupted", "most members of a job that move in one wave")
     library_option(parser, consolidate, "protect_core_members", "only members beyond a job's min_members may move")
 
 
 def add_generate(p: Parser) -> None:
-    generate = functools.partial(library_option, p, _core.sim.generate_cluster)
+    generate = functools.partial(library_option, p, "sim.generate_cluster")
     p.add_argument("preset", nargs="?", help="asi (default), openb or flextopo-4090")
     p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json", help="write the cluster here")
-    generate("nodes", "how many nodes (default: as many as the preset's original)", type=int, metavar="N")
-    generate("seed", type=int, metavar="N")
-    generate("layout", choices=choices("sim::GeneratorOptions::layout"))
-    generate("load", "multiplies the allocated share of every kind of node", type=float, metavar="X")
+    generate("nodes", "how many nodes (default: as many as the preset's original)")
+    generate("seed")
+    generate("layout")
+    generate("load", "multiplies the allocated share of every kind of node")
     generate("cpu_tight", "tasks ask for about twice the cores per GPU")
-    generate("locked_fraction", "probability that a task is locked (default: 0.4, for flextopo-4090 0)", type=float, metavar="PART")
+    generate("locked_fraction", "probability that a task is locked (default: 0.4, for flextopo-4090 0)", metavar="PART")
 
 
 def add_report(p: Parser) -> None:
-    report = functools.partial(library_option, p, _core.fragmentation.report)
+    report = functools.partial(library_option, p, "fragmentation.report")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument(
         "--shapes", type=shapes, metavar="1x8,8x128", help="requests, GPUs x cores (default: the ASI paper's)"
     )
-    report(
-        "by",
-        "a row for each of these beside the whole cluster's",
-        choices=[name for name in choices("fragmentation::ReportOptions::by") if name != "none"],
-    )
-    report("max_gpus_per_node", "leave out nodes with more GPUs", type=int, metavar="N")
+    report("by", "rows for each of these", choices=("gpu_model", "cluster"))
+    report("max_gpus_per_node", "leave out nodes with more GPUs")
     report("include_cordoned", "GPUs of cordoned nodes are idle too")
     p.add_argument("--job-gpus", type=int, default=128, metavar="N", help="size of the jobs counted per switch")
     p.add_argument("--cores-per-gpu", type=int, default=12, metavar="N", help="what those jobs ask for")
@@ -65,67 +61,59 @@ def add_report(p: Parser) -> None:
 
 
 def add_replay(p: Parser) -> None:
-    replay = functools.partial(library_option, p, _core.sim.replay)
+    replay = functools.partial(library_option, p, "sim.replay")
     p.add_argument("nodes", metavar="NODES.csv", help="the trace's list of nodes")
     p.add_argument("pods", metavar="PODS.csv", help="the trace's list of pods")
     placements = tuple(allocation.placement_names())
     replay("placement", ", ".join(placements), choices=placements, metavar="NAME")
-    replay("resample_to", "append or remove random pods until they ask for so many times the GPUs", type=float, metavar="RATIO")
-    replay("until", "stop after the events of that second", type=int, metavar="SECONDS")
+    replay("resample_to", "append or remove random pods until they ask for so many times the GPUs", metavar="RATIO")
+    replay("until", "stop after the events of that second", metavar="SECONDS")
     replay("ignore_departures", "tasks stay for ever")
     replay("shuffle", "arrive in random order")
-    replay("seed", type=int, metavar="N")
+    replay("seed")
     p.add_argument("-o", "--output", metavar="CLUSTER.json", help="write the cluster at the end here")
     p.add_argument("--progress", action="store_true", help="show a progress bar")
 
 
 def add_consolidate(p: Parser) -> None:
-    option = functools.partial(library_option, p, _core.consolidation.consolidate)
+    option = functools.partial(library_option, p, "consolidation.consolidate")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
-    option("preset", "policies: ipc (the paper's algorithm), fast or best (ours)", choices=choices("consolidation::Options::preset"))
-    option("objective", choices=choices("consolidation::Options::objective"))
-    option("bound_method", choices=choices("consolidation::Options::bound_method"))
+    option("preset", "policies: ipc (the paper's algorithm), fast or best (ours)")
+    option("objective")
+    option("bound_method")
     add_scope(p)
     for name in ("partition_size", "depth", "rounds", "seed", "threads"):
-        option(name, type=int, metavar="N")
+        option(name)
     for name in ("max_moves", "max_move_cost", "max_others", "max_moves_per_wave", "max_moves_per_node"):
-        option(name, type=int, metavar="N")
+        option(name)
     option(
         "max_price_ratio",
         "a node may take so many times the moves per GPU that those before it took on average (default: 3, for ipc and with --clear none)",
-        type=float,
-        metavar="X",
     )
-    option("time_limit", "stop after so long with the best plan found until then", type=float, metavar="SECONDS")
-    option("polish_time", "search on for so long and keep the best plan", type=float, metavar="SECONDS")
+    option("time_limit", "stop after so long with the best plan found until then", metavar="SECONDS")
+    option("polish_time", "search on for so long and keep the best plan", metavar="SECONDS")
     p.add_argument("--report", action="store_true", help="costs and gains in detail")
     p.add_argument("--progress", action="store_true", help="show a progress bar")
 
 
 def add_preempt(p: Parser) -> None:
-    option = functools.partial(library_option, p, _core.preemption.preempt)
+    option = functools.partial(library_option, p, "preemption.preempt")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument("tasks", nargs="*", metavar="TASK", help="name of a pending task of the cluster; several are a gang")
     p.add_argument("--job", metavar="JOB", help="all pending tasks of a job, as a gang")
-    library_option(
-        p,
-        _core.preemption.preempt_gang,
-        "objective",
-        "of gangs: least lost work, or fewest gangs lost",
-        choices=("cost", "lost_gangs"),
-    )
-    option("policy", choices=("spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"))
-    option("qos", "instead of the task's own", choices=("guaranteed", "best_effort", "none"))
-    option("alpha", type=float, metavar="WEIGHT")
-    option("now", "instead of the snapshot's time", type=int, metavar="SECONDS")
-    option("search_limit", "sets of victims looked at per node", type=int, metavar="N")
-    option("time_limit", "then the best found so far is taken", type=float, metavar="SECONDS")
+    library_option(p, "preemption.preempt_gang", "objective", "of gangs: least lost work, or fewest gangs lost")
+    option("policy")
+    option("qos", "instead of the task's own")
+    option("alpha", metavar="WEIGHT")
+    option("now", "instead of the snapshot's time", metavar="SECONDS")
+    option("search_limit", "sets of victims looked at per node")
+    option("time_limit", "then the best found so far is taken", metavar="SECONDS")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="write evictions and placements here, as a plan")
 
 
 def add_allocate(p: Parser) -> None:
-    option = functools.partial(library_option, p, _core.allocation.allocate)
+    option = functools.partial(library_option, p, "allocation.allocate")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument("jobs", nargs="+", metavar="JOB", help="name of a job of the cluster with pending pods, or JOB.json")
     p.add_argument(
@@ -134,38 +122,38 @@ def add_allocate(p: Parser) -> None:
         help="one job: exact (default) or entropy, the paper's Algorithm 2; several: joint (default) or size_sorted",
     )
     option("level", "node, or an index into the nodes' network (default: deepest)", type=level, metavar="LEVEL")
-    option("mode", "instead of the job's own", choices=("required", "preferred"))
+    option("mode", "instead of the job's own")
     p.add_argument("--make-room", action="store_true", help="plan moves when the job does not fit")
-    option("time_limit", "then the best found so far is taken", type=float, metavar="SECONDS")
+    option("time_limit", "then the best found so far is taken", metavar="SECONDS")
     p.add_argument("--write-cluster", metavar="OUT.json", help="the snapshot with the pods of jobs from files, pending")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="the placements as a plan")
 
 
 def add_plan_serving(p: Parser) -> None:
-    option = functools.partial(library_option, p, _core.serving.plan_serving)
-    replan = functools.partial(library_option, p, _core.serving.replan)
+    option = functools.partial(library_option, p, "serving.plan_serving")
+    replan = functools.partial(library_option, p, "serving.replan")
     p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it").complete = FILES  # type: ignore[attr-defined]
     p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
-    option("deadline", "find the cheapest plan within it", type=float, metavar="SECONDS")
+    option("deadline", "find the cheapest plan within it", metavar="SECONDS")
     p.add_argument("--budgets", type=budgets, metavar="B1,B2,...", help="a plan for each of these instead of the request's own")
-    option("composition", choices=("optimized", "homogeneous", "uniform"))
-    option("routing", choices=("optimized", "round_robin"))
+    option("composition")
+    option("routing")
     option("uniform_tp", "all replicas are tensor-parallel groups of one degree")
     p.add_argument("--replan-from", metavar="PLAN.json", help="change this plan as little as possible")
-    replan("max_starts", "with --replan-from: start so many replicas at most", type=int, metavar="N")
-    replan("slack", "with --replan-from: accept this much more time for fewer starts", type=float, metavar="PART")
-    option("max_deployments", "of each model, 0 = all", type=int, metavar="N")
+    replan("max_starts", "with --replan-from: start so many replicas at most")
+    replan("slack", "with --replan-from: accept this much more time for fewer starts", metavar="PART")
+    option("max_deployments", "of each model, 0 = all")
     option("solver", "what solves the mixed-integer programs", choices=("auto", "highs", "cbc"))
-    option("time_limit", type=float, metavar="SECONDS")
-    option("mip_gap", type=float, metavar="PART")
-    option("threads", type=int, metavar="N")
+    option("time_limit", metavar="SECONDS")
+    option("mip_gap", metavar="PART")
+    option("threads")
     p.add_argument("--progress", action="store_true", help="show a progress bar")
 
 
 def add_verify(p: Parser) -> None:
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument("plan", metavar="PLAN.json", help="the plan")
-    library_option(p, _core.verify.plan, "max_violations", "how many violations are shown; all are counted", type=int, metavar="N")
+    library_option(p, "verify.plan", "max_violations", "how many violations are shown; all are counted")
 
 
 def add_explain(p: Parser) -> None:
@@ -209,7 +197,7 @@ def add_topology(p: Parser) -> None:
 def add_anonymize(p: Parser) -> None:
     p.add_argument("input", metavar="IN.json", help="the snapshot")
     p.add_argument("output", metavar="OUT.json", help="write the one without names here")
-    library_option(p, _core.io.anonymize, "seed", "where the order of the new names starts", type=int, metavar="N")
+    p.add_argument("--seed", type=int, metavar="N", help="where the order of the new names starts (default: 0)")
 
 
 def add_control(p: Parser) -> None:
@@ -222,7 +210,7 @@ def add_control(p: Parser) -> None:
 
 
 def add_simulate_host(p: Parser) -> None:
-    option = functools.partial(library_option, p, _core.sim.simulate_host)
+    option = functools.partial(library_option, p, "sim.simulate_host")
     p.add_argument(
         "--variants",
         nargs="+",
@@ -233,7 +221,7 @@ def add_simulate_host(p: Parser) -> None:
     )
     p.add_argument("--seeds", type=int, default=7, metavar="N", help="runs per variant")
     p.add_argument("--first-seed", type=int, default=0, metavar="N", help="seed of the first run; the others follow")
-    option("duration_s", type=float, metavar="SECONDS")
+    option("duration_s", metavar="SECONDS")
     option("scenario", "table3 or a harder one", type=str, metavar="NAME")
     p.add_argument(
         "--pause-mode", choices=("shed", "queue", "mbb"), help="what happens to requests while a tenant is paused"

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::consolidation {
@@ -18,47 +19,42 @@ enum class Preset : std::uint8_t {
     fast,  ///< ours: pools per GPU model, tightest fit through an index, least demand first, one round
     best,  ///< ours: the same with several rounds and a deeper search, and an exact one where the group is tiny
 };
+constexpr auto enum_names(Preset) {
+    return name_table<Preset>({
+        {Preset::ipc, "ipc"},
+        {Preset::fast, "fast"},
+        {Preset::best, "best"},
+    });
+}
 
 /// What a vacated node is worth.
 enum class Objective : std::uint8_t {
     gpus,  ///< its GPUs (a node without GPUs counts as nothing gained, but is still vacated when nothing is lost)
     nodes,  ///< one
 };
+constexpr auto enum_names(Objective) {
+    return name_table<Objective>({
+        {Objective::gpus, "gpus"},
+        {Objective::nodes, "nodes"},
+    });
+}
 
 /// Which bound is proved alongside the plan.
 enum class BoundMethod : std::uint8_t { none, counting, lp };
-
-}  // namespace gpusched::consolidation
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::consolidation::Preset> =
-    gpusched::name_table<gpusched::consolidation::Preset>({{gpusched::consolidation::Preset::ipc, "ipc"},
-                                                           {gpusched::consolidation::Preset::fast, "fast"},
-                                                           {gpusched::consolidation::Preset::best, "best"}});
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::consolidation::Objective> =
-    gpusched::name_table<gpusched::consolidation::Objective>(
-        {{gpusched::consolidation::Objective::gpus, "gpus"},
-         {gpusched::consolidation::Objective::nodes, "nodes"}});
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::consolidation::BoundMethod> =
-    gpusched::name_table<gpusched::consolidation::BoundMethod>(
-        {{gpusched::consolidation::BoundMethod::none, "none"},
-         {gpusched::consolidation::BoundMethod::counting, "counting"},
-         {gpusched::consolidation::BoundMethod::lp, "lp"}});
-
-namespace gpusched::consolidation {
-
-/// The enumerator's name, as in Python.
-[[nodiscard]] constexpr const char* to_string(Preset preset) noexcept { return enum_name(preset); }
-[[nodiscard]] constexpr const char* to_string(Objective objective) noexcept { return enum_name(objective); }
-[[nodiscard]] constexpr const char* to_string(BoundMethod method) noexcept { return enum_name(method); }
+constexpr auto enum_names(BoundMethod) {
+    return name_table<BoundMethod>({
+        {BoundMethod::none, "none"},
+        {BoundMethod::counting, "counting"},
+        {BoundMethod::lp, "lp"},
+    });
+}
 
 /// The deepest nesting of moves that a search may be asked for.
 inline constexpr int most_depth = 16;
 
 /// How `consolidate` works. Every field has a default; ranges are checked first thing.
 struct Options {
+    /// Which set of policies runs: `ipc` (the paper's algorithm), `fast` or `best` (ours).
     Preset preset = Preset::best;
     /// Nodes per group for partitioners that cut the cluster into groups, >= 1. Pools per GPU model are not cut.
     std::size_t partition_size = 500;
@@ -66,6 +62,7 @@ struct Options {
     int depth = 3;
     /// Most rounds, >= 1. A round that gains nothing is the last. `fast` never makes more than one.
     int rounds = 5;
+    /// Where random choices start.
     std::uint64_t seed = 0;
     /// How many groups are solved at once; 0 = one per hardware thread. Ignored when the context has an executor.
     /// The plan does not depend on it.
@@ -97,6 +94,7 @@ struct Options {
     /// Only members beyond a job's `min_members` may move. Locked members count towards the core first.
     bool protect_core_members = false;
 
+    /// What a vacated node is worth: its GPUs, or one.
     Objective objective = Objective::gpus;
     /// What is proved about the best possible plan; costs milliseconds (counting) or seconds (lp).
     BoundMethod bound_method = BoundMethod::counting;
@@ -106,6 +104,30 @@ struct Options {
     /// Nothing leaves these nodes and nothing moves onto them.
     std::vector<NodeId> exempt{};
 };
+
+template <class F>
+constexpr void visit_fields(std::type_identity<Options>, F&& field) {
+    field("preset", &Options::preset);
+    field("partition_size", &Options::partition_size, at_least(1));
+    field("depth", &Options::depth, within(1, most_depth));
+    field("rounds", &Options::rounds, at_least(1));
+    field("seed", &Options::seed);
+    field("threads", &Options::threads);
+    field("time_limit", &Options::time_limit, at_least(0));
+    field("polish_time", &Options::polish_time, at_least(0));
+    field("max_moves", &Options::max_moves, at_least(0));
+    field("max_move_cost", &Options::max_move_cost, at_least(0));
+    field("max_others", &Options::max_others, at_least(0));
+    field("max_price_ratio", &Options::max_price_ratio, at_least(1));
+    field("max_disrupted", &Options::max_disrupted, at_least(0));
+    field("max_moves_per_wave", &Options::max_moves_per_wave, at_least(1));
+    field("max_moves_per_node", &Options::max_moves_per_node, at_least(1));
+    field("protect_core_members", &Options::protect_core_members);
+    field("objective", &Options::objective);
+    field("bound_method", &Options::bound_method);
+    field("clear", &Options::clear);
+    field("exempt", &Options::exempt);
+}
 
 /// @throws InvalidInput with every field that is out of range or names a node that `cluster` does not have
 void validate(const Options& options, const Cluster& cluster);

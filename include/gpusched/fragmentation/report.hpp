@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <array>
@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::fragmentation {
@@ -32,29 +33,29 @@ enum class GroupBy : std::uint8_t {
     gpu_model,  ///< in order of first appearance; nodes without a model last, under an empty name
     cluster,    ///< domains of the top network level; last, nodes of unknown position, as `unknown_position`
 };
+constexpr auto enum_names(GroupBy) {
+    return name_table<GroupBy>({
+        {GroupBy::none, "none"},
+        {GroupBy::gpu_model, "gpu_model"},
+        {GroupBy::cluster, "cluster"},
+    });
+}
+
 /// What nodes of unknown network position are reported as.
 inline constexpr std::string_view unknown_position = "(unknown position)";
-
-}  // namespace gpusched::fragmentation
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::fragmentation::GroupBy> =
-    gpusched::name_table<gpusched::fragmentation::GroupBy>(
-        {{gpusched::fragmentation::GroupBy::none, "none"},
-         {gpusched::fragmentation::GroupBy::gpu_model, "gpu_model"},
-         {gpusched::fragmentation::GroupBy::cluster, "cluster"}});
-
-namespace gpusched::fragmentation {
-
-/// The enumerator's name, as in Python.
-[[nodiscard]] constexpr const char* to_string(GroupBy by) noexcept { return enum_name(by); }
 
 struct ReportOptions {
     std::optional<int>
         max_gpus_per_node{};  ///< leave out nodes with more GPUs (the paper's figure: 8); none = all
-    GroupBy by = GroupBy::none;
+    GroupBy by = GroupBy::none;     ///< rows for each GPU model or cluster, in a further column
     bool include_cordoned = false;  ///< GPUs of cordoned nodes count as idle too
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ReportOptions>, F&& field) {
+    field("max_gpus_per_node", &ReportOptions::max_gpus_per_node, within(1, gpusched::max_gpus_per_node));
+    field("by", &ReportOptions::by);
+    field("include_cordoned", &ReportOptions::include_cordoned);
+}
 
 /// @throws InvalidInput with every shape and option that is out of range
 void validate(std::span<const Shape> shapes, const ReportOptions& options);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/spec.hpp>
 #include <gpusched/model/trace.hpp>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::fragmentation {
@@ -23,9 +25,19 @@ struct WorkloadShape {
     std::int64_t memory_mib = 0;            ///< of its tasks on average; FGD does not look at it
     bool operator==(const WorkloadShape&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<WorkloadShape>, F&& field) {
+    field("cpu_milli", &WorkloadShape::cpu_milli);
+    field("gpu_count", &WorkloadShape::gpu_count);
+    field("gpu_share_milli", &WorkloadShape::gpu_share_milli);
+    field("gpu_models", &WorkloadShape::gpu_models);
+    field("weight", &WorkloadShape::weight);
+    field("memory_mib", &WorkloadShape::memory_mib);
+}
 
 /// A distribution over task shapes. The weights are whole numbers, so that every sum over nodes is exact.
 struct Workload {
+    /// The kinds of tasks, most frequent first.
     std::vector<WorkloadShape> shapes{};
     bool operator==(const Workload&) const = default;
 
@@ -35,6 +47,10 @@ struct Workload {
         return sum;
     }
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Workload>, F&& field) {
+    field("shapes", &Workload::shapes);
+}
 
 /// Throws unless there is a shape, and all shapes and the sum of their weights are in range.
 /// @throws InvalidInput with every problem
@@ -45,6 +61,11 @@ struct WorkloadOptions {
         95;  ///< 1 .. 100: rare shapes are cut off once so many per cent of the tasks are covered
     bool include_cpu_only = true;  ///< tasks without GPUs belong to the workload, as in the published numbers
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<WorkloadOptions>, F&& field) {
+    field("coverage_percent", &WorkloadOptions::coverage_percent, within(1, 100));
+    field("include_cpu_only", &WorkloadOptions::include_cpu_only);
+}
 
 /// The most frequent shapes of a task list, with their frequencies.
 ///

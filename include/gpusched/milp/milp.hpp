@@ -1,13 +1,11 @@
 // Everything in milp.
 #pragma once
 
+#include <gpusched/milp/clp.hpp>
 #include <gpusched/milp/consolidation.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/model.hpp>
 #include <gpusched/milp/priority_packing.hpp>
-#include <gpusched/milp/serving_plan.hpp>
-#include <gpusched/milp/serving_problem.hpp>
-#include <gpusched/milp/solve_serving_plan.hpp>
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/milp/spot_schedule.hpp>
 #include <gpusched/milp/write.hpp>

@@ -19,15 +19,12 @@
 namespace gpusched::milp {
 
 enum class Sense : std::uint8_t { minimise, maximise };
-
-}  // namespace gpusched::milp
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::milp::Sense> =
-    gpusched::name_table<gpusched::milp::Sense>(
-        {{gpusched::milp::Sense::minimise, "minimise"}, {gpusched::milp::Sense::maximise, "maximise"}});
-
-namespace gpusched::milp {
+constexpr auto enum_names(Sense) {
+    return name_table<Sense>({
+        {Sense::minimise, "minimise"},
+        {Sense::maximise, "maximise"},
+    });
+}
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -172,10 +169,13 @@ struct Evaluation {
 /// @throws InvalidInput unless `x` has one entry per column
 [[nodiscard]] Evaluation evaluate(const Model& model, std::span<const double> x);
 
+/// @throws InvalidInput unless `x` has one finite entry per column
+void require_values(const Model& model, std::span<const double> x);
+
 /// The model with all columns continuous.
 [[nodiscard]] Model lp_relaxation(Model model);
 
-/// The same as data for `solve_lp`: a minimisation, without offset.
+/// The same as data for an LP solver: a minimisation, without offset.
 [[nodiscard]] LpProblem lp_problem(const Model& model);
 
 /// A model in which every row of some groups may be violated at a price, so that it has a solution unless the rest contradicts

@@ -3,7 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
@@ -14,6 +14,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::sim {
@@ -25,6 +26,14 @@ enum class Victims : std::uint8_t {
     spot,    ///< ASI: cheapest first until it fits, on the node that loses the least work
     exact,   ///< ours: the LP pods that lose the least work (preemption::Policy::spot_exact)
 };
+constexpr auto enum_names(Victims) {
+    return name_table<Victims>({
+        {Victims::none, "none"},
+        {Victims::random, "random"},
+        {Victims::spot, "spot"},
+        {Victims::exact, "exact"},
+    });
+}
 
 /// Called with every plan before it is carried out: seconds, the cluster as it is, and what happens to it.
 using PlanObserver = std::function<void(std::int64_t now_s, const Cluster& before, const Plan& plan)>;
@@ -35,7 +44,7 @@ struct SpotReplayOptions {
     std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
     std::string gpu_picker =
         "tightest_gpu";  ///< a name of `allocation::gpu_picker_names`, without a workload
-    Victims victims = Victims::spot;
+    Victims victims = Victims::spot;  ///< whom an HP pod evicts that finds no room
     bool spot_jobs = true;  ///< false: LP jobs never arrive
     std::int64_t start_delay_s =
         120;  ///< before an LP pod works: image, start-up, loading its checkpoint; 0 .. 10^9
@@ -48,10 +57,23 @@ struct SpotReplayOptions {
     /// Jobs that arrive from .. until are measured, and allocation between the two, whether or not jobs run that long;
     /// 0 .. 10^9. Absent = after the last arrival.
     std::int64_t measure_from_s = 0;
-    std::optional<std::int64_t> measure_until_s{};
+    std::optional<std::int64_t> measure_until_s{};  ///< see `measure_from_s`
     std::uint64_t seed = 0;  ///< of random victims, random rankers and eviction times
     PlanObserver observer{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SpotReplayOptions>, F&& field) {
+    field("rankers", &SpotReplayOptions::rankers);
+    field("gpu_picker", &SpotReplayOptions::gpu_picker);
+    field("victims", &SpotReplayOptions::victims);
+    field("spot_jobs", &SpotReplayOptions::spot_jobs);
+    field("start_delay_s", &SpotReplayOptions::start_delay_s, within(std::int64_t{0}, longest_replay_s));
+    field("consolidate_every_h", &SpotReplayOptions::consolidate_every_h, within(0, 1'000'000));
+    field("eviction", &SpotReplayOptions::eviction);
+    field("measure_from_s", &SpotReplayOptions::measure_from_s, within(std::int64_t{0}, longest_replay_s));
+    field("measure_until_s", &SpotReplayOptions::measure_until_s);
+    field("seed", &SpotReplayOptions::seed);
+}
 
 /// What became of a job, in seconds. held = startup + kept + lost + open.
 struct SpotJobRecord {
@@ -78,10 +100,23 @@ struct SpotTimeline {
 
 /// Of a number of values; all 0 when there are none. Percentiles are values that occur (nearest rank).
 struct Spread {
-    std::int64_t count = 0;
-    double mean = 0, p50 = 0, p90 = 0, p99 = 0, max = 0;
+    std::int64_t count = 0;  ///< how many values
+    double mean = 0;         ///< their mean
+    double p50 = 0;          ///< median
+    double p90 = 0;          ///< 90th percentile
+    double p99 = 0;          ///< 99th percentile
+    double max = 0;          ///< the largest
     bool operator==(const Spread&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Spread>, F&& field) {
+    field("count", &Spread::count);
+    field("mean", &Spread::mean);
+    field("p50", &Spread::p50);
+    field("p90", &Spread::p90);
+    field("p99", &Spread::p99);
+    field("max", &Spread::max);
+}
 
 /// Everything but `jobs`, `timeline` and `end_s` is about what is measured.
 struct SpotReplayResult {
@@ -129,13 +164,6 @@ struct SpotReplayResult {
 [[nodiscard]] Spread spread_of(std::vector<double> values);
 
 }  // namespace gpusched::sim
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::sim::Victims> =
-    gpusched::name_table<gpusched::sim::Victims>({{gpusched::sim::Victims::none, "none"},
-                                                  {gpusched::sim::Victims::random, "random"},
-                                                  {gpusched::sim::Victims::spot, "spot"},
-                                                  {gpusched::sim::Victims::exact, "exact"}});
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/sim/impl/spot_replay.ipp>

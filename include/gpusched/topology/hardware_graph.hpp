@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/hardware.hpp>
 #include <gpusched/topology/hardware_concepts.hpp>
@@ -31,6 +31,14 @@ struct HardwareGraphOptions {
     double interconnect_gb_s = 32;        ///< between each two sockets, > 0
     std::optional<double> nvlink_gb_s{};  ///< between each two GPUs, > 0; absent = no NVLink
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<HardwareGraphOptions>, F&& field) {
+    field("core_group_size", &HardwareGraphOptions::core_group_size, at_least(1));
+    field("gpus_per_pcie_root", &HardwareGraphOptions::gpus_per_pcie_root, at_least(0));
+    field("pcie_gb_s", &HardwareGraphOptions::pcie_gb_s, more_than(0));
+    field("interconnect_gb_s", &HardwareGraphOptions::interconnect_gb_s, more_than(0));
+    field("nvlink_gb_s", &HardwareGraphOptions::nvlink_gb_s, more_than(0));
+}
 
 /// Which GPUs are alike in place and state, as bit masks. Sorted by id; ids without GPUs have empty masks.
 struct AffinityMasks {
@@ -47,28 +55,25 @@ struct HardwareChange {
     int gpu = 0;
     bool operator==(const HardwareChange&) const = default;
 };
+constexpr auto enum_names(HardwareChange::Kind) {
+    return name_table<HardwareChange::Kind>({
+        {HardwareChange::Kind::gpu_failed, "gpu_failed"},
+        {HardwareChange::Kind::gpu_recovered, "gpu_recovered"},
+        {HardwareChange::Kind::gpu_added, "gpu_added"},
+        {HardwareChange::Kind::gpu_replaced, "gpu_replaced"},
+        {HardwareChange::Kind::gpu_moved, "gpu_moved"},
+    });
+}
 
 /// How close the GPUs of a set are.
 enum class GpuLocality : std::uint8_t { numa, socket, cross };
-
-}  // namespace gpusched::topology
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::topology::GpuLocality> =
-    gpusched::name_table<gpusched::topology::GpuLocality>(
-        {{gpusched::topology::GpuLocality::numa, "numa"},
-         {gpusched::topology::GpuLocality::socket, "socket"},
-         {gpusched::topology::GpuLocality::cross, "cross"}});
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::topology::HardwareChange::Kind> =
-    gpusched::name_table<gpusched::topology::HardwareChange::Kind>(
-        {{gpusched::topology::HardwareChange::Kind::gpu_failed, "gpu_failed"},
-         {gpusched::topology::HardwareChange::Kind::gpu_recovered, "gpu_recovered"},
-         {gpusched::topology::HardwareChange::Kind::gpu_added, "gpu_added"},
-         {gpusched::topology::HardwareChange::Kind::gpu_replaced, "gpu_replaced"},
-         {gpusched::topology::HardwareChange::Kind::gpu_moved, "gpu_moved"}});
-
-namespace gpusched::topology {
+constexpr auto enum_names(GpuLocality) {
+    return name_table<GpuLocality>({
+        {GpuLocality::numa, "numa"},
+        {GpuLocality::socket, "socket"},
+        {GpuLocality::cross, "cross"},
+    });
+}
 
 /// One machine (FlexTopo): sockets, core groups, cores, NUMA nodes, PCIe roots and switches, GPUs, and how they hang
 /// together.
@@ -79,7 +84,7 @@ namespace gpusched::topology {
 class HardwareGraph {
   public:
     using Vertex = std::size_t;
-    /// Index into the list of edges.
+    /// Number in the list of edges.
     using Edge = std::size_t;
 
     /// The machine that NUMA nodes describe: PCIe roots hang from NUMA nodes, sockets are all connected.
@@ -168,8 +173,6 @@ class HardwareGraph {
     [[nodiscard]] Vertex gpu_vertex(int gpu) const;  // throws for unknown ones
 
     std::unique_ptr<BoostHardware> graph_;
-    std::vector<std::pair<Vertex, Vertex>> ends_;
-    std::vector<HardwareEdge> edge_bundles_;
     std::array<std::int64_t, max_gpus_per_node> gpu_vertex_{};  // -1 = no such GPU
     AffinityMasks masks_;
     std::array<std::array<int, max_gpus_per_node>, max_gpus_per_node> distance_{};  // -1 = no path

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import functools
-import inspect
+import ast
 import re
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from .. import _core
@@ -119,11 +117,6 @@ BAD = object()
 """Stands for a value that could not be understood; the parser ends after all have been looked at."""
 
 
-def choices(*options: str) -> tuple[str, ...]:
-    """The names that an option of the library knows, by its C++ name; those of several together."""
-    return tuple(dict.fromkeys(name for option in options for name in _core.option_choices[option]))
-
-
 def flag(parser: argparse.ArgumentParser, name: str, text: str) -> None:
     parser.add_argument(name, action="store_const", const=True, help=text)
 
@@ -133,35 +126,33 @@ FILES = {"bash": "_shtab_compgen_files", "zsh": "_files"}
 
 
 def library_option(
-    parser: argparse.ArgumentParser, function: Callable[..., Any], field: str, text: str | None = None, **keywords: Any
+    parser: argparse.ArgumentParser, function: str, field: str, text: str | None = None, **keywords: Any
 ) -> None:
-    """An option that is a keyword of a function of the library: its help tells the library's default, and what the library
-    says of it unless there is a `text`. Where it is not given, the library applies its default. Flags have no `type`.
+    """An option that is a keyword of a function of the library, such as `consolidation.consolidate`.
+
+    Type, choices and default are the library's; its help is what the library says of it, unless there is a `text`. Where the
+    option is not given, the library applies its default.
     """
-    default, says = library_keywords(function)[field]
-    told = text or says
-    if "type" not in keywords and "choices" not in keywords:
+    keyword = next(k for k in _core.keywords[function] if k["name"] == field)
+    kind = keyword["type"].removesuffix(" | None")
+    told = text or first_sentence(keyword["text"])
+    default = keyword["default"].strip("'")
+    if kind == "bool":
         keywords.update(action="store_const", const=True)
     elif "(default" not in told:
-        if default is None and (field.startswith("max_") or field == "time_limit"):
-            told += " (default: no limit)"
-        elif default not in (None, [], ()):
+        if default not in ("None", "[]"):
             told += f" (default: {default})"
+        elif field.startswith("max_") or field == "time_limit":
+            told += " (default: no limit)"
+    if kind.startswith("Literal["):
+        keywords.setdefault("choices", ast.literal_eval(kind.removeprefix("Literal")))
+    elif kind in NUMBERS:
+        keywords.setdefault("type", NUMBERS[kind][0])
+        keywords.setdefault("metavar", NUMBERS[kind][1])
     parser.add_argument("--" + field.replace("_", "-"), help=told.replace("%", "%%"), **keywords)
 
 
-@functools.cache
-def library_keywords(function: Callable[..., Any]) -> dict[str, tuple[Any, str]]:
-    """The keyword-only options of a function, with their defaults and the first sentences of what its documentation says."""
-    texts: dict[str, str] = {}
-    field = ""
-    for line in inspect.cleandoc(function.__doc__ or "").partition("Options\n-------\n")[2].splitlines():
-        if line and not line[0].isspace():
-            field = line.strip()
-        else:
-            texts[field] = f"{texts.get(field, '')} {line.strip()}".strip()
-    parameters = inspect.signature(function).parameters.values()
-    return {p.name: (p.default, first_sentence(texts.get(p.name, ""))) for p in parameters if p.kind is p.KEYWORD_ONLY}
+NUMBERS: dict[str, tuple[type, str]] = {"int": (int, "N"), "float": (float, "X")}
 
 
 def first_sentence(text: str) -> str:

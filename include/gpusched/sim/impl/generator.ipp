@@ -295,12 +295,7 @@ GPUSCHED_INLINE void validate(const GeneratorOptions& options) {
     constexpr std::array<std::string_view, 3> presets{"asi", "openb", "flextopo-4090"};
     if (std::find(presets.begin(), presets.end(), options.preset) == presets.end())
         problems.add(bad_name("preset", options.preset, presets));
-    if (options.nodes) check_range(problems, "nodes", *options.nodes, 1, 1'000'000);
-    if (options.layout > Layout::packed)
-        problems.add(bad_value("layout", number_text(static_cast<int>(options.layout)),
-                               "one of random, spread, packed"));
-    check_range(problems, "load", options.load, 0, 10);
-    if (options.locked_fraction) check_range(problems, "locked_fraction", *options.locked_fraction, 0, 1);
+    check_fields(problems, options);
     if (options.cpu_tight && options.preset != "asi")
         problems.add(bad_value("cpu_tight", "true", "false with preset " + gpusched::quoted(options.preset)));
     problems.throw_if_any();
