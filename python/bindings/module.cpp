@@ -4,7 +4,8 @@
 PYBIND11_MODULE(_core, m) {
     namespace gp = gpusched::python;
     pybind11::options options;
-    options.disable_function_signatures();  // docstrings carry their own: see documented()
+    // Docstrings carry their own signatures: see documented(). Those of pybind11 have the types that the stubs show.
+    if (!gp::typed_signatures()) options.disable_function_signatures();
     gp::bind_core(m);
     gp::bind_model(m);
     gp::bind_topology(m);

@@ -9,6 +9,7 @@
 #include <gpusched/model/spec.hpp>
 
 #include <concepts>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <map>
@@ -55,6 +56,7 @@ struct OptionType<bool> {
         bad_option(field, value, "True or False");
     }
     static std::string literal(bool value) { return value ? "True" : "False"; }
+    static std::string type() { return "bool"; }
 };
 
 template <std::integral T>
@@ -83,6 +85,7 @@ struct OptionType<T> {
         return static_cast<T>(large);
     }
     static std::string literal(T value) { return std::to_string(value); }
+    static std::string type() { return "int"; }
 };
 
 template <>
@@ -100,6 +103,7 @@ struct OptionType<double> {
         return result;
     }
     static std::string literal(double value) { return py::repr(py::float_(value)).cast<std::string>(); }
+    static std::string type() { return "float"; }
 };
 
 template <>
@@ -115,6 +119,7 @@ struct OptionType<std::string> {
     static std::string literal(const std::string& value) {
         return py::repr(py::str(value)).cast<std::string>();
     }
+    static std::string type() { return "str"; }
 };
 
 template <>
@@ -125,6 +130,7 @@ struct OptionType<py::object> {
     static std::string literal(const py::object& value) {
         return value ? py::repr(value).cast<std::string>() : std::string("None");
     }
+    static std::string type() { return "Any"; }
 };
 
 /// By the names beside the enumeration.
@@ -140,6 +146,12 @@ struct OptionType<E> {
         bad_option(field, value, "one of " + expectation);
     }
     static std::string literal(E value) { return "'" + std::string(enum_name(value)) + "'"; }
+    static std::string type() {
+        std::string names;
+        for (const auto& [enumerator, name] : enum_names<E>)
+            names += (names.empty() ? "'" : ", '") + std::string(name) + "'";
+        return "Literal[" + names + "]";
+    }
 };
 
 /// The names of an enumeration, or of an optional one; none of another type.
@@ -174,6 +186,7 @@ struct OptionType<std::optional<T>> {
     static std::string literal(const std::optional<T>& value) {
         return value ? OptionType<T>::literal(*value) : std::string("None");
     }
+    static std::string type() { return OptionType<T>::type() + " | None"; }
 };
 
 template <class T>
@@ -191,6 +204,7 @@ struct OptionType<std::vector<T>> {
         for (const auto& item : value) text += (text.empty() ? "" : ", ") + OptionType<T>::literal(item);
         return "[" + text + "]";
     }
+    static std::string type() { return "Sequence[" + OptionType<T>::type() + "]"; }
 };
 
 /// A level as in the formats: "node" or the 0-based index into a node's network path.
@@ -209,6 +223,12 @@ inline std::optional<Level> read_optional_level(const std::string& field, py::ha
     return read_level(field, value);
 }
 
+/// Whether signatures carry types, for the program that writes the stubs.
+inline bool typed_signatures() {
+    static const bool wanted = std::getenv("GPUSCHED_TYPED_SIGNATURES") != nullptr;
+    return wanted;
+}
+
 /// The keyword-only options of one Python function, as a table of fields of `O`.
 ///
 ///     static const Options<fragmentation::ReportOptions> options = Options<...>("fragmentation::ReportOptions")
@@ -224,11 +244,12 @@ class Options {
 
     /// Adds a field. Its documentation comes from the header unless `text` is given.
     template <class T, class Base>
-    Options& field(const char* name, T Base::*member, std::string text = {}) {
+    Options& field(const char* name, T Base::*member, std::string text = {}, std::string type = {}) {
         if (text.empty()) text = doc(type_ + "::" + name);
         if (auto names = NamesOf<T>::list(); !names.empty())
             option_choices()[type_ + "::" + name] = std::move(names);
-        fields_.push_back({name, OptionType<T>::literal(defaults_.*member), std::move(text),
+        if (type.empty()) type = OptionType<T>::type();
+        fields_.push_back({name, std::move(type), OptionType<T>::literal(defaults_.*member), std::move(text),
                            [name, member](O& options, py::handle value) {
                                options.*member = OptionType<T>::read(name, value);
                            }});
@@ -238,7 +259,8 @@ class Options {
     /// Adds a level: None, "node" or an index.
     template <class Base>
     Options& level_field(const char* name, std::optional<Level> Base::*member) {
-        fields_.push_back({name, "None", doc(type_ + "::" + name) + "; \"node\" = every node for itself",
+        fields_.push_back({name, "int | Literal['node'] | None", "None",
+                           doc(type_ + "::" + name) + "; \"node\" = every node for itself",
                            [name, member](O& options, py::handle value) {
                                options.*member = read_optional_level(name, value);
                            }});
@@ -277,7 +299,9 @@ class Options {
     [[nodiscard]] std::string documented(std::string_view head, std::string_view text) const {
         std::string signature(head);
         if (!fields_.empty() && head.find('*') == head.npos) signature += head.ends_with('(') ? "*" : ", *";
-        for (const auto& f : fields_) signature += std::string(", ") + f.name + "=" + f.literal;
+        for (const auto& f : fields_)
+            signature +=
+                ", " + std::string(f.name) + (typed_signatures() ? ": " + f.type + " = " : "=") + f.literal;
         std::string body(text);
         body += "\n\nOptions\n-------";
         for (const auto& f : fields_) {
@@ -290,7 +314,7 @@ class Options {
   private:
     struct Field {
         const char* name;
-        std::string literal, text;
+        std::string type, literal, text;
         std::function<void(O&, py::handle)> set;
     };
     const Field* find(const std::string& name) const {
