@@ -32,6 +32,7 @@ struct OptionType<f::GroupBy> {
         bad_option(field, value, "None, 'gpu_model' or 'cluster'");
     }
     static std::string literal(f::GroupBy) { return "None"; }
+    static std::string type() { return "Literal['gpu_model', 'cluster'] | None"; }
 };
 
 namespace {

@@ -41,6 +41,7 @@ struct OptionType<s::LayerProfile> {
         return profile;
     }
     static std::string literal(const s::LayerProfile&) { return "{}"; }
+    static std::string type() { return "Mapping[str, Any]"; }
 };
 
 /// "efficiency": a dict.
@@ -60,6 +61,7 @@ struct OptionType<s::Efficiency> {
         return e;
     }
     static std::string literal(const s::Efficiency&) { return "{}"; }
+    static std::string type() { return "Mapping[str, float]"; }
 };
 
 /// "disconnected": a list of pairs.
@@ -71,6 +73,7 @@ struct OptionType<std::pair<int, int>> {
         return {pair[0], pair[1]};
     }
     static std::string literal(const std::pair<int, int>&) { return "()"; }
+    static std::string type() { return "tuple[int, int]"; }
 };
 
 serving::GpuType find_gpu(const std::string& name) {

@@ -39,6 +39,7 @@ struct OptionType<preemption::EvictionModel> {
         return value.cast<preemption::EvictionModel>();
     }
     static std::string literal(const preemption::EvictionModel&) { return "None"; }
+    static std::string type() { return "EvictionModel | None"; }
 };
 
 /// What decisions are made by; `cost_function` is not yet among the options, since it is asked about a snapshot.
