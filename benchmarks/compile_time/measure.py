@@ -30,7 +30,7 @@ INCLUDE = ROOT / "include"
 # Seconds over an empty file. The first pattern that matches a header counts.
 BUDGETS = [
     ("gpusched/core/*.hpp", 1.5),  # context.hpp has std::stop_token and std::function, which the model does without
-    ("gpusched/model/*.hpp", 0.5),
+    ("gpusched/model/*.hpp", 0.8),
     ("gpusched/topology/boost_tree.hpp", None),  # Boost.Graph itself: opt-in, in no umbrella
     ("gpusched/gpusched.hpp", None),  # everything at once: reported, without a budget
     ("gpusched/*/*.hpp", 1.5),

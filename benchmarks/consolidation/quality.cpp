@@ -163,7 +163,7 @@ void print_row(const Scenario& scenario, const std::string& seed, const std::str
         "%.2f, "
         "\"time_limit_ms\": %.1f, \"peak_mib\": %.1f}\n",
         scenario.name, seed.c_str(), algorithm.c_str(), threads, valid ? "true" : "false",
-        to_string(result.stop_reason), static_cast<long long>(s.vacated_nodes),
+        enum_name(result.stop_reason), static_cast<long long>(s.vacated_nodes),
         static_cast<long long>(s.vacated_gpus), bound.method.c_str(),
         percent(s.vacated_nodes, bound.vacated_nodes_at_most),
         percent(s.vacated_gpus, bound.vacated_gpus_at_most), s.moves_per_vacated_node(),

@@ -87,7 +87,7 @@ void consolidation_row(int nodes, double load, std::uint64_t seed, double time_l
         "\"found\": %.0f, \"at_least\": %.0f, \"counting_bound\": %lld, \"fast\": %zu, \"fast_s\": %.4f, "
         "\"best\": %zu, \"best_s\": %.4f}\n",
         nodes, load, static_cast<unsigned long long>(seed), occupied, model.rows(), model.columns(), build,
-        solve, to_string(solution.status), solution.has_solution() ? solution.objective : -1.0, least,
+        solve, enum_name(solution.status), solution.has_solution() ? solution.objective : -1.0, least,
         static_cast<long long>(bound.occupied_nodes_at_least), left[0], seconds[0], left[1], seconds[1]);
     std::fflush(stdout);
     ++sums.runs;

@@ -97,10 +97,10 @@ struct NodeExplanation {
 };
 
 NodeExplanation named(const Cluster& cluster, const c::Explanation& e) {
-    NodeExplanation result{cluster.name(e.node), c::to_string(e.fate), {}, {}, e.text};
+    NodeExplanation result{cluster.name(e.node), gpusched::enum_name(e.fate), {}, {}, e.text};
     for (const auto& b : e.blockers)
-        result.blockers.push_back({cluster.name(b.task), c::to_string(b.fixed_by),
-                                   b.fixed_by == c::FixedBy::nothing ? gpusched::to_string(b.obstacle) : "",
+        result.blockers.push_back({cluster.name(b.task), gpusched::enum_name(b.fixed_by),
+                                   b.fixed_by == c::FixedBy::nothing ? gpusched::enum_name(b.obstacle) : "",
                                    b.nodes_with_obstacle, b.nodes_looked_at});
     for (const auto task : e.received) result.received.push_back(cluster.name(task));
     return result;

@@ -27,7 +27,7 @@ template <>
 struct OptionType<f::GroupBy> {
     static f::GroupBy read(const std::string& field, py::handle value) {
         if (value.is_none()) return f::GroupBy::none;
-        for (const auto& [by, name] : enum_names<f::GroupBy>)
+        for (const auto& [by, name] : enum_names(f::GroupBy{}))
             if (by != f::GroupBy::none && value.equal(py::str(name))) return by;
         bad_option(field, value, "None, 'gpu_model' or 'cluster'");
     }
@@ -92,7 +92,7 @@ void bind_report(py::module_& m) {
             problems.throw_if_any();
             const auto report = unlocked([&] { return f::report(*cluster, wanted, o); });
             py::list columns;
-            if (o.by != f::GroupBy::none) columns.append(f::to_string(o.by));
+            if (o.by != f::GroupBy::none) columns.append(gpusched::enum_name(o.by));
             for (const char* name : {"gpus", "cpu_cores", "fractional", "stranded", "insufficient_cpu",
                                      "total_idle", "fractional_pct", "stranded_pct", "insufficient_cpu_pct"})
                 columns.append(name);

@@ -143,7 +143,7 @@ void bind_joint(py::module_& m) {
                   found.cross_traffic,
                   found.proven,
                   found.trials,
-                  to_string(found.stop_reason)};
+                  enum_name(found.stop_reason)};
             for (std::size_t j = 0; j < arguments.size(); ++j)
                 out.jobs.push_back(named_allocation(*with.cluster, arguments[j].name, found.jobs[j]));
             return out;
@@ -181,10 +181,10 @@ py::object named_allocation(const Cluster& cluster, const std::string& job, cons
     out.cross_traffic = found.cross_traffic;
     out.proven = found.proven;
     if (!found.placed) {
-        out.obstacle = to_string(found.obstacle);
+        out.obstacle = enum_name(found.obstacle);
         out.reason = found.reason;
     }
-    out.stop_reason = to_string(found.stop_reason);
+    out.stop_reason = enum_name(found.stop_reason);
     return py::cast(std::move(out));
 }
 

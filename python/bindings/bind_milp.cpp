@@ -267,7 +267,7 @@ void bind_milp(py::module_& parent) {
     py::class_<S, std::shared_ptr<S>> solution(m, "Solution", doc("milp::Solution").c_str());
     solution
         .def_property_readonly(
-            "status", [](const S& s) { return to_string(s.status); }, doc("milp::Status").c_str())
+            "status", [](const S& s) { return enum_name(s.status); }, doc("milp::Status").c_str())
         .def_property_readonly(
             "objective", [](const S& s) { return none_if_nan(s.objective); },
             "With the model's offset; None where there is no solution.")
@@ -283,7 +283,7 @@ void bind_milp(py::module_& parent) {
         .def_readonly("solver", &S::solver, doc("milp::Solution::solver").c_str())
         .def_readonly("message", &S::message, doc("milp::Solution::message").c_str())
         .def("__repr__", [](const S& s) {
-            return std::string("Solution(status='") + to_string(s.status) +
+            return std::string("Solution(status='") + enum_name(s.status) +
                    "', objective=" + py::repr(none_if_nan(s.objective)).cast<std::string>() + ")";
         });
     define_pickling(solution);

@@ -236,7 +236,7 @@ void bind_packing(py::module_& m) {
                     step["pending"] = s.pending;
                     step["placed"] = s.placed;
                     step["bound"] = s.bound;
-                    step["status"] = to_string(s.status);
+                    step["status"] = enum_name(s.status);
                     steps.append(step);
                 }
                 return steps;

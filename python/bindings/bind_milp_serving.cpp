@@ -314,7 +314,7 @@ void bind_milp_serving(py::module_& m) {
         return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
     };
     plan.def_property_readonly(
-            "status", [](const P& p) { return to_string(p.status); }, doc("milp::Status").c_str())
+            "status", [](const P& p) { return enum_name(p.status); }, doc("milp::Status").c_str())
         .def_property_readonly(
             "makespan", [number](const P& p) { return number(p.makespan); },
             "Seconds; None where there is no plan.")

@@ -172,7 +172,7 @@ void bind_plan(py::module_& m) {
             "stop_reason",
             [](const NamedPlan& p) -> py::object {
                 if (!p.stop_reason) return py::none();
-                return py::str(to_string(*p.stop_reason));
+                return py::str(enum_name(*p.stop_reason));
             },
             "Why the algorithm returned; None for a plan that was read.")
         .def_property_readonly("rounds", rounds,

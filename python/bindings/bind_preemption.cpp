@@ -303,7 +303,7 @@ void bind_preemption(py::module_& parent) {
             const auto [with_task, id] = task_argument(cluster, task);
             use_cost_function(o, with_task);
             const auto e = p::explain(*with_task, id, o);
-            PreemptionExplanation out{std::nullopt, to_string(e.obstacle), e.missing, e.text};
+            PreemptionExplanation out{std::nullopt, enum_name(e.obstacle), e.missing, e.text};
             if (e.node != none<NodeId>) out.node = with_task->name(e.node);
             return out;
         },

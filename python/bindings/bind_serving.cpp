@@ -226,7 +226,7 @@ void bind_planner(py::module_& m) {
     using P = PlannedServing;
     py::class_<P> plan(m, "ServingPlanResult", doc("serving::ServingPlanResult").c_str());
     plan.def_property_readonly(
-            "status", [](const P& p) { return to_string(p.status); }, doc("milp::Status").c_str())
+            "status", [](const P& p) { return enum_name(p.status); }, doc("milp::Status").c_str())
         .def_property_readonly(
             "makespan", [](const P& p) { return number(p.makespan); },
             "Seconds; None where there is no plan.")

@@ -279,7 +279,7 @@ void bind_spot_result(py::module_& m) {
         .def_readonly("consolidations", &R::consolidations, "Those that moved anything.")
         .def_readonly("decision_us", &R::decision_us, of("decision_us").c_str())
         .def_property_readonly(
-            "stop_reason", [](const R& r) { return to_string(r.stop_reason); }, "Why the replay ended.")
+            "stop_reason", [](const R& r) { return enum_name(r.stop_reason); }, "Why the replay ended.")
         .def("__copy__", [](const R& r) { return r; })
         .def(
             "__deepcopy__", [](const R& r, const py::dict&) { return r; }, py::arg("memo"))

@@ -138,7 +138,7 @@ template <NamedEnum E>
 struct OptionType<E> {
     static E read(const std::string& field, py::handle value) {
         std::string expectation;
-        for (const auto& [enumerator, name] : enum_names<E>) {
+        for (const auto& [enumerator, name] : enum_names(E{})) {
             if (py::isinstance<py::str>(value) && OptionType<std::string>::read(field, value) == name)
                 return enumerator;
             expectation += (expectation.empty() ? "'" : ", '") + std::string(name) + "'";
@@ -163,7 +163,7 @@ template <NamedEnum E>
 struct NamesOf<E> {
     static std::vector<std::string> list() {
         std::vector<std::string> names;
-        for (const auto& row : enum_names<E>) names.emplace_back(row.name);
+        for (const auto& row : enum_names(E{})) names.emplace_back(row.name);
         return names;
     }
 };

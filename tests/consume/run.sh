@@ -17,7 +17,6 @@ for kind in static shared; do
   [ "$kind" = shared ] && shared=ON
   echo "-- installing ($kind)"
   quiet cmake -S . -B "$work/build-$kind" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=$shared \
-    -DGPUSCHED_UNITY=ON \
     -DGPUSCHED_BUILD_TESTS=OFF -DGPUSCHED_BUILD_EXAMPLES=OFF -DGPUSCHED_BUILD_BENCHMARKS=OFF
   lp=1 # where Clp is found, all ways to use gpusched must have it
   grep -q '^GPUSCHED_CLP_LIBRARY:.*NOTFOUND' "$work/build-$kind/CMakeCache.txt" && lp=0
@@ -62,7 +61,6 @@ if cmake -S "$work/wrong" -B "$work/wrong/b" -DCMAKE_PREFIX_PATH="$work/prefix-s
 fi
 grep -q 'requested version "99"' "$work/log"
 
-# File by file, as most users build it: all other builds here put files together, where one file's includes serve others.
 echo "-- add_subdirectory"
 quiet cmake -S tests/consume/add_subdirectory -B "$work/subdirectory" -G Ninja "-DCMAKE_CXX_FLAGS=$expect"
 quiet cmake --build "$work/subdirectory" --parallel "$jobs"

@@ -48,10 +48,12 @@ def includes(text):
 
 
 def component_of(path):
-    """`core` for gpusched/core/rng.hpp and for core/rng.cpp under src/; None for files outside a component."""
+    """`core` for gpusched/core/rng.hpp and for core.cpp under src/; None for files outside a component."""
     parts = path.split("/")
     if parts[0] == "gpusched":
         parts = parts[1:]
+    elif path.endswith(".cpp") and path != "version.cpp":
+        return path.removesuffix(".cpp")
     return parts[0] if len(parts) > 1 else None
 
 
@@ -113,7 +115,7 @@ def test_checker_finds_what_it_should():
         "include/gpusched/nonsense/i.hpp": "",
         "include/gpusched/io/j.hpp": '#include "k.hpp"\n',
         "include/gpusched/fwd.hpp": "#include <gpusched/model/b.hpp>\n",
-        "src/consolidation/l.cpp": "#include <gpusched/sim/m.hpp>\n",
+        "src/consolidation.cpp": "#include <gpusched/sim/m.hpp>\n",
     }
     for path, text in wrong.items():
         found = violations_of({path: text})
@@ -127,7 +129,7 @@ def test_checker_accepts_what_is_right():
         "include/gpusched/topology/t.hpp": "#include <boost/graph/adjacency_list.hpp>\n",
         "include/gpusched/sim/s.hpp": "#include <gpusched/preemption/p.hpp>\n#include <gpusched/control/c.hpp>\n",
         "include/gpusched/gpusched.hpp": "#include <gpusched/sim/s.hpp>\n",
-        "src/topology/t.cpp": "#include <gpusched/topology/impl/t.ipp>\n",
+        "src/topology.cpp": "#include <gpusched/topology/impl/t.ipp>\n",
     }
     assert violations_of(right) == []
 

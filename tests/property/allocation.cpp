@@ -146,7 +146,7 @@ TEST_CASE("gangs on 12,000 random snapshots equal enumeration") {
             REQUIRE(found.per_domain.empty());
             REQUIRE_FALSE(found.reason.empty());
             REQUIRE(found.obstacle != Obstacle::none);
-            ++reasons[to_string(found.obstacle)];
+            ++reasons[enum_name(found.obstacle)];
             ++refused;
             continue;
         }

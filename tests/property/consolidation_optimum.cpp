@@ -83,7 +83,7 @@ TEST_CASE("best reaches the optimum in 95 of 100 tiny clusters and never beats i
             else
                 missed += " " + std::to_string(seed);
         });
-        INFO(consolidation::to_string(objective)
+        INFO(gpusched::enum_name(objective)
              << ": " << reached << " of " << positive << ", missed for seeds" << missed);
         CHECK(reached * 100 >= positive * 95);
         REQUIRE(positive > instances(400));

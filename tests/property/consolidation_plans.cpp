@@ -30,7 +30,7 @@ TEST_CASE("every plan is valid and leads to what it claims") {
         const auto spec = testing_support::random_cluster(rng);
         const auto cluster = Cluster::build(spec);
         for (const auto preset : {Preset::ipc, Preset::fast, Preset::best}) {
-            INFO("seed " << seed << ", preset " << consolidation::to_string(preset));
+            INFO("seed " << seed << ", preset " << gpusched::enum_name(preset));
             consolidation::Options options;
             options.preset = preset;
             options.seed = seed;

@@ -161,13 +161,13 @@ struct Pair {
             for (const auto node : cluster.nodes()) {
                 const auto n = index(node);
                 INFO("task " << spec.tasks[t].name << " on node " << spec.nodes[n].name);
-                REQUIRE(std::string(to_string(find_obstacle(cluster, task, node))) ==
+                REQUIRE(std::string(enum_name(find_obstacle(cluster, task, node))) ==
                         reference::obstacle(s, t, n));
-                REQUIRE(std::string(to_string(find_eligibility_obstacle(cluster, task, node))) ==
+                REQUIRE(std::string(enum_name(find_eligibility_obstacle(cluster, task, node))) ==
                         reference::eligibility(spec.tasks[t], spec.nodes[n]));
-                REQUIRE(std::string(to_string(find_resource_obstacle(cluster, task, node))) ==
+                REQUIRE(std::string(enum_name(find_resource_obstacle(cluster, task, node))) ==
                         reference::resource_obstacle(s, t, n));
-                REQUIRE(std::string(to_string(find_group_obstacle(cluster, task, node))) ==
+                REQUIRE(std::string(enum_name(find_group_obstacle(cluster, task, node))) ==
                         reference::group_obstacle(s, t, n));
                 REQUIRE(to_list(candidate_gpus(cluster, task, node)) == reference::candidates(s, t, n));
                 const auto sets = reference::gpu_sets(s, t, n);

@@ -24,6 +24,12 @@ enum class JointPolicy : std::uint8_t {
     size_sorted,  ///< the paper's practice: one after the other, the most GPUs first
     joint,        ///< ours: the same, then a local search
 };
+constexpr auto enum_names(JointPolicy) {
+    return name_table<JointPolicy>({
+        {JointPolicy::size_sorted, "size_sorted"},
+        {JointPolicy::joint, "joint"},
+    });
+}
 
 struct JointOptions {
     JointPolicy policy = JointPolicy::joint;
@@ -64,12 +70,6 @@ struct JointAllocations {
                                              const JointOptions& options = {}, const Context& context = {});
 
 }  // namespace gpusched::allocation
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::allocation::JointPolicy> =
-    gpusched::name_table<gpusched::allocation::JointPolicy>(
-        {{gpusched::allocation::JointPolicy::size_sorted, "size_sorted"},
-         {gpusched::allocation::JointPolicy::joint, "joint"}});
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/allocation/impl/allocate_many.ipp>

@@ -19,6 +19,12 @@ enum class AllocatePolicy : std::uint8_t {
     entropy,  ///< the paper's Algorithm 2, as written
     exact,    ///< least entropy
 };
+constexpr auto enum_names(AllocatePolicy) {
+    return name_table<AllocatePolicy>({
+        {AllocatePolicy::entropy, "entropy"},
+        {AllocatePolicy::exact, "exact"},
+    });
+}
 
 /// How `allocate` works.
 struct AllocateOptions {
@@ -70,9 +76,3 @@ struct Allocation {
 };
 
 }  // namespace gpusched::allocation
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::allocation::AllocatePolicy> =
-    gpusched::name_table<gpusched::allocation::AllocatePolicy>(
-        {{gpusched::allocation::AllocatePolicy::entropy, "entropy"},
-         {gpusched::allocation::AllocatePolicy::exact, "exact"}});

@@ -21,6 +21,16 @@ enum class NodeFate : std::uint8_t {
     receives,        ///< its own tasks could leave, but the plan moves others onto it
     not_worthwhile,  ///< every task on it fits elsewhere one by one, but not all within the limits of the search
 };
+constexpr auto enum_names(NodeFate) {
+    return name_table<NodeFate>({
+        {NodeFate::vacated, "vacated"},
+        {NodeFate::empty, "empty"},
+        {NodeFate::has_fixed, "has_fixed"},
+        {NodeFate::has_stuck, "has_stuck"},
+        {NodeFate::receives, "receives"},
+        {NodeFate::not_worthwhile, "not_worthwhile"},
+    });
+}
 
 /// Why a task must stay.
 enum class FixedBy : std::uint8_t {
@@ -32,34 +42,17 @@ enum class FixedBy : std::uint8_t {
     no_disruption,  ///< `max_disrupted` of its job or of the options is 0
     core_member,    ///< its job needs it for `min_members`
 };
-
-}  // namespace gpusched::consolidation
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::consolidation::NodeFate> =
-    gpusched::name_table<gpusched::consolidation::NodeFate>(
-        {{gpusched::consolidation::NodeFate::vacated, "vacated"},
-         {gpusched::consolidation::NodeFate::empty, "empty"},
-         {gpusched::consolidation::NodeFate::has_fixed, "has_fixed"},
-         {gpusched::consolidation::NodeFate::has_stuck, "has_stuck"},
-         {gpusched::consolidation::NodeFate::receives, "receives"},
-         {gpusched::consolidation::NodeFate::not_worthwhile, "not_worthwhile"}});
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::consolidation::FixedBy> =
-    gpusched::name_table<gpusched::consolidation::FixedBy>(
-        {{gpusched::consolidation::FixedBy::nothing, ""},
-         {gpusched::consolidation::FixedBy::locked, "locked"},
-         {gpusched::consolidation::FixedBy::standby, "standby"},
-         {gpusched::consolidation::FixedBy::cpu_local, "cpu_local"},
-         {gpusched::consolidation::FixedBy::exempt_node, "exempt node"},
-         {gpusched::consolidation::FixedBy::no_disruption, "max_disrupted is 0"},
-         {gpusched::consolidation::FixedBy::core_member, "core member"}});
-
-namespace gpusched::consolidation {
-
-/// The enumerator's name, as in Python.
-[[nodiscard]] constexpr const char* to_string(NodeFate fate) noexcept { return enum_name(fate); }
-[[nodiscard]] constexpr const char* to_string(FixedBy reason) noexcept { return enum_name(reason); }
+constexpr auto enum_names(FixedBy) {
+    return name_table<FixedBy>({
+        {FixedBy::nothing, ""},
+        {FixedBy::locked, "locked"},
+        {FixedBy::standby, "standby"},
+        {FixedBy::cpu_local, "cpu_local"},
+        {FixedBy::exempt_node, "exempt node"},
+        {FixedBy::no_disruption, "max_disrupted is 0"},
+        {FixedBy::core_member, "core member"},
+    });
+}
 
 /// One of a node's own tasks that keeps it occupied.
 struct Blocker {

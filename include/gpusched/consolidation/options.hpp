@@ -18,41 +18,35 @@ enum class Preset : std::uint8_t {
     fast,  ///< ours: pools per GPU model, tightest fit through an index, least demand first, one round
     best,  ///< ours: the same with several rounds and a deeper search, and an exact one where the group is tiny
 };
+constexpr auto enum_names(Preset) {
+    return name_table<Preset>({
+        {Preset::ipc, "ipc"},
+        {Preset::fast, "fast"},
+        {Preset::best, "best"},
+    });
+}
 
 /// What a vacated node is worth.
 enum class Objective : std::uint8_t {
     gpus,  ///< its GPUs (a node without GPUs counts as nothing gained, but is still vacated when nothing is lost)
     nodes,  ///< one
 };
+constexpr auto enum_names(Objective) {
+    return name_table<Objective>({
+        {Objective::gpus, "gpus"},
+        {Objective::nodes, "nodes"},
+    });
+}
 
 /// Which bound is proved alongside the plan.
 enum class BoundMethod : std::uint8_t { none, counting, lp };
-
-}  // namespace gpusched::consolidation
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::consolidation::Preset> =
-    gpusched::name_table<gpusched::consolidation::Preset>({{gpusched::consolidation::Preset::ipc, "ipc"},
-                                                           {gpusched::consolidation::Preset::fast, "fast"},
-                                                           {gpusched::consolidation::Preset::best, "best"}});
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::consolidation::Objective> =
-    gpusched::name_table<gpusched::consolidation::Objective>(
-        {{gpusched::consolidation::Objective::gpus, "gpus"},
-         {gpusched::consolidation::Objective::nodes, "nodes"}});
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::consolidation::BoundMethod> =
-    gpusched::name_table<gpusched::consolidation::BoundMethod>(
-        {{gpusched::consolidation::BoundMethod::none, "none"},
-         {gpusched::consolidation::BoundMethod::counting, "counting"},
-         {gpusched::consolidation::BoundMethod::lp, "lp"}});
-
-namespace gpusched::consolidation {
-
-/// The enumerator's name, as in Python.
-[[nodiscard]] constexpr const char* to_string(Preset preset) noexcept { return enum_name(preset); }
-[[nodiscard]] constexpr const char* to_string(Objective objective) noexcept { return enum_name(objective); }
-[[nodiscard]] constexpr const char* to_string(BoundMethod method) noexcept { return enum_name(method); }
+constexpr auto enum_names(BoundMethod) {
+    return name_table<BoundMethod>({
+        {BoundMethod::none, "none"},
+        {BoundMethod::counting, "counting"},
+        {BoundMethod::lp, "lp"},
+    });
+}
 
 /// The deepest nesting of moves that a search may be asked for.
 inline constexpr int most_depth = 16;

@@ -55,6 +55,13 @@ template <PlacementScorer S = WeightedScore>
 
 /// What became of a newcomer.
 enum class AdmissionVerdict : std::uint8_t { admitted, queued, rejected };
+constexpr auto enum_names(AdmissionVerdict) {
+    return name_table<AdmissionVerdict>({
+        {AdmissionVerdict::admitted, "admitted"},
+        {AdmissionVerdict::queued, "queued"},
+        {AdmissionVerdict::rejected, "rejected"},
+    });
+}
 
 /// An answer, with the place where there is one.
 struct AdmissionAnswer {
@@ -99,14 +106,6 @@ class AdmissionQueue {
 };
 
 }  // namespace gpusched::control
-
-// clang-format off
-template <> inline constexpr auto gpusched::enum_names<gpusched::control::AdmissionVerdict> =
-    gpusched::name_table<gpusched::control::AdmissionVerdict>({
-        {gpusched::control::AdmissionVerdict::admitted, "admitted"},
-        {gpusched::control::AdmissionVerdict::queued, "queued"},
-        {gpusched::control::AdmissionVerdict::rejected, "rejected"}});
-// clang-format on
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/admission.ipp>

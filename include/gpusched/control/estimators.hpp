@@ -70,6 +70,13 @@ struct Freshness {
 
 /// How a load was assigned to a tenant. Only measured and inferred offenders may be throttled.
 enum class Attribution : std::uint8_t { unknown, inferred, measured };
+constexpr auto enum_names(Attribution) {
+    return name_table<Attribution>({
+        {Attribution::unknown, "unknown"},
+        {Attribution::inferred, "inferred"},
+        {Attribution::measured, "measured"},
+    });
+}
 
 /// Whether a tenant's activity explains a pressure: their correlation, recent windows counting more.
 ///
@@ -138,13 +145,6 @@ class WindowQuantiles {
 };
 
 }  // namespace gpusched::control
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::control::Attribution> =
-    gpusched::name_table<gpusched::control::Attribution>(
-        {{gpusched::control::Attribution::unknown, "unknown"},
-         {gpusched::control::Attribution::inferred, "inferred"},
-         {gpusched::control::Attribution::measured, "measured"}});
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/estimators.ipp>

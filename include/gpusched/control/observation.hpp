@@ -64,6 +64,21 @@ enum class BackendStatus : std::uint8_t {
     unknown,
     invalid_state
 };
+constexpr auto enum_names(BackendStatus) {
+    return name_table<BackendStatus>({
+        {BackendStatus::ok, "ok"},
+        {BackendStatus::in_use, "in_use"},
+        {BackendStatus::insufficient_resources, "insufficient_resources"},
+        {BackendStatus::no_permission, "no_permission"},
+        {BackendStatus::reset_required, "reset_required"},
+        {BackendStatus::not_supported, "not_supported"},
+        {BackendStatus::not_found, "not_found"},
+        {BackendStatus::gpu_is_lost, "gpu_is_lost"},
+        {BackendStatus::timeout, "timeout"},
+        {BackendStatus::unknown, "unknown"},
+        {BackendStatus::invalid_state, "invalid_state"},
+    });
+}
 
 /// Whether nothing more may be tried until an operator has looked.
 [[nodiscard]] constexpr bool freezes(BackendStatus s) noexcept {
@@ -97,18 +112,3 @@ struct Observation {
 };
 
 }  // namespace gpusched::control
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::control::BackendStatus> =
-    gpusched::name_table<gpusched::control::BackendStatus>(
-        {{gpusched::control::BackendStatus::ok, "ok"},
-         {gpusched::control::BackendStatus::in_use, "in_use"},
-         {gpusched::control::BackendStatus::insufficient_resources, "insufficient_resources"},
-         {gpusched::control::BackendStatus::no_permission, "no_permission"},
-         {gpusched::control::BackendStatus::reset_required, "reset_required"},
-         {gpusched::control::BackendStatus::not_supported, "not_supported"},
-         {gpusched::control::BackendStatus::not_found, "not_found"},
-         {gpusched::control::BackendStatus::gpu_is_lost, "gpu_is_lost"},
-         {gpusched::control::BackendStatus::timeout, "timeout"},
-         {gpusched::control::BackendStatus::unknown, "unknown"},
-         {gpusched::control::BackendStatus::invalid_state, "invalid_state"}});

@@ -22,22 +22,17 @@ enum class RecoveryVerdict : std::uint8_t {
     missing,        ///< nothing that is known stands; nothing was touched
     failed          ///< a call failed on the way; the journal still says what was meant
 };
-
-}  // namespace gpusched::control
-
-// clang-format off
-template <> inline constexpr auto gpusched::enum_names<gpusched::control::RecoveryVerdict> =
-    gpusched::name_table<gpusched::control::RecoveryVerdict>({
-        {gpusched::control::RecoveryVerdict::as_configured, "as_configured"},
-        {gpusched::control::RecoveryVerdict::as_recorded, "as_recorded"},
-        {gpusched::control::RecoveryVerdict::restored, "restored"},
-        {gpusched::control::RecoveryVerdict::completed, "completed"},
-        {gpusched::control::RecoveryVerdict::restarted, "restarted"},
-        {gpusched::control::RecoveryVerdict::missing, "missing"},
-        {gpusched::control::RecoveryVerdict::failed, "failed"}});
-// clang-format on
-
-namespace gpusched::control {
+constexpr auto enum_names(RecoveryVerdict) {
+    return name_table<RecoveryVerdict>({
+        {RecoveryVerdict::as_configured, "as_configured"},
+        {RecoveryVerdict::as_recorded, "as_recorded"},
+        {RecoveryVerdict::restored, "restored"},
+        {RecoveryVerdict::completed, "completed"},
+        {RecoveryVerdict::restarted, "restarted"},
+        {RecoveryVerdict::missing, "missing"},
+        {RecoveryVerdict::failed, "failed"},
+    });
+}
 
 struct RecoveredTenant {
     std::string name{};

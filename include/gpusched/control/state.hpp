@@ -25,12 +25,46 @@ enum class Phase : std::uint8_t {
     hold,
     disabled
 };
+constexpr auto enum_names(Phase) {
+    return name_table<Phase>({
+        {Phase::observe, "observe"},
+        {Phase::suspect, "suspect"},
+        {Phase::guarded, "guarded"},
+        {Phase::reconfig, "reconfig"},
+        {Phase::validate, "validate"},
+        {Phase::cooldown, "cooldown"},
+        {Phase::exhausted, "exhausted"},
+        {Phase::hold, "hold"},
+        {Phase::disabled, "disabled"},
+    });
+}
 
 /// What a trouble is put down to; the first that applies.
 enum class Cause : std::uint8_t { pcie, io, compute, irq, unknown };
+constexpr auto enum_names(Cause) {
+    return name_table<Cause>({
+        {Cause::pcie, "pcie"},
+        {Cause::io, "io"},
+        {Cause::compute, "compute"},
+        {Cause::irq, "irq"},
+        {Cause::unknown, "unknown"},
+    });
+}
 
 /// What the controller can do.
 enum class Lever : std::uint8_t { none, throttle, quota, pin, move, enlarge, rollback, relax };
+constexpr auto enum_names(Lever) {
+    return name_table<Lever>({
+        {Lever::none, "none"},
+        {Lever::throttle, "throttle"},
+        {Lever::quota, "quota"},
+        {Lever::pin, "pin"},
+        {Lever::move, "move"},
+        {Lever::enlarge, "enlarge"},
+        {Lever::rollback, "rollback"},
+        {Lever::relax, "relax"},
+    });
+}
 
 enum class ActionKind : std::uint8_t {
     throttle_io,  ///< limit the target's block I/O to `value` MB/s until the lease ends
@@ -39,6 +73,15 @@ enum class ActionKind : std::uint8_t {
     pin,          ///< cores of the tenant
     reconfigure   ///< from `before` to `after`, all of it
 };
+constexpr auto enum_names(ActionKind) {
+    return name_table<ActionKind>({
+        {ActionKind::throttle_io, "throttle_io"},
+        {ActionKind::release_io, "release_io"},
+        {ActionKind::set_quota, "set_quota"},
+        {ActionKind::pin, "pin"},
+        {ActionKind::reconfigure, "reconfigure"},
+    });
+}
 
 /// One of at most two actions of a step.
 struct Action {
@@ -193,33 +236,6 @@ struct StepResult {
 [[nodiscard]] ControllerMemory memory_of(const ControllerState& state, const ControllerOptions& options);
 
 }  // namespace gpusched::control
-
-// clang-format off
-template <> inline constexpr auto gpusched::enum_names<gpusched::control::Phase> =
-    gpusched::name_table<gpusched::control::Phase>({
-        {gpusched::control::Phase::observe, "observe"}, {gpusched::control::Phase::suspect, "suspect"},
-        {gpusched::control::Phase::guarded, "guarded"}, {gpusched::control::Phase::reconfig, "reconfig"},
-        {gpusched::control::Phase::validate, "validate"}, {gpusched::control::Phase::cooldown, "cooldown"},
-        {gpusched::control::Phase::exhausted, "exhausted"}, {gpusched::control::Phase::hold, "hold"},
-        {gpusched::control::Phase::disabled, "disabled"}});
-template <> inline constexpr auto gpusched::enum_names<gpusched::control::Cause> =
-    gpusched::name_table<gpusched::control::Cause>({
-        {gpusched::control::Cause::pcie, "pcie"}, {gpusched::control::Cause::io, "io"},
-        {gpusched::control::Cause::compute, "compute"}, {gpusched::control::Cause::irq, "irq"},
-        {gpusched::control::Cause::unknown, "unknown"}});
-template <> inline constexpr auto gpusched::enum_names<gpusched::control::Lever> =
-    gpusched::name_table<gpusched::control::Lever>({
-        {gpusched::control::Lever::none, "none"}, {gpusched::control::Lever::throttle, "throttle"},
-        {gpusched::control::Lever::quota, "quota"}, {gpusched::control::Lever::pin, "pin"},
-        {gpusched::control::Lever::move, "move"}, {gpusched::control::Lever::enlarge, "enlarge"},
-        {gpusched::control::Lever::rollback, "rollback"}, {gpusched::control::Lever::relax, "relax"}});
-template <> inline constexpr auto gpusched::enum_names<gpusched::control::ActionKind> =
-    gpusched::name_table<gpusched::control::ActionKind>({
-        {gpusched::control::ActionKind::throttle_io, "throttle_io"},
-        {gpusched::control::ActionKind::release_io, "release_io"},
-        {gpusched::control::ActionKind::set_quota, "set_quota"}, {gpusched::control::ActionKind::pin, "pin"},
-        {gpusched::control::ActionKind::reconfigure, "reconfigure"}});
-// clang-format on
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/state.ipp>

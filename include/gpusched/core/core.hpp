@@ -14,5 +14,4 @@
 #include <gpusched/core/lp.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/core/slice.hpp>
 #include <gpusched/core/stop_reason.hpp>

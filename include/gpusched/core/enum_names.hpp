@@ -1,8 +1,10 @@
 // Names of enumerators: one table beside each enumeration, for messages, formats and Python.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 
 namespace gpusched {
 
@@ -13,40 +15,31 @@ struct EnumName {
     const char* name = nullptr;
 };
 
-/// The names of an enumeration's `n` enumerators. Not std::array of std::pair: both cost too much to include.
+/// A table of names. An enumeration gets its names from a function `enum_names` beside it, found by argument-dependent
+/// lookup; its argument only says which enumeration is meant:
+///
+///     enum class Colour : std::uint8_t { red, green };
+///     constexpr auto enum_names(Colour) {
+///         return name_table<Colour>({
+///             {Colour::red, "red"},
+///             {Colour::green, "green"},
+///         });
+///     }
 template <class E, std::size_t n>
-struct EnumTable {
-    EnumName<E> rows[n];
-
-    [[nodiscard]] static constexpr std::size_t size() noexcept { return n; }
-    [[nodiscard]] constexpr const EnumName<E>& operator[](std::size_t i) const noexcept { return rows[i]; }
-    [[nodiscard]] constexpr const EnumName<E>* begin() const noexcept { return rows; }
-    [[nodiscard]] constexpr const EnumName<E>* end() const noexcept { return rows + n; }
-};
-
-/// The names of an enumeration, an `EnumTable`. Specialise it beside the enumeration.
-template <class E>
-inline constexpr auto enum_names = nullptr;
+[[nodiscard]] constexpr std::array<EnumName<E>, n> name_table(EnumName<E> (&&rows)[n]) {
+    return std::to_array(std::move(rows));
+}
 
 /// An enumeration with a table of names.
 template <class E>
-concept NamedEnum =
-    std::is_enum_v<E> && !std::is_same_v<std::remove_cvref_t<decltype(enum_names<E>)>, std::nullptr_t>;
+concept NamedEnum = std::is_enum_v<E> && requires(E value) { enum_names(value); };
 
 /// The enumerator's name; "unknown" for a number that is no enumerator.
 template <NamedEnum E>
 [[nodiscard]] constexpr const char* enum_name(E value) noexcept {
-    for (const auto& [enumerator, name] : enum_names<E>)
+    for (const auto& [enumerator, name] : enum_names(value))
         if (enumerator == value) return name;
     return "unknown";
-}
-
-/// A table for `enum_names`.
-template <class E, std::size_t n>
-[[nodiscard]] constexpr EnumTable<E, n> name_table(const EnumName<E> (&rows)[n]) {
-    EnumTable<E, n> table{};
-    for (std::size_t i = 0; i < n; ++i) table.rows[i] = rows[i];
-    return table;
 }
 
 }  // namespace gpusched

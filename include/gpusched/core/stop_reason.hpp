@@ -12,15 +12,13 @@ enum class StopReason {
     cancelled,    ///< the caller asked it to stop; the result is valid
     move_budget,  ///< the migration budget was used up
 };
-
-template <>
-inline constexpr auto enum_names<StopReason> =
-    name_table<StopReason>({{StopReason::completed, "completed"},
-                            {StopReason::time_limit, "time_limit"},
-                            {StopReason::cancelled, "cancelled"},
-                            {StopReason::move_budget, "move_budget"}});
-
-/// The enumerator's name, as in Python.
-[[nodiscard]] constexpr const char* to_string(StopReason reason) noexcept { return enum_name(reason); }
+constexpr auto enum_names(StopReason) {
+    return name_table<StopReason>({
+        {StopReason::completed, "completed"},
+        {StopReason::time_limit, "time_limit"},
+        {StopReason::cancelled, "cancelled"},
+        {StopReason::move_budget, "move_budget"},
+    });
+}
 
 }  // namespace gpusched

@@ -32,22 +32,16 @@ enum class GroupBy : std::uint8_t {
     gpu_model,  ///< in order of first appearance; nodes without a model last, under an empty name
     cluster,    ///< domains of the top network level; last, nodes of unknown position, as `unknown_position`
 };
+constexpr auto enum_names(GroupBy) {
+    return name_table<GroupBy>({
+        {GroupBy::none, "none"},
+        {GroupBy::gpu_model, "gpu_model"},
+        {GroupBy::cluster, "cluster"},
+    });
+}
+
 /// What nodes of unknown network position are reported as.
 inline constexpr std::string_view unknown_position = "(unknown position)";
-
-}  // namespace gpusched::fragmentation
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::fragmentation::GroupBy> =
-    gpusched::name_table<gpusched::fragmentation::GroupBy>(
-        {{gpusched::fragmentation::GroupBy::none, "none"},
-         {gpusched::fragmentation::GroupBy::gpu_model, "gpu_model"},
-         {gpusched::fragmentation::GroupBy::cluster, "cluster"}});
-
-namespace gpusched::fragmentation {
-
-/// The enumerator's name, as in Python.
-[[nodiscard]] constexpr const char* to_string(GroupBy by) noexcept { return enum_name(by); }
 
 struct ReportOptions {
     std::optional<int>

@@ -10,11 +10,18 @@
 #include <string>
 #include <string_view>
 
-namespace gpusched {
-namespace io {
+namespace gpusched::io {
 
 /// The formats of machines.
 enum class HardwareFormat : std::uint8_t { nvidia_smi, nccl, hwloc, flextopo };
+constexpr auto enum_names(HardwareFormat) {
+    return name_table<HardwareFormat>({
+        {HardwareFormat::nvidia_smi, "nvidia_smi"},
+        {HardwareFormat::nccl, "nccl"},
+        {HardwareFormat::hwloc, "hwloc"},
+        {HardwareFormat::flextopo, "flextopo"},
+    });
+}
 
 /// Which format a text seems to have: told from its first words, without reading it. None when it is none of them.
 [[nodiscard]] std::optional<HardwareFormat> hardware_format(std::string_view text);
@@ -31,16 +38,7 @@ enum class HardwareFormat : std::uint8_t { nvidia_smi, nccl, hwloc, flextopo };
                                                  const HardwareReadOptions& options = {},
                                                  std::string_view source = "<text>");
 
-}  // namespace io
-
-template <>
-inline constexpr auto enum_names<io::HardwareFormat> =
-    name_table<io::HardwareFormat>({{io::HardwareFormat::nvidia_smi, "nvidia_smi"},
-                                    {io::HardwareFormat::nccl, "nccl"},
-                                    {io::HardwareFormat::hwloc, "hwloc"},
-                                    {io::HardwareFormat::flextopo, "flextopo"}});
-
-}  // namespace gpusched
+}  // namespace gpusched::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/hardware_files.ipp>

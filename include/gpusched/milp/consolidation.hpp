@@ -19,37 +19,36 @@ enum class ConsolidationForm : std::uint8_t {
     plain,    ///< F1: a binary per task and node
     classes,  ///< F3: tasks alike are counted; locked ones become smaller nodes
 };
+constexpr auto enum_names(ConsolidationForm) {
+    return name_table<ConsolidationForm>({
+        {ConsolidationForm::plain, "plain"},
+        {ConsolidationForm::classes, "classes"},
+    });
+}
 
 /// How tasks that stay are written down in the plain form.
 enum class LockForm : std::uint8_t {
     bounds,  ///< columns fixed by their bounds
     rows,    ///< a row each
 };
+constexpr auto enum_names(LockForm) {
+    return name_table<LockForm>({
+        {LockForm::bounds, "bounds"},
+        {LockForm::rows, "rows"},
+    });
+}
 
 /// What is minimised.
 enum class ConsolidationGoal : std::uint8_t {
     nodes_then_moves,  ///< occupied nodes, then moves, in one objective: a move weighs 1 / (tasks + 1)
     nodes,             ///< occupied nodes
 };
-
-}  // namespace gpusched::milp
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::milp::ConsolidationForm> =
-    gpusched::name_table<gpusched::milp::ConsolidationForm>(
-        {{gpusched::milp::ConsolidationForm::plain, "plain"},
-         {gpusched::milp::ConsolidationForm::classes, "classes"}});
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::milp::LockForm> =
-    gpusched::name_table<gpusched::milp::LockForm>(
-        {{gpusched::milp::LockForm::bounds, "bounds"}, {gpusched::milp::LockForm::rows, "rows"}});
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::milp::ConsolidationGoal> =
-    gpusched::name_table<gpusched::milp::ConsolidationGoal>(
-        {{gpusched::milp::ConsolidationGoal::nodes_then_moves, "nodes_then_moves"},
-         {gpusched::milp::ConsolidationGoal::nodes, "nodes"}});
-
-namespace gpusched::milp {
+constexpr auto enum_names(ConsolidationGoal) {
+    return name_table<ConsolidationGoal>({
+        {ConsolidationGoal::nodes_then_moves, "nodes_then_moves"},
+        {ConsolidationGoal::nodes, "nodes"},
+    });
+}
 
 /// How a consolidation model is built.
 struct ConsolidationOptions {

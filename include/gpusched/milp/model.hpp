@@ -19,15 +19,12 @@
 namespace gpusched::milp {
 
 enum class Sense : std::uint8_t { minimise, maximise };
-
-}  // namespace gpusched::milp
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::milp::Sense> =
-    gpusched::name_table<gpusched::milp::Sense>(
-        {{gpusched::milp::Sense::minimise, "minimise"}, {gpusched::milp::Sense::maximise, "maximise"}});
-
-namespace gpusched::milp {
+constexpr auto enum_names(Sense) {
+    return name_table<Sense>({
+        {Sense::minimise, "minimise"},
+        {Sense::maximise, "maximise"},
+    });
+}
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 

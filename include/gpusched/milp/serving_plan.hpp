@@ -20,18 +20,14 @@ enum class ServingForm : std::uint8_t {
     mccormick,       ///< E3: a binary per number of copies, T * binary as a column of its own
     rates,           ///< E4: shares per second and 1 / T instead of shares and T; exact, and the smallest
 };
-
-}  // namespace gpusched::milp
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::milp::ServingForm> =
-    gpusched::name_table<gpusched::milp::ServingForm>(
-        {{gpusched::milp::ServingForm::copies, "copies"},
-         {gpusched::milp::ServingForm::fixed_makespan, "fixed_makespan"},
-         {gpusched::milp::ServingForm::mccormick, "mccormick"},
-         {gpusched::milp::ServingForm::rates, "rates"}});
-
-namespace gpusched::milp {
+constexpr auto enum_names(ServingForm) {
+    return name_table<ServingForm>({
+        {ServingForm::copies, "copies"},
+        {ServingForm::fixed_makespan, "fixed_makespan"},
+        {ServingForm::mccormick, "mccormick"},
+        {ServingForm::rates, "rates"},
+    });
+}
 
 /// How a serving model is built.
 struct ServingModelOptions {

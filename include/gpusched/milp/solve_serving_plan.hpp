@@ -22,16 +22,12 @@ enum class ServingMethod : std::uint8_t {
     milp,           ///< one model, the makespan minimised
     binary_search,  ///< Algorithm 1: is there a plan within T? for ever closer T
 };
-
-}  // namespace gpusched::milp
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::milp::ServingMethod> =
-    gpusched::name_table<gpusched::milp::ServingMethod>(
-        {{gpusched::milp::ServingMethod::milp, "milp"},
-         {gpusched::milp::ServingMethod::binary_search, "binary_search"}});
-
-namespace gpusched::milp {
+constexpr auto enum_names(ServingMethod) {
+    return name_table<ServingMethod>({
+        {ServingMethod::milp, "milp"},
+        {ServingMethod::binary_search, "binary_search"},
+    });
+}
 
 /// How the serving problem is solved.
 struct ServingOptions {

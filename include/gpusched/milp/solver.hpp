@@ -26,22 +26,16 @@ enum class Status : std::uint8_t {
     cancelled,   ///< the caller asked it to stop; likewise
     failed,      ///< it gave up, or what it returned does not satisfy the model; see `message`
 };
-
-}  // namespace gpusched::milp
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::milp::Status> =
-    gpusched::name_table<gpusched::milp::Status>({{gpusched::milp::Status::optimal, "optimal"},
-                                                  {gpusched::milp::Status::infeasible, "infeasible"},
-                                                  {gpusched::milp::Status::unbounded, "unbounded"},
-                                                  {gpusched::milp::Status::time_limit, "time_limit"},
-                                                  {gpusched::milp::Status::cancelled, "cancelled"},
-                                                  {gpusched::milp::Status::failed, "failed"}});
-
-namespace gpusched::milp {
-
-/// The enumerator's name, as in Python.
-[[nodiscard]] constexpr const char* to_string(Status status) noexcept { return enum_name(status); }
+constexpr auto enum_names(Status) {
+    return name_table<Status>({
+        {Status::optimal, "optimal"},
+        {Status::infeasible, "infeasible"},
+        {Status::unbounded, "unbounded"},
+        {Status::time_limit, "time_limit"},
+        {Status::cancelled, "cancelled"},
+        {Status::failed, "failed"},
+    });
+}
 
 /// How a model is solved.
 struct SolveOptions {

@@ -39,15 +39,12 @@ enum class SpotMode : std::uint8_t {
     literal,  ///< the paper's (2a) as printed: each task's pod slots times its pods, GPUs per pod and last checkpoint, and
     ///< evictions weighed with the pod slots
 };
-
-}  // namespace gpusched::milp
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::milp::SpotMode> =
-    gpusched::name_table<gpusched::milp::SpotMode>(
-        {{gpusched::milp::SpotMode::meaning, "meaning"}, {gpusched::milp::SpotMode::literal, "literal"}});
-
-namespace gpusched::milp {
+constexpr auto enum_names(SpotMode) {
+    return name_table<SpotMode>({
+        {SpotMode::meaning, "meaning"},
+        {SpotMode::literal, "literal"},
+    });
+}
 
 /// When and where every task runs.
 struct SpotSchedule {

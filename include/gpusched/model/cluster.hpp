@@ -4,11 +4,11 @@
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/model/detail/domain_counts.hpp>
-#include <gpusched/model/detail/inventory_ptr.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -252,7 +252,7 @@ class Cluster {
     void set_capacities();
     void place_initially(const ClusterSpec& spec, Problems& problems);
 
-    detail::InventoryPtr inventory_;
+    std::shared_ptr<const Inventory> inventory_;
     std::vector<Place> place_;
     std::vector<NodeUsage> usage_;
     std::vector<GpuFree> gpu_;              // by NodeTable::first_gpu

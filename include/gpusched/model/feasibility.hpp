@@ -4,10 +4,10 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/core/slice.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
+#include <span>
 
 namespace gpusched {
 
@@ -28,25 +28,24 @@ enum class Obstacle : std::uint8_t {
     affinity,
     network,  ///< the job must stay within another domain
 };
-
-template <>
-inline constexpr auto enum_names<Obstacle> = name_table<Obstacle>({{Obstacle::none, "none"},
-                                                                   {Obstacle::cordoned, "cordoned"},
-                                                                   {Obstacle::not_eligible, "not_eligible"},
-                                                                   {Obstacle::gpu_model, "gpu_model"},
-                                                                   {Obstacle::node_selector, "node_selector"},
-                                                                   {Obstacle::taint, "taint"},
-                                                                   {Obstacle::cpu, "cpu"},
-                                                                   {Obstacle::memory, "memory"},
-                                                                   {Obstacle::gpu, "gpu"},
-                                                                   {Obstacle::gpu_memory, "gpu_memory"},
-                                                                   {Obstacle::hardware, "hardware"},
-                                                                   {Obstacle::anti_affinity, "anti_affinity"},
-                                                                   {Obstacle::affinity, "affinity"},
-                                                                   {Obstacle::network, "network"}});
-
-/// The enumerator's name. For sentences see `describe_obstacle`.
-[[nodiscard]] constexpr const char* to_string(Obstacle obstacle) noexcept { return enum_name(obstacle); }
+constexpr auto enum_names(Obstacle) {
+    return name_table<Obstacle>({
+        {Obstacle::none, "none"},
+        {Obstacle::cordoned, "cordoned"},
+        {Obstacle::not_eligible, "not_eligible"},
+        {Obstacle::gpu_model, "gpu_model"},
+        {Obstacle::node_selector, "node_selector"},
+        {Obstacle::taint, "taint"},
+        {Obstacle::cpu, "cpu"},
+        {Obstacle::memory, "memory"},
+        {Obstacle::gpu, "gpu"},
+        {Obstacle::gpu_memory, "gpu_memory"},
+        {Obstacle::hardware, "hardware"},
+        {Obstacle::anti_affinity, "anti_affinity"},
+        {Obstacle::affinity, "affinity"},
+        {Obstacle::network, "network"},
+    });
+}
 
 /// The first constraint that forbids `task` on `node`, given everything else that runs or is reserved there.
 ///
@@ -76,7 +75,7 @@ inline constexpr auto enum_names<Obstacle> = name_table<Obstacle>({{Obstacle::no
 /// The localities (GPU sets) of which one must hold all GPUs of the task; empty = no such constraint, or one
 /// that the node's unknown hardware cannot show to hold (`unknown` is then set).
 struct Localities {
-    Slice<GpuMask> masks;
+    std::span<const GpuMask> masks;
     bool unknown = false;
 };
 [[nodiscard]] Localities guaranteed_localities(const Cluster& cluster, TaskId task, NodeId node) noexcept;

@@ -4,12 +4,13 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/ids.hpp>
-#include <gpusched/core/slice.hpp>
 #include <gpusched/model/name_table.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -130,10 +131,6 @@ struct HardwareMasks {
     std::vector<GpuMask> socket;
 };
 
-namespace detail {
-class InventoryPtr;
-}
-
 /// The unchanging part of a snapshot. Built and validated once, shared by all copies of a cluster.
 class Inventory {
   public:
@@ -189,17 +186,17 @@ class Inventory {
         return eligible_[requirement * node_classes.size() + node_class];
     }
 
-    [[nodiscard]] Slice<Membership> anti_affinity_memberships(TaskId task) const noexcept {
-        return slice(anti_affinity_members_, anti_affinity_offset_, task);
+    [[nodiscard]] std::span<const Membership> anti_affinity_memberships(TaskId task) const noexcept {
+        return memberships(anti_affinity_members_, anti_affinity_offset_, task);
     }
-    [[nodiscard]] Slice<Membership> affinity_memberships(TaskId task) const noexcept {
-        return slice(affinity_members_, affinity_offset_, task);
+    [[nodiscard]] std::span<const Membership> affinity_memberships(TaskId task) const noexcept {
+        return memberships(affinity_members_, affinity_offset_, task);
     }
 
     /// Validates and builds. Adds every problem to `problems`; where there is any, the result has all nodes and
     /// tasks with legal quantities, but no groups.
     /// Placements are not looked at: see `Cluster::build`.
-    static detail::InventoryPtr build(const ClusterSpec& spec, Problems& problems);
+    static std::shared_ptr<const Inventory> build(const ClusterSpec& spec, Problems& problems);
 
     [[nodiscard]] static bool matches(const Requirement& requirement, const NodeClass& node_class);
     [[nodiscard]] static bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
@@ -207,9 +204,9 @@ class Inventory {
   private:
     friend struct detail::GroupBuilder;
     friend struct detail::InventoryBuilder;
-    [[nodiscard]] static Slice<Membership> slice(const std::vector<Membership>& all,
-                                                 const std::vector<std::uint32_t>& offset,
-                                                 TaskId task) noexcept {
+    [[nodiscard]] static std::span<const Membership> memberships(const std::vector<Membership>& all,
+                                                                 const std::vector<std::uint32_t>& offset,
+                                                                 TaskId task) noexcept {
         return {all.data() + offset[index(task)], all.data() + offset[index(task) + 1]};
     }
     std::vector<std::vector<DomainId>> domain_of_;        // [level][node]

@@ -22,9 +22,13 @@ inline constexpr Level node_level = -1;
 
 /// HP = high priority, LP = low priority (spot).
 enum class PriorityClass : std::uint8_t { other, hp, lp };
-template <>
-inline constexpr auto enum_names<PriorityClass> = name_table<PriorityClass>(
-    {{PriorityClass::hp, "HP"}, {PriorityClass::lp, "LP"}, {PriorityClass::other, "other"}});
+constexpr auto enum_names(PriorityClass) {
+    return name_table<PriorityClass>({
+        {PriorityClass::hp, "HP"},
+        {PriorityClass::lp, "LP"},
+        {PriorityClass::other, "other"},
+    });
+}
 
 /// As in Kubernetes; `NoSchedule` and `NoExecute` keep new tasks away unless tolerated.
 struct Taint {
@@ -56,9 +60,12 @@ struct Affinity {
 };
 
 enum class NetworkMode : std::uint8_t { required, preferred };
-template <>
-inline constexpr auto enum_names<NetworkMode> =
-    name_table<NetworkMode>({{NetworkMode::required, "required"}, {NetworkMode::preferred, "preferred"}});
+constexpr auto enum_names(NetworkMode) {
+    return name_table<NetworkMode>({
+        {NetworkMode::required, "required"},
+        {NetworkMode::preferred, "preferred"},
+    });
+}
 
 /// All members of the task's job in one domain of `level`: a must, or a wish.
 struct NetworkAffinity {
@@ -68,13 +75,20 @@ struct NetworkAffinity {
 };
 
 enum class HardwareLevel : std::uint8_t { numa, socket };
+constexpr auto enum_names(HardwareLevel) {
+    return name_table<HardwareLevel>({
+        {HardwareLevel::numa, "numa"},
+        {HardwareLevel::socket, "socket"},
+    });
+}
+
 enum class HardwareQos : std::uint8_t { guaranteed, best_effort };
-template <>
-inline constexpr auto enum_names<HardwareLevel> =
-    name_table<HardwareLevel>({{HardwareLevel::numa, "numa"}, {HardwareLevel::socket, "socket"}});
-template <>
-inline constexpr auto enum_names<HardwareQos> = name_table<HardwareQos>(
-    {{HardwareQos::guaranteed, "guaranteed"}, {HardwareQos::best_effort, "best_effort"}});
+constexpr auto enum_names(HardwareQos) {
+    return name_table<HardwareQos>({
+        {HardwareQos::guaranteed, "guaranteed"},
+        {HardwareQos::best_effort, "best_effort"},
+    });
+}
 
 /// The task's GPUs within one NUMA node or one socket: a must, or a wish.
 struct HardwareAffinity {

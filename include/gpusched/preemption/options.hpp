@@ -20,12 +20,28 @@ enum class Policy : std::uint8_t {
     reprieve,    ///< Kubernetes: all potential victims leave, the most important ones come back first
     first_fit,   ///< the first node on which leaving by ascending priority makes room
 };
+constexpr auto enum_names(Policy) {
+    return name_table<Policy>({
+        {Policy::spot, "spot"},
+        {Policy::spot_exact, "spot_exact"},
+        {Policy::imp, "imp"},
+        {Policy::exhaustive, "exhaustive"},
+        {Policy::reprieve, "reprieve"},
+        {Policy::first_fit, "first_fit"},
+    });
+}
 
 /// How the answer of `imp` and `exhaustive` is found. Both find the same.
 enum class Engine : std::uint8_t {
     masks,  ///< ours: bit masks, classes of identical victims, bounds
     plain,  ///< as published: one set after the other
 };
+constexpr auto enum_names(Engine) {
+    return name_table<Engine>({
+        {Engine::masks, "masks"},
+        {Engine::plain, "plain"},
+    });
+}
 
 /// How much a preemptor insists on its GPUs being close (FlexTopo, Algorithm 1).
 enum class Qos : std::uint8_t {
@@ -33,6 +49,13 @@ enum class Qos : std::uint8_t {
     best_effort,  ///< any node will do; closeness counts in the score
     none,         ///< closeness does not count
 };
+constexpr auto enum_names(Qos) {
+    return name_table<Qos>({
+        {Qos::guaranteed, "guaranteed"},
+        {Qos::best_effort, "best_effort"},
+        {Qos::none, "none"},
+    });
+}
 
 /// Lost work when a task is evicted, in thousandths of a GPU-second, 0 .. 2^63 / 128 - 1.
 using CostFunction = std::function<std::int64_t(const Cluster&, TaskId, std::int64_t now)>;
@@ -76,25 +99,6 @@ void validate(const Options& options);
 [[nodiscard]] double score(std::int64_t priority_sum, double topology, double alpha) noexcept;
 
 }  // namespace gpusched::preemption
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::preemption::Policy> =
-    gpusched::name_table<gpusched::preemption::Policy>(
-        {{gpusched::preemption::Policy::spot, "spot"},
-         {gpusched::preemption::Policy::spot_exact, "spot_exact"},
-         {gpusched::preemption::Policy::imp, "imp"},
-         {gpusched::preemption::Policy::exhaustive, "exhaustive"},
-         {gpusched::preemption::Policy::reprieve, "reprieve"},
-         {gpusched::preemption::Policy::first_fit, "first_fit"}});
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::preemption::Engine> =
-    gpusched::name_table<gpusched::preemption::Engine>(
-        {{gpusched::preemption::Engine::masks, "masks"}, {gpusched::preemption::Engine::plain, "plain"}});
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::preemption::Qos> =
-    gpusched::name_table<gpusched::preemption::Qos>({{gpusched::preemption::Qos::guaranteed, "guaranteed"},
-                                                     {gpusched::preemption::Qos::best_effort, "best_effort"},
-                                                     {gpusched::preemption::Qos::none, "none"}});
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/preemption/impl/options.ipp>

@@ -17,6 +17,12 @@ enum class GangObjective : std::uint8_t {
     cost,        ///< least lost work, then fewest lost gangs
     lost_gangs,  ///< fewest gangs that lose their work, then least lost work
 };
+constexpr auto enum_names(GangObjective) {
+    return name_table<GangObjective>({
+        {GangObjective::cost, "cost"},
+        {GangObjective::lost_gangs, "lost_gangs"},
+    });
+}
 
 struct GangDecision {
     std::vector<Decision>
@@ -65,12 +71,6 @@ struct GangResult {
 [[nodiscard]] Plan to_plan(const GangDecision& decision, std::span<const TaskId> pods);
 
 }  // namespace gpusched::preemption
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::preemption::GangObjective> =
-    gpusched::name_table<gpusched::preemption::GangObjective>(
-        {{gpusched::preemption::GangObjective::cost, "cost"},
-         {gpusched::preemption::GangObjective::lost_gangs, "lost_gangs"}});
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/preemption/impl/preempt_gang.ipp>

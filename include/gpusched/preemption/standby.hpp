@@ -47,6 +47,13 @@ enum class StandbyState : std::uint8_t {
     standby,   ///< it sleeps; its GPUs may be borrowed
     resuming,  ///< borrowers are leaving; nobody may borrow
 };
+constexpr auto enum_names(StandbyState) {
+    return name_table<StandbyState>({
+        {StandbyState::active, "active"},
+        {StandbyState::standby, "standby"},
+        {StandbyState::resuming, "resuming"},
+    });
+}
 
 /// The GPUs of one HP task on its node, and who borrows them. Active -> Standby -> Resuming -> Active.
 ///
@@ -137,13 +144,6 @@ struct HarvestResult {
 [[nodiscard]] HarvestResult simulate_harvest(const HarvestOptions& options = {});
 
 }  // namespace gpusched::preemption
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::preemption::StandbyState> =
-    gpusched::name_table<gpusched::preemption::StandbyState>(
-        {{gpusched::preemption::StandbyState::active, "active"},
-         {gpusched::preemption::StandbyState::standby, "standby"},
-         {gpusched::preemption::StandbyState::resuming, "resuming"}});
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/preemption/impl/standby.ipp>

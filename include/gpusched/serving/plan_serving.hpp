@@ -54,29 +54,25 @@ enum class Composition : std::uint8_t {
     homogeneous,  ///< one type, of which there are as many as the budget pays (paper, App. K); the best such plan
     uniform,      ///< as many of each type as the budget pays, or as there are
 };
+constexpr auto enum_names(Composition) {
+    return name_table<Composition>({
+        {Composition::optimized, "optimized"},
+        {Composition::homogeneous, "homogeneous"},
+        {Composition::uniform, "uniform"},
+    });
+}
 
 /// Where requests go.
 enum class Routing : std::uint8_t {
     optimized,    ///< where it shortens the makespan most
     round_robin,  ///< to the replicas that can serve them in turn, whatever they are
 };
-
-}  // namespace gpusched::serving
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::serving::Composition> =
-    gpusched::name_table<gpusched::serving::Composition>(
-        {{gpusched::serving::Composition::optimized, "optimized"},
-         {gpusched::serving::Composition::homogeneous, "homogeneous"},
-         {gpusched::serving::Composition::uniform, "uniform"}});
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::serving::Routing> =
-    gpusched::name_table<gpusched::serving::Routing>(
-        {{gpusched::serving::Routing::optimized, "optimized"},
-         {gpusched::serving::Routing::round_robin, "round_robin"}});
-
-namespace gpusched::serving {
+constexpr auto enum_names(Routing) {
+    return name_table<Routing>({
+        {Routing::optimized, "optimized"},
+        {Routing::round_robin, "round_robin"},
+    });
+}
 
 /// How a serving plan is made.
 struct PlannerOptions {

@@ -18,16 +18,13 @@ enum class Layout : std::uint8_t {
     spread,  ///< the one with the most idle GPUs of 30 sampled
     packed,  ///< the one with the fewest idle GPUs of 30 sampled
 };
-
-}  // namespace gpusched::sim
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::sim::Layout> =
-    gpusched::name_table<gpusched::sim::Layout>({{gpusched::sim::Layout::random, "random"},
-                                                 {gpusched::sim::Layout::spread, "spread"},
-                                                 {gpusched::sim::Layout::packed, "packed"}});
-
-namespace gpusched::sim {
+constexpr auto enum_names(Layout) {
+    return name_table<Layout>({
+        {Layout::random, "random"},
+        {Layout::spread, "spread"},
+        {Layout::packed, "packed"},
+    });
+}
 
 /// What to generate. The defaults give the ASI-like cluster at its usual load.
 struct GeneratorOptions {

@@ -28,6 +28,13 @@ enum class PauseMode : std::uint8_t {
     queue,             ///< they wait
     make_before_break  ///< none pause where the new instance can exist beside the old one; else they are lost
 };
+constexpr auto enum_names(PauseMode) {
+    return name_table<PauseMode>({
+        {PauseMode::shed, "shed"},
+        {PauseMode::queue, "queue"},
+        {PauseMode::make_before_break, "mbb"},
+    });
+}
 
 /// A host with two PCIe roots, one GPU each, and three tenants: T1 (protected), T2 (PCIe and block I/O on root 0),
 /// T3 (MPS client in T1's instance); or four, with another protected one on GPU 1. The defaults are scenario `table3`,
@@ -167,12 +174,6 @@ struct HostResult {
                              double capacity, double arrival_rate, double service_rate);
 
 }  // namespace gpusched::sim
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::sim::PauseMode> =
-    gpusched::name_table<gpusched::sim::PauseMode>({{gpusched::sim::PauseMode::shed, "shed"},
-                                                    {gpusched::sim::PauseMode::queue, "queue"},
-                                                    {gpusched::sim::PauseMode::make_before_break, "mbb"}});
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/sim/impl/host.ipp>

@@ -25,6 +25,14 @@ enum class Victims : std::uint8_t {
     spot,    ///< ASI: cheapest first until it fits, on the node that loses the least work
     exact,   ///< ours: the LP pods that lose the least work (preemption::Policy::spot_exact)
 };
+constexpr auto enum_names(Victims) {
+    return name_table<Victims>({
+        {Victims::none, "none"},
+        {Victims::random, "random"},
+        {Victims::spot, "spot"},
+        {Victims::exact, "exact"},
+    });
+}
 
 /// Called with every plan before it is carried out: seconds, the cluster as it is, and what happens to it.
 using PlanObserver = std::function<void(std::int64_t now_s, const Cluster& before, const Plan& plan)>;
@@ -129,13 +137,6 @@ struct SpotReplayResult {
 [[nodiscard]] Spread spread_of(std::vector<double> values);
 
 }  // namespace gpusched::sim
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::sim::Victims> =
-    gpusched::name_table<gpusched::sim::Victims>({{gpusched::sim::Victims::none, "none"},
-                                                  {gpusched::sim::Victims::random, "random"},
-                                                  {gpusched::sim::Victims::spot, "spot"},
-                                                  {gpusched::sim::Victims::exact, "exact"}});
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/sim/impl/spot_replay.ipp>

@@ -9,11 +9,21 @@
 #include <limits>
 #include <string>
 
-namespace gpusched {
-namespace topology {
+namespace gpusched::topology {
 
 /// What a vertex of a machine's graph is: FlexTopo's five kinds (Table 2 of that paper), and the parts of PCIe.
 enum class HardwareKind : std::uint8_t { socket, core_group, core, numa_node, pcie_root, pcie_switch, gpu };
+constexpr auto enum_names(HardwareKind) {
+    return name_table<HardwareKind>({
+        {HardwareKind::socket, "socket"},
+        {HardwareKind::core_group, "core_group"},
+        {HardwareKind::core, "core"},
+        {HardwareKind::numa_node, "numa_node"},
+        {HardwareKind::pcie_root, "pcie_root"},
+        {HardwareKind::pcie_switch, "pcie_switch"},
+        {HardwareKind::gpu, "gpu"},
+    });
+}
 
 /// What an edge means. The first four are FlexTopo's (socket hosts core group, core group contains core, core group
 /// localized to NUMA node, GPU nearby NUMA node); a socket may also host a NUMA node that has no cores.
@@ -26,9 +36,27 @@ enum class HardwareRelation : std::uint8_t {
     nvlink,        ///< between two GPUs
     interconnect,  ///< between two sockets
 };
+constexpr auto enum_names(HardwareRelation) {
+    return name_table<HardwareRelation>({
+        {HardwareRelation::hosts, "hosts"},
+        {HardwareRelation::contains, "contains"},
+        {HardwareRelation::localized, "localized"},
+        {HardwareRelation::nearby, "nearby"},
+        {HardwareRelation::pcie, "pcie"},
+        {HardwareRelation::nvlink, "nvlink"},
+        {HardwareRelation::interconnect, "interconnect"},
+    });
+}
 
 /// Whether a vertex that can be allocated is.
 enum class HardwareStatus : std::uint8_t { free, allocated, failed };
+constexpr auto enum_names(HardwareStatus) {
+    return name_table<HardwareStatus>({
+        {HardwareStatus::free, "free"},
+        {HardwareStatus::allocated, "allocated"},
+        {HardwareStatus::failed, "failed"},
+    });
+}
 
 /// Bundled with every vertex.
 struct HardwareVertex {
@@ -65,30 +93,4 @@ concept HardwareTopology = std::copyable<typename G::Vertex> &&
                                { graph.target(e) } -> std::convertible_to<typename G::Vertex>;
                            };
 
-}  // namespace topology
-
-template <>
-inline constexpr auto enum_names<topology::HardwareKind> =
-    name_table<topology::HardwareKind>({{topology::HardwareKind::socket, "socket"},
-                                        {topology::HardwareKind::core_group, "core_group"},
-                                        {topology::HardwareKind::core, "core"},
-                                        {topology::HardwareKind::numa_node, "numa_node"},
-                                        {topology::HardwareKind::pcie_root, "pcie_root"},
-                                        {topology::HardwareKind::pcie_switch, "pcie_switch"},
-                                        {topology::HardwareKind::gpu, "gpu"}});
-template <>
-inline constexpr auto enum_names<topology::HardwareRelation> =
-    name_table<topology::HardwareRelation>({{topology::HardwareRelation::hosts, "hosts"},
-                                            {topology::HardwareRelation::contains, "contains"},
-                                            {topology::HardwareRelation::localized, "localized"},
-                                            {topology::HardwareRelation::nearby, "nearby"},
-                                            {topology::HardwareRelation::pcie, "pcie"},
-                                            {topology::HardwareRelation::nvlink, "nvlink"},
-                                            {topology::HardwareRelation::interconnect, "interconnect"}});
-template <>
-inline constexpr auto enum_names<topology::HardwareStatus> =
-    name_table<topology::HardwareStatus>({{topology::HardwareStatus::free, "free"},
-                                          {topology::HardwareStatus::allocated, "allocated"},
-                                          {topology::HardwareStatus::failed, "failed"}});
-
-}  // namespace gpusched
+}  // namespace gpusched::topology

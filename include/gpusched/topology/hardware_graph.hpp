@@ -47,28 +47,25 @@ struct HardwareChange {
     int gpu = 0;
     bool operator==(const HardwareChange&) const = default;
 };
+constexpr auto enum_names(HardwareChange::Kind) {
+    return name_table<HardwareChange::Kind>({
+        {HardwareChange::Kind::gpu_failed, "gpu_failed"},
+        {HardwareChange::Kind::gpu_recovered, "gpu_recovered"},
+        {HardwareChange::Kind::gpu_added, "gpu_added"},
+        {HardwareChange::Kind::gpu_replaced, "gpu_replaced"},
+        {HardwareChange::Kind::gpu_moved, "gpu_moved"},
+    });
+}
 
 /// How close the GPUs of a set are.
 enum class GpuLocality : std::uint8_t { numa, socket, cross };
-
-}  // namespace gpusched::topology
-
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::topology::GpuLocality> =
-    gpusched::name_table<gpusched::topology::GpuLocality>(
-        {{gpusched::topology::GpuLocality::numa, "numa"},
-         {gpusched::topology::GpuLocality::socket, "socket"},
-         {gpusched::topology::GpuLocality::cross, "cross"}});
-template <>
-inline constexpr auto gpusched::enum_names<gpusched::topology::HardwareChange::Kind> =
-    gpusched::name_table<gpusched::topology::HardwareChange::Kind>(
-        {{gpusched::topology::HardwareChange::Kind::gpu_failed, "gpu_failed"},
-         {gpusched::topology::HardwareChange::Kind::gpu_recovered, "gpu_recovered"},
-         {gpusched::topology::HardwareChange::Kind::gpu_added, "gpu_added"},
-         {gpusched::topology::HardwareChange::Kind::gpu_replaced, "gpu_replaced"},
-         {gpusched::topology::HardwareChange::Kind::gpu_moved, "gpu_moved"}});
-
-namespace gpusched::topology {
+constexpr auto enum_names(GpuLocality) {
+    return name_table<GpuLocality>({
+        {GpuLocality::numa, "numa"},
+        {GpuLocality::socket, "socket"},
+        {GpuLocality::cross, "cross"},
+    });
+}
 
 /// One machine (FlexTopo): sockets, core groups, cores, NUMA nodes, PCIe roots and switches, GPUs, and how they hang
 /// together.

@@ -52,10 +52,10 @@ TEST_CASE("all problems of the options are reported together") {
 }
 
 TEST_CASE("names of enumerators") {
-    CHECK(std::string(con::to_string(con::Preset::ipc)) == "ipc");
-    CHECK(std::string(con::to_string(con::Preset::fast)) == "fast");
-    CHECK(std::string(con::to_string(con::Preset::best)) == "best");
-    CHECK(std::string(con::to_string(con::Objective::gpus)) == "gpus");
-    CHECK(std::string(con::to_string(con::Objective::nodes)) == "nodes");
-    CHECK(std::string(con::to_string(con::BoundMethod::lp)) == "lp");
+    CHECK(std::string(gpusched::enum_name(con::Preset::ipc)) == "ipc");
+    CHECK(std::string(gpusched::enum_name(con::Preset::fast)) == "fast");
+    CHECK(std::string(gpusched::enum_name(con::Preset::best)) == "best");
+    CHECK(std::string(gpusched::enum_name(con::Objective::gpus)) == "gpus");
+    CHECK(std::string(gpusched::enum_name(con::Objective::nodes)) == "nodes");
+    CHECK(std::string(gpusched::enum_name(con::BoundMethod::lp)) == "lp");
 }

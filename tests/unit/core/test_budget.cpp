@@ -146,8 +146,8 @@ TEST_CASE("the machine's clock moves forward") {
 }
 
 TEST_CASE("reasons have their Python names") {
-    REQUIRE(std::string(to_string(StopReason::completed)) == "completed");
-    REQUIRE(std::string(to_string(StopReason::time_limit)) == "time_limit");
-    REQUIRE(std::string(to_string(StopReason::cancelled)) == "cancelled");
-    REQUIRE(std::string(to_string(StopReason::move_budget)) == "move_budget");
+    REQUIRE(std::string(enum_name(StopReason::completed)) == "completed");
+    REQUIRE(std::string(enum_name(StopReason::time_limit)) == "time_limit");
+    REQUIRE(std::string(enum_name(StopReason::cancelled)) == "cancelled");
+    REQUIRE(std::string(enum_name(StopReason::move_budget)) == "move_budget");
 }

@@ -112,7 +112,7 @@ TEST_CASE("an order by keys keeps equal ones as they were") {
 }
 
 TEST_CASE("enumerators have names") {
-    CHECK(std::string(to_string(StopReason::move_budget)) == "move_budget");
+    CHECK(std::string(enum_name(StopReason::move_budget)) == "move_budget");
     CHECK(std::string(enum_name(static_cast<StopReason>(99))) == "unknown");
     static_assert(NamedEnum<StopReason> && !NamedEnum<LpStatus> && !NamedEnum<int>);
 }

@@ -282,7 +282,7 @@ TEST_CASE("reports refuse options out of range") {
                                        "shapes[2]: cpu_milli: -1; expected 0 to 1000000000000",
                                        "max_gpus_per_node: 17; expected 1 to 16"});
     }
-    CHECK(std::string(to_string(GroupBy::none)) == "none");
-    CHECK(std::string(to_string(GroupBy::gpu_model)) == "gpu_model");
-    CHECK(std::string(to_string(GroupBy::cluster)) == "cluster");
+    CHECK(std::string(enum_name(GroupBy::none)) == "none");
+    CHECK(std::string(enum_name(GroupBy::gpu_model)) == "gpu_model");
+    CHECK(std::string(enum_name(GroupBy::cluster)) == "cluster");
 }

@@ -214,7 +214,7 @@ TEST_CASE("a cancelled solve ends as such") {
         stop.request_stop();
         const auto m = test::hard_knapsack(60);
         const auto s = solve(m, {.time_limit = 20.0}, name, {.stop = stop.get_token()});
-        CAPTURE(name, to_string(s.status));
+        CAPTURE(name, enum_name(s.status));
         CHECK((s.status == Status::cancelled || s.status == Status::optimal));
     }
 }

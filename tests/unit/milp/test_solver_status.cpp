@@ -77,7 +77,7 @@ TEST_CASE("infeasible and unbounded are told apart by every solver") {
     for (const auto& name : available_solvers())
         for (std::size_t i = 0; i < cases.size(); ++i) {
             const auto s = solve(cases[i].first.model(), {}, name);
-            CAPTURE(name, i, to_string(s.status), s.message);
+            CAPTURE(name, i, enum_name(s.status), s.message);
             CHECK(s.status == cases[i].second);
             CHECK(s.has_solution() == (s.status == Status::optimal && !cases[i].first.cost.empty()));
         }
@@ -95,7 +95,7 @@ TEST_CASE("a solver's wrong word about infeasible and unbounded is looked into")
     const auto unbounded =
         Small{{-1, 0}, {0, 0}, {inf, inf}, {true, false}, {{1, -1}}, {-inf}, {1.5}}.model();
     for (const auto status : {Status::infeasible, Status::unbounded, Status::failed, Status::time_limit}) {
-        CAPTURE(to_string(status));
+        CAPTURE(enum_name(status));
         CHECK(claim(unbounded, status).status == Status::unbounded);
         CHECK(claim(unbounded, status).bound == -inf);
     }
@@ -154,7 +154,7 @@ TEST_CASE("a start is kept by a solver that has no time, and does no harm where 
         CAPTURE(name);
         // No time: what is known already comes back, or something better.
         const auto s = solve(k, {.time_limit = 0.0, .start = {0, 1, 0.5}}, name);
-        CAPTURE(to_string(s.status), s.message);
+        CAPTURE(enum_name(s.status), s.message);
         REQUIRE(s.has_solution());
         CHECK(s.objective >= 15.5);
         for (const auto& start :
@@ -200,7 +200,7 @@ TEST_CASE("solvers tell how many nodes they have seen, and end when the hook ask
                                   done.push_back(p.done);
                                   if (p.done > 0) stop.request_stop();
                               }});
-        CAPTURE(name, to_string(s.status), s.message);
+        CAPTURE(name, enum_name(s.status), s.message);
         REQUIRE(!done.empty());
         CHECK(done.back() > 0);
         CHECK(std::is_sorted(done.begin(), done.end()));
@@ -213,7 +213,7 @@ TEST_CASE("linear programs tell progress and can be cancelled, too") {
     for (const auto& name : available_solvers()) {
         int events = 0;
         const auto s = solve(m, {.presolve = false}, name, {.progress = [&](const Progress&) { ++events; }});
-        CAPTURE(name, to_string(s.status), s.message);
+        CAPTURE(name, enum_name(s.status), s.message);
         CHECK(s.status == Status::optimal);
         CHECK(events > 0);
         std::stop_source stop;

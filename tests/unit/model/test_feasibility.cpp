@@ -123,7 +123,7 @@ TEST_CASE("each obstacle has its name") {
     for (const auto& row : rows) {
         auto spec = base();
         row.make(spec);
-        INFO(to_string(row.expected));
+        INFO(enum_name(row.expected));
         REQUIRE(ask(spec, p, 0) == row.expected);
     }
 }

@@ -52,7 +52,7 @@ GPUSCHED_INLINE bool Gang::explain_groups(Allocation& result) const {
     const auto kind = binding_groups();
     if (kind == Obstacle::none) return false;
     result.obstacle = kind;
-    result.reason = std::string(to_string(kind)) + ": ";
+    result.reason = std::string(enum_name(kind)) + ": ";
     if (kind == Obstacle::network)
         result.reason += "no domain of level " + std::to_string(network_region.value_or(level)) +
                          " holds all groups, which must share one; the whole cluster does";

@@ -369,7 +369,7 @@ class GroupSearch {
         cluster_.rollback(start);
         GPUSCHED_ASSERT(gang_.region);  // else this was a placement
         result.obstacle = gang_.region_is_affinity ? Obstacle::affinity : Obstacle::network;
-        result.reason = std::string(to_string(result.obstacle)) + ": no domain of level " +
+        result.reason = std::string(enum_name(result.obstacle)) + ": no domain of level " +
                         std::to_string(gang_.region.value_or(gang_.level)) +
                         (certain ? " holds" : " was found that holds") +
                         " all groups, which must share one; the whole cluster does";

@@ -214,7 +214,7 @@ GPUSCHED_INLINE void Gang::explain(const PodClass& c, std::size_t next, Allocati
     for (std::size_t s = 0; s < stages.size(); ++s) {
         if (stages[s].room >= count) continue;
         result.obstacle = stages[s].binding;
-        result.reason = std::string(to_string(result.obstacle)) + ": the nodes hold " +
+        result.reason = std::string(enum_name(result.obstacle)) + ": the nodes hold " +
                         std::to_string(stages[s].room) + of_pods;
         if (s > 0)
             result.reason += "; without this constraint at least " + std::to_string(stages[s - 1].room);
@@ -231,7 +231,7 @@ GPUSCHED_INLINE void Gang::explain(const PodClass& c, std::size_t next, Allocati
         const auto best =
             static_cast<std::size_t>(std::max_element(holds.begin(), holds.end()) - holds.begin());
         result.obstacle = of_region;
-        result.reason = std::string(to_string(result.obstacle)) +
+        result.reason = std::string(enum_name(result.obstacle)) +
                         ": all pods must be in one domain of level " + std::to_string(*region) + "; ";
         if (holds[best] >= count)  // only not beside the others
             result.reason += "the one in which the others were tried does not hold all" + of_pods;
@@ -250,7 +250,7 @@ GPUSCHED_INLINE void Gang::explain(const PodClass& c, std::size_t next, Allocati
                       : !inv.anti_affinity_memberships(task).empty() ? Obstacle::anti_affinity
                       : only_network                                 ? Obstacle::network
                                                                      : Obstacle::affinity;
-    result.reason = std::string(to_string(result.obstacle)) +
+    result.reason = std::string(enum_name(result.obstacle)) +
                     ": with the constraints of its groups, the nodes hold " +
                     (all < count ? std::to_string(all) : "fewer than all") + of_pods;
 }

@@ -47,7 +47,7 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMet
     result.vacated_nodes_at_most = may_vacate - must_stay.nodes;
     result.vacated_gpus_at_most = gpus - must_stay.gpus;
     result.occupied_nodes_at_least = occupied - result.vacated_nodes_at_most;
-    result.method = to_string(whole ? method : BoundMethod::counting);
+    result.method = enum_name(whole ? method : BoundMethod::counting);
     return result;
 }
 

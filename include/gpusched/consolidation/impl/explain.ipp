@@ -122,12 +122,12 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, No
     for (const auto& blocker : result.blockers) {
         result.text += separator + std::string("task ") + gpusched::quoted(cluster.name(blocker.task));
         if (blocker.fixed_by != FixedBy::nothing)
-            result.text += " must stay (" + std::string(to_string(blocker.fixed_by)) + ")";
+            result.text += " must stay (" + std::string(enum_name(blocker.fixed_by)) + ")";
         else if (blocker.nodes_looked_at == 0)
             result.text += " has no other occupied node to go to";
         else
-            result.text += " fits nowhere else (" + std::string(gpusched::to_string(blocker.obstacle)) +
-                           " on " + std::to_string(blocker.nodes_with_obstacle) + " of " +
+            result.text += " fits nowhere else (" + std::string(enum_name(blocker.obstacle)) + " on " +
+                           std::to_string(blocker.nodes_with_obstacle) + " of " +
                            std::to_string(blocker.nodes_looked_at) + " nodes)";
         separator = "; ";
     }

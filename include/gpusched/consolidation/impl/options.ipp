@@ -17,7 +17,7 @@ GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
     };
     at_least("partition_size", options.partition_size, std::size_t{1});
     const auto one_of = [&](const char* field, auto value) {
-        if (static_cast<std::size_t>(value) >= enum_names<decltype(value)>.size())
+        if (static_cast<std::size_t>(value) >= enum_names(value).size())
             problems.add(std::string(field) + ": no value with the number " +
                          std::to_string(static_cast<int>(value)));
     };

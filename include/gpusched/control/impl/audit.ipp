@@ -149,9 +149,9 @@ inline double real(const nlohmann::json& j) { return j.is_null() ? unknown_signa
 template <class E>
 E enumerator(const nlohmann::json& j) {
     const auto value = j.get<std::int64_t>();
-    if (value < 0 || value >= static_cast<std::int64_t>(enum_names<E>.size()))
+    if (value < 0 || value >= static_cast<std::int64_t>(enum_names(E{}).size()))
         throw InvalidInput(
-            bad_value("enumerator", number_text(value), "0 to " + number_text(enum_names<E>.size() - 1)));
+            bad_value("enumerator", number_text(value), "0 to " + number_text(enum_names(E{}).size() - 1)));
     return static_cast<E>(value);
 }
 

@@ -18,7 +18,7 @@ void read_name(const FieldReader& reader, const char* name, E& value, std::strin
     const auto* found = reader.take(name);
     if (found == nullptr) return;
     if (found->is_string())
-        for (const auto& [enumerator, text] : enum_names<E>)
+        for (const auto& [enumerator, text] : enum_names(E{}))
             if (found->template get<std::string>() == text) {
                 value = enumerator;
                 return;

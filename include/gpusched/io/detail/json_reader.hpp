@@ -165,19 +165,19 @@ class JsonReader {
     }
     template <class E>
     void read_name(std::uint32_t at, E& out) {
-        std::string known;
-        for (std::size_t i = 0; i < enum_names<E>.size(); ++i) {
-            const auto& [value, name] = enum_names<E>[i];
+        static constexpr auto names = enum_names(E{});
+        for (const auto& [value, name] : names) {
             if (kind(at) == JsonKind::string && document_.string(document_[at]) == name) {
                 out = value;
                 return;
             }
         }
-        for (std::size_t i = 0; i < enum_names<E>.size(); ++i)
-            known += (i == 0                         ? "\""
-                      : i + 1 < enum_names<E>.size() ? ", \""
-                                                     : " or \"") +
-                     std::string(enum_names<E>[i].name) + '"';
+        std::string known;
+        for (std::size_t i = 0; i < names.size(); ++i)
+            known += (i == 0                 ? "\""
+                      : i + 1 < names.size() ? ", \""
+                                             : " or \"") +
+                     std::string(names[i].name) + '"';
         expected(at, known);
     }
 

@@ -118,7 +118,8 @@ class JsonWriter {
     }
     template <class E>
     void write_name(E value) {
-        for (const auto& [known, name] : enum_names<E>)
+        static constexpr auto names = enum_names(E{});
+        for (const auto& [known, name] : names)
             if (known == value) return write(std::string_view(name));
         throw InvalidInput("enumerator " + std::to_string(static_cast<int>(value)) + " has no name");
     }

@@ -124,7 +124,7 @@ class ServingSearch {
             if (plan_.message.empty())
                 plan_.message = "the solver says that there is no plan, which is wrong";
         } else if (plan_.message.empty()) {
-            plan_.message = std::string("the solver stopped: ") + to_string(plan_.status);
+            plan_.message = std::string("the solver stopped: ") + enum_name(plan_.status);
         }
     }
 

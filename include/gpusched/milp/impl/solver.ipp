@@ -143,7 +143,7 @@ inline Solution told_apart(const Model& model, Solution solution, const SolveOpt
         solution.bound = -worst;
         solution.message.clear();
     } else if (direction.status == Status::infeasible && !stopped) {
-        solution.message = std::string("said to be ") + to_string(solution.status) + ", which it is not";
+        solution.message = std::string("said to be ") + enum_name(solution.status) + ", which it is not";
         solution.status = Status::failed;
         solution.bound = -worst;
     }
@@ -276,7 +276,7 @@ GPUSCHED_INLINE std::vector<std::string> conflicting_groups(const Model& model, 
         if (solution.has_solution() && solution.objective <= 1e-6) return true;
         if (solution.status != Status::optimal)
             throw BackendError(solver.name() +
-                               " gave no answer about an elastic model: " + to_string(solution.status));
+                               " gave no answer about an elastic model: " + enum_name(solution.status));
         return false;
     };
     if (feasible(kept)) return {};

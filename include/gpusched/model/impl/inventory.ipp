@@ -1,7 +1,6 @@
 #pragma once
 
 #include <gpusched/model/detail/inventory_builder.hpp>
-#include <gpusched/model/detail/inventory_ptr.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -37,10 +36,11 @@ GPUSCHED_INLINE bool Inventory::matches(const Requirement& requirement, const No
                        [&](const Taint& taint) { return tolerates(requirement.tolerations, taint); });
 }
 
-GPUSCHED_INLINE detail::InventoryPtr Inventory::build(const ClusterSpec& spec, Problems& problems) {
+GPUSCHED_INLINE std::shared_ptr<const Inventory> Inventory::build(const ClusterSpec& spec,
+                                                                  Problems& problems) {
     Inventory inventory;
     detail::InventoryBuilder{spec, problems, inventory}.build();
-    return detail::InventoryPtr(std::move(inventory));
+    return std::make_shared<const Inventory>(std::move(inventory));
 }
 
 }  // namespace gpusched

@@ -62,7 +62,7 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
         } else {
             result.missing = 0;
             result.obstacle = missing.group;
-            what += std::string("its groups forbid it (") + to_string(missing.group) + ")";
+            what += std::string("its groups forbid it (") + enum_name(missing.group) + ")";
         }
         result.text = describe(node, what);
     }

@@ -352,7 +352,7 @@ GPUSCHED_INLINE GangResult preempt_gang(const Cluster& cluster, std::span<const 
     result.stop_reason = budget.reason();
     result.proven = search.proven() && result.stop_reason == StopReason::completed;
     if (!result.decision && result.stop_reason != StopReason::completed)
-        result.reason = std::string("the search ended early (") + to_string(result.stop_reason) + ")" +
+        result.reason = std::string("the search ended early (") + enum_name(result.stop_reason) + ")" +
                         (result.reason.empty() ? "" : "; " + result.reason);
     if (search.domains().empty())
         result.reason = search.is_bound() ? "no domain has all members that run, and a schedulable node"

@@ -1,1 +1,0 @@
-#include <gpusched/allocation/impl/gang_spread.ipp>

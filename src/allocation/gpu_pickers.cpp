@@ -1,1 +1,0 @@
-#include <gpusched/allocation/impl/gpu_pickers.ipp>

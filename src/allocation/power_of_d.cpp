@@ -1,1 +1,0 @@
-#include <gpusched/allocation/impl/power_of_d.ipp>

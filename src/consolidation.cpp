@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiled bodies of consolidation/: every file of include/gpusched/consolidation/impl.
+#include <gpusched/consolidation/impl/bin_packing.ipp>
+#include <gpusched/consolidation/impl/bound.ipp>
+#include <gpusched/consolidation/impl/consolidate.ipp>
+#include <gpusched/consolidation/impl/ejection_rules.ipp>
+#include <gpusched/consolidation/impl/exact_search.ipp>
+#include <gpusched/consolidation/impl/explain.ipp>
+#include <gpusched/consolidation/impl/joiner.ipp>
+#include <gpusched/consolidation/impl/make_room.ipp>
+#include <gpusched/consolidation/impl/options.ipp>
+#include <gpusched/consolidation/impl/partitioners.ipp>
+#include <gpusched/consolidation/impl/pattern_lp.ipp>
+#include <gpusched/consolidation/impl/plan_statistics.ipp>
+#include <gpusched/consolidation/impl/result.ipp>
+#include <gpusched/consolidation/impl/scope.ipp>
+#include <gpusched/consolidation/impl/value_report.ipp>
+#include <gpusched/consolidation/impl/wave_order.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/consolidation/impl/bin_packing.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/consolidation/impl/pattern_lp.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/consolidation/impl/value_report.ipp>

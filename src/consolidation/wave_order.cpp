@@ -1,1 +1,0 @@
-#include <gpusched/consolidation/impl/wave_order.ipp>

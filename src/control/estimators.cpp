@@ -1,1 +1,0 @@
-#include <gpusched/control/impl/estimators.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/core/impl/executor.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/fragmentation/impl/fragment_rate.ipp>

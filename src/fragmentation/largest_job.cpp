@@ -1,1 +1,0 @@
-#include <gpusched/fragmentation/impl/largest_job.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/fragmentation/impl/slot_sums.ipp>

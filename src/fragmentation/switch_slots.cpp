@@ -1,1 +1,0 @@
-#include <gpusched/fragmentation/impl/switch_slots.ipp>

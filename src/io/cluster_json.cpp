@@ -1,1 +1,0 @@
-#include <gpusched/io/impl/cluster_json.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/io/impl/hardware_parts.ipp>

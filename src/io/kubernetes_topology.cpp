@@ -1,1 +1,0 @@
-#include <gpusched/io/impl/kubernetes_topology.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/io/impl/network_reading.ipp>

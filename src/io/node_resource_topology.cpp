@@ -1,1 +1,0 @@
-#include <gpusched/io/impl/node_resource_topology.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/io/impl/nvidia_smi_topo.ipp>

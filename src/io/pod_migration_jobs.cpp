@@ -1,1 +1,0 @@
-#include <gpusched/io/impl/pod_migration_jobs.ipp>

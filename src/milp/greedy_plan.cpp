@@ -1,1 +1,0 @@
-#include <gpusched/milp/impl/greedy_plan.ipp>

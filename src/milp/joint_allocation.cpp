@@ -1,1 +1,0 @@
-#include <gpusched/milp/impl/joint_allocation.ipp>

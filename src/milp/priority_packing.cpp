@@ -1,1 +1,0 @@
-#include <gpusched/milp/impl/priority_packing.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/milp/impl/solve_serving_plan.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/milp/impl/solver.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/model/impl/inventory.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/model/impl/name_table.ipp>

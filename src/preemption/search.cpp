@@ -1,1 +1,0 @@
-#include <gpusched/preemption/impl/search.ipp>

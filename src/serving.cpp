@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiled bodies of serving/: every file of include/gpusched/serving/impl.
+#include <gpusched/serving/impl/catalogue.ipp>
+#include <gpusched/serving/impl/deployment.ipp>
+#include <gpusched/serving/impl/estimate.ipp>
+#include <gpusched/serving/impl/language_model.ipp>
+#include <gpusched/serving/impl/plan_serving.ipp>
+#include <gpusched/serving/impl/profile_csv.ipp>
+#include <gpusched/serving/impl/replan.ipp>
+#include <gpusched/serving/impl/simulate_latency.ipp>
+#include <gpusched/serving/impl/sweep_budgets.ipp>

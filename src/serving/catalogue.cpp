@@ -1,1 +1,0 @@
-#include <gpusched/serving/impl/catalogue.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/serving/impl/sweep_budgets.ipp>

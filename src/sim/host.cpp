@@ -1,1 +1,0 @@
-#include <gpusched/sim/impl/host.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/topology/impl/hardware_graph.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/topology/impl/network_tree.ipp>

@@ -1,1 +1,0 @@
-#include <gpusched/verify/impl/plan.ipp>
