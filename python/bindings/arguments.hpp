@@ -52,7 +52,7 @@ constexpr std::size_t write_literal(char* out) {
     };
     put("Literal[");
     bool first = true;
-    for (const auto& row : enum_names<E>) {
+    for (const auto& row : enum_names(E{})) {
         put(first ? "'" : ", '");
         put(row.name);
         put("'");

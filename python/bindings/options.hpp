@@ -148,7 +148,7 @@ struct OptionType<E> {
     static std::string literal(E value) { return "'" + std::string(enum_name(value)) + "'"; }
     static std::string type() {
         std::string names;
-        for (const auto& [enumerator, name] : enum_names<E>)
+        for (const auto& [enumerator, name] : enum_names(E{}))
             names += (names.empty() ? "'" : ", '") + std::string(name) + "'";
         return "Literal[" + names + "]";
     }
