@@ -5,6 +5,8 @@
 
 #include <gpusched/core/enum_names.hpp>
 
+#include <pybind11/typing.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -35,6 +37,8 @@ class Typed : public py::object {
     Typed(const std::string& text) : py::object(py::str(text)) {}  // NOLINT: implicit
     Typed(py::handle value, borrowed_t) : py::object(value, borrowed_t{}) {}
     Typed(py::handle value, stolen_t) : py::object(value, stolen_t{}) {}
+    template <class Policy>
+    Typed(const py::detail::accessor<Policy>& value) : py::object(value) {}  // NOLINT: implicit
     static bool check_(py::handle value) { return value.ptr() != nullptr; }
 };
 
@@ -78,6 +82,7 @@ using Name = Typed<detail::literal_type<E>()>;
 // Arguments.
 using Integer = Typed<"int">;
 using Number = Typed<"float">;
+using Integers = Typed<"Sequence[int]">;
 using PathLike = Typed<"str | PathLike[str]">;
 using Document = Typed<"Mapping[str, Any] | str">;  ///< a dict, or JSON text
 using DocumentOrPath = Typed<"Mapping[str, Any] | str | PathLike[str]">;
@@ -96,6 +101,7 @@ using JsonObject = Typed<"dict[str, Any]">;
 using JsonObjects = Typed<"list[dict[str, Any]]">;
 using OptionalString = Typed<"str | None">;
 using OptionalNumber = Typed<"float | None">;
+using BoundDict = Typed<"gpusched._types.Bound">;
 
 /// As an option: an object that the function reads itself.
 template <TypeText text>

@@ -1,4 +1,5 @@
 // gpusched.consolidation.
+#include "arguments.hpp"
 #include "call.hpp"
 #include "cluster_views.hpp"
 #include "gangs.hpp"
@@ -22,7 +23,7 @@ namespace {
 struct ConsolidateArguments : c::Options {
     std::optional<std::vector<std::string>> clear_names;
     std::vector<std::string> exempt_names;
-    py::object progress = py::none();
+    ProgressLike progress = py::none();
 };
 
 std::vector<NodeId> find_nodes(const Cluster& cluster, const char* field,
@@ -130,7 +131,7 @@ void bind_explain(py::module_& m) {
     const auto options = scope_options();
     m.def(
         "explain",
-        [options](const ClusterPtr& cluster, const py::object& plan, const std::string& node,
+        [options](const ClusterPtr& cluster, const PlanLike& plan, const std::string& node,
                   const py::kwargs& keywords) {
             Problems problems;
             const auto arguments = options.read("explain", keywords, problems);
@@ -174,7 +175,7 @@ void bind_value_report(py::module_& m) {
     report.def("__str__", [](const R& r) { return c::to_text(r); });
     m.def(
         "value_report",
-        [](const ClusterPtr& cluster, const py::object& plan) {
+        [](const ClusterPtr& cluster, const PlanLike& plan) {
             const auto spec = plan_argument(plan);
             return unlocked([&] { return c::value_report(*cluster, resolve(spec, *cluster)); });
         },
@@ -183,7 +184,7 @@ void bind_value_report(py::module_& m) {
 }
 
 struct RoomArguments : ConsolidateArguments {
-    py::object level = py::none();
+    OptionalLevel level = py::none();
     std::optional<NetworkMode> mode{};
 };
 
@@ -207,7 +208,7 @@ void bind_make_room(py::module_& m) {
             .field("progress", &A::progress, progress_text);
     m.def(
         "make_room",
-        [options](const ClusterPtr& cluster, const py::object& job,
+        [options](const ClusterPtr& cluster, const JobLike& job,
                   const py::kwargs& keywords) -> std::optional<NamedPlan> {
             Problems problems;
             const auto arguments = options.read("make_room", keywords, problems);
@@ -273,7 +274,8 @@ void bind_consolidation(py::module_& parent) {
                            .field("progress", &ConsolidateArguments::progress, progress_text);
     m.def(
         "bound",
-        [scope](const ClusterPtr& cluster, const py::object& method, const py::kwargs& keywords) {
+        [scope](const ClusterPtr& cluster, const Name<c::BoundMethod>& method,
+                const py::kwargs& keywords) -> BoundDict {
             const auto which = OptionType<c::BoundMethod>::read("method", method);
             Problems problems;
             const auto arguments = scope.read("bound", keywords, problems);

@@ -1,4 +1,5 @@
 // gpusched.allocation: jobs over switches.
+#include "arguments.hpp"
 #include "call.hpp"
 #include "gangs.hpp"
 #include "options.hpp"
@@ -39,7 +40,7 @@ Gpus gpus_of(std::int64_t milli) {
 }
 
 struct NamedJointAllocation {
-    std::vector<py::object> jobs;
+    std::vector<Typed<"Allocation">> jobs;
     std::int64_t placed = 0;
     double entropy = 0, cross_traffic = 0;
     bool proven = false;
@@ -52,9 +53,10 @@ struct Keywords {
     a::AllocatePolicy policy = a::AllocateOptions{}.policy;
     std::optional<Level> level{};
     std::optional<NetworkMode> mode{};
-    py::object further = py::none(), traffic = py::none();
+    Typed<"Sequence[Mapping[str, Any]] | None"> further = py::none();
+    Typed<"Sequence[Sequence[float]] | None"> traffic = py::none();
     std::optional<double> time_limit{};
-    py::object progress = py::none();
+    ProgressLike progress = py::none();
 };
 
 Options<Keywords> keywords_of_allocate() {
@@ -106,7 +108,7 @@ void bind_joint(py::module_& m) {
         attribute("stop_reason", &J::stop_reason, "\"completed\", \"time_limit\" or \"cancelled\"."));
     using O = a::JointOptions;
     struct WithProgress : O {
-        py::object progress = py::none();
+        ProgressLike progress = py::none();
     };
     const auto options =
         Options<WithProgress>("allocation::JointOptions")
@@ -120,7 +122,8 @@ void bind_joint(py::module_& m) {
             .field("progress", &WithProgress::progress, progress_text);
     m.def(
         "allocate_many",
-        [options](const ClusterPtr& cluster, const py::object& jobs, const py::kwargs& keywords) {
+        [options](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any] | str]">& jobs,
+                  const py::kwargs& keywords) {
             const auto o = options.read("allocate_many", keywords);
             if (py::isinstance<py::str>(jobs) || py::isinstance<py::dict>(jobs) ||
                 !py::isinstance<py::iterable>(jobs))
@@ -191,7 +194,7 @@ py::object named_allocation(const Cluster& cluster, const std::string& job, cons
 void bind_gangs(py::module_& m) {
     // For the console script, which says in which file a job is wrong.
     m.def(
-        "_require_job", [](const py::object& job) { static_cast<void>(job_argument(job)); }, py::arg("job"));
+        "_require_job", [](const JobLike& job) { static_cast<void>(job_argument(job)); }, py::arg("job"));
     using A = NamedAllocation;
     const auto of = [](const char* name) { return doc(std::string("allocation::Allocation::") + name); };
     auto result = py::class_<A>(m, "Allocation", "Where the pods of a job go; see `allocate`.");
@@ -215,7 +218,8 @@ void bind_gangs(py::module_& m) {
     const auto options = keywords_of_allocate();
     m.def(
         "allocate",
-        [options](const ClusterPtr& cluster, const py::object& job, const py::kwargs& keywords) {
+        [options](const ClusterPtr& cluster, const JobLike& job,
+                  const py::kwargs& keywords) -> Typed<"Allocation"> {
             const auto k = options.read("allocate", keywords);
             const auto argument = job_argument(job);
             const auto with = in_cluster(cluster, {argument});
@@ -244,7 +248,7 @@ void bind_gangs(py::module_& m) {
     bind_joint(m);
     m.def(
         "with_job",
-        [](const ClusterPtr& cluster, const py::args& jobs) {
+        [](const ClusterPtr& cluster, const py::Args<JobLike>& jobs) {
             std::vector<JobArgument> arguments;
             for (const auto& job : jobs)
                 arguments.push_back(job_argument(py::reinterpret_borrow<py::object>(job)));
@@ -266,7 +270,7 @@ void bind_gangs(py::module_& m) {
             .c_str());
     m.def(
         "with_task",
-        [](const ClusterPtr& cluster, const py::args& tasks) {
+        [](const ClusterPtr& cluster, const py::Args<Typed<"Mapping[str, Any]">>& tasks) {
             auto with = cluster;
             for (const auto& task : tasks) {
                 if (!py::isinstance<py::dict>(task)) throw py::type_error("expected tasks as dicts");
@@ -282,7 +286,7 @@ void bind_gangs(py::module_& m) {
             .c_str());
     m.def(
         "to_plan",
-        [](const py::args& found) {
+        [](const py::Args<NamedAllocation>& found) {
             NamedPlan plan;
             for (const auto& one : found)
                 for (const auto& [pod, node, gpus] : one.cast<const NamedAllocation&>().pods)

@@ -14,13 +14,13 @@ void bind_live(py::module_& m) {
     using L = c::LiveController;
     // Programs are run and files written meanwhile, so the interpreter goes on. What programs say is in the lines.
     const auto call = [](auto function) {
-        return [function](L& self) -> py::list {
+        return [function](L& self) -> Strings {
             return foreign_texts(unlocked([&] { return (self.*function)(); }));
         };
     };
     py::class_<L>(m, "LiveController", doc("control::LiveController").c_str())
         .def(
-            py::init([](const py::object& config, const std::string& audit) {
+            py::init([](const Document& config, const std::string& audit) {
                 const auto text = config_text(config);
                 auto options = c::parse_config(text);
                 auto live = c::parse_live(text, options);
@@ -48,7 +48,7 @@ void bind_live(py::module_& m) {
                                doc("control::LiveController::state_known").c_str())
         .def_property_readonly(
             "config",
-            [](const L& self) {
+            [](const L& self) -> JsonObject {
                 return py::module_::import("json").attr("loads")(c::write_config(self.options()));
             },
             doc("control::LiveController::options").c_str());

@@ -1,4 +1,5 @@
 // gpusched.model: the cluster.
+#include "arguments.hpp"
 #include "arrays.hpp"
 #include "cluster_views.hpp"
 #include "plan.hpp"
@@ -19,7 +20,7 @@ std::string document_text(const py::object& source) {
     return json_text(source);
 }
 
-ClusterPtr from_json(const py::object& source) {
+ClusterPtr from_json(const DocumentOrPath& source) {
     // Not `read_cluster`: what is wrong with the form and with the content is reported together.
     if (is_path(source)) {
         const auto path = path_text(source);
@@ -79,20 +80,22 @@ void bind_model(py::module_& parent) {
                 .c_str())
         .def(
             "to_json",
-            [](const Cluster& c, const py::object& path) -> py::object {
-                if (path.is_none())
-                    return py::module_::import("json").attr("loads")(unlocked([&] { return text(c); }));
-                const auto file = path_text(path);
-                unlocked([&] { io::write_cluster(c.to_spec(), file); });
-                return py::none();
+            [](const Cluster& c, const py::none&) -> JsonObject {
+                return py::module_::import("json").attr("loads")(unlocked([&] { return text(c); }));
             },
             py::arg("path") = py::none(),
             documented("to_json(self, path=None)",
                        "The `gpusched.cluster` document: as a dict, or written to a file.")
                 .c_str())
         .def(
-            "to_pandas",
-            [](const py::object& self) {
+            "to_json",
+            [](const Cluster& c, const PathLike& path) {
+                const auto file = path_text(path);
+                unlocked([&] { io::write_cluster(c.to_spec(), file); });
+            },
+            py::arg("path"))
+        .def(
+            "to_pandas", [](const py::object& self) -> Typed<"tuple[pandas.DataFrame, pandas.DataFrame]"> {
                 return py::module_::import("gpusched._frames").attr("cluster")(self);
             },
             documented("to_pandas(self)", "Two pandas frames, nodes and tasks, one row each.").c_str())

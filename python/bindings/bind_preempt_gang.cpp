@@ -27,6 +27,8 @@ struct NamedGangDecision {
     double cost = 0;
 };
 
+using GangLike = Typed<"Mapping[str, Any] | str | Iterable[str]">;
+
 struct GangOptions : DecisionArguments {
     p::GangObjective objective = p::GangObjective::cost;
 };
@@ -85,7 +87,7 @@ void bind_preempt_gang(py::module_& m) {
         "\"lost_gangs\", fewest gangs that lose their work.");
     m.def(
         "preempt_gang",
-        [options](const ClusterPtr& cluster, const py::object& pods,
+        [options](const ClusterPtr& cluster, const GangLike& pods,
                   const py::kwargs& keywords) -> std::optional<NamedGangDecision> {
             auto o = options.read("preempt_gang", keywords);
             const auto gang = gang_argument(cluster, pods);
@@ -128,7 +130,7 @@ void bind_preempt_gang(py::module_& m) {
             .c_str());
     m.def(
         "explain_gang",
-        [options](const ClusterPtr& cluster, const py::object& pods, const py::kwargs& keywords) {
+        [options](const ClusterPtr& cluster, const GangLike& pods, const py::kwargs& keywords) {
             auto o = options.read("explain_gang", keywords);
             const auto gang = gang_argument(cluster, pods);
             use_cost_function(o, gang.cluster);

@@ -1,7 +1,7 @@
 // The decision core of the controller in Python: with its state, its last window and its log.
 #pragma once
 
-#include "bindings.hpp"
+#include "arguments.hpp"
 #include "options.hpp"
 
 #include <gpusched/control/audit.hpp>
@@ -72,7 +72,7 @@ struct Controller {
         control::append_audit_line(log, read, state, result, hash);
         seen = std::move(read);
     }
-    [[nodiscard]] py::dict states() const {
+    [[nodiscard]] Typed<"dict[str, dict[str, Any]]"> states() const {
         py::dict out;
         for (std::size_t i = 0; i < state.tenants.size(); ++i) {
             if (!options.host.tenants[i].is_protected) continue;

@@ -1,6 +1,7 @@
 // What the binding units of gpusched.milp share.
 #pragma once
 
+#include "arguments.hpp"
 #include "call.hpp"
 #include "options.hpp"
 
@@ -10,8 +11,8 @@ namespace gpusched::python {
 
 /// Solve options in Python, and what the surroundings give.
 struct SolveArguments : milp::SolveOptions {
-    py::object solver = py::str("auto");
-    py::object progress = py::none();
+    SolverLike solver = "auto";
+    ProgressLike progress = py::none();
 };
 
 Options<SolveArguments> solve_keywords();

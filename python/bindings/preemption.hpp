@@ -44,7 +44,7 @@ struct OptionType<preemption::EvictionModel> {
 
 /// What decisions are made by; `cost_function` is not yet among the options, since it is asked about a snapshot.
 struct DecisionArguments : preemption::Options {
-    py::object cost_function = py::none();
+    Typed<"Callable[[Cluster, Task, int], float] | None"> cost_function = py::none();
 };
 
 /// Makes `cost_function`, if there is one, the options' cost, asked about tasks of that snapshot.
