@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the stubs of the extension, gpusched/_core/*.pyi, from what the built extension says of itself.
 
-    PYTHONPATH=<build folder>/python python3 python/generate_stubs.py [--check]
+    PYTHONPATH=<build folder>/python python3 python/bindings/generate_stubs.py [--check]
 
 With --check nothing is written: differences from what is committed are printed, and the exit status is 1.
 
@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any
 
 WIDTH = 110
-FOLDER = Path(__file__).resolve().parent / "gpusched" / "_core"
-HEADER = "# Written by python/generate_stubs.py from the bindings; do not edit.\n"
+FOLDER = Path(__file__).resolve().parents[1] / "gpusched" / "_core"
+HEADER = "# Written by python/bindings/generate_stubs.py from the bindings; do not edit.\n"
 
 STANDARD = {
     "collections.abc": ("Callable", "Iterable", "Iterator", "Mapping", "Sequence"),
@@ -148,7 +148,9 @@ class Module:
             return " | ".join(parts)
         if isinstance(node, ast.Subscript):
             base = self.type(node.value)
-            return f"{base}[{ast.unparse(node.slice) if base == 'Literal' else self.type(node.slice)}]"
+            if base == "Literal":
+                return f"{base}[{literal(node.slice).strip('()')}]"
+            return f"{base}[{self.type(node.slice)}]"
         if isinstance(node, (ast.Tuple, ast.List)):
             text = ", ".join(self.type(item) for item in node.elts)
             return f"[{text}]" if isinstance(node, ast.List) else text
@@ -225,7 +227,9 @@ class Module:
         self.lines.append(f"class {cls.__name__}{'(' + ', '.join(bases) + ')' if bases else ''}:")
         before = len(self.lines)
         for name, member in vars(cls).items():
-            if name not in IGNORED and not name.startswith("_pybind11"):
+            if name in IGNORED or name.startswith("_pybind11"):
+                continue
+            if not isinstance(member, types.WrapperDescriptorType):  # a slot that every class has
                 self.add_member(cls, name, member)
         if len(self.lines) == before:
             self.lines.append("    ...")
@@ -256,12 +260,15 @@ class Module:
         return HEADER + "\n" + re.sub(r"\n{3,}", "\n\n", body) + "\n"
 
 
-def literal(default: ast.expr) -> str:
-    """A default as formatters write it."""
-    text = ast.unparse(default)
-    if isinstance(default, ast.Constant) and isinstance(default.value, str) and '"' not in text:
-        return '"' + text[1:-1] + '"'
-    return text
+def literal(node: ast.expr) -> str:
+    """A value as formatters write it."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and '"' not in node.value:
+        return '"' + repr(node.value)[1:-1] + '"'
+    if isinstance(node, ast.List):
+        return "[" + ", ".join(map(literal, node.elts)) + "]"
+    if isinstance(node, ast.Tuple):
+        return "(" + ", ".join(map(literal, node.elts)) + ")"
+    return ast.unparse(node)
 
 
 def value_type(value: object) -> str:
