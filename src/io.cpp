@@ -2,7 +2,6 @@
 // The compiled bodies of io/: every file of include/gpusched/io/impl.
 #include <gpusched/io/impl/anonymize.ipp>
 #include <gpusched/io/impl/cluster_json.ipp>
-#include <gpusched/io/impl/file.ipp>
 #include <gpusched/io/impl/flextopo.ipp>
 #include <gpusched/io/impl/formats.ipp>
 #include <gpusched/io/impl/gpu_links.ipp>
@@ -22,6 +21,5 @@
 #include <gpusched/io/impl/plan_json.ipp>
 #include <gpusched/io/impl/pod_migration_jobs.ipp>
 #include <gpusched/io/impl/slurm_topology.ipp>
-#include <gpusched/io/impl/text.ipp>
 #include <gpusched/io/impl/this_machine.ipp>
 #include <gpusched/io/impl/yaml_document.ipp>

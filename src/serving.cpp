@@ -3,9 +3,14 @@
 #include <gpusched/serving/impl/catalogue.ipp>
 #include <gpusched/serving/impl/deployment.ipp>
 #include <gpusched/serving/impl/estimate.ipp>
+#include <gpusched/serving/impl/greedy_plan.ipp>
 #include <gpusched/serving/impl/language_model.ipp>
 #include <gpusched/serving/impl/plan_serving.ipp>
 #include <gpusched/serving/impl/profile_csv.ipp>
 #include <gpusched/serving/impl/replan.ipp>
+#include <gpusched/serving/impl/serving_bounds.ipp>
+#include <gpusched/serving/impl/serving_plan.ipp>
+#include <gpusched/serving/impl/serving_problem.ipp>
 #include <gpusched/serving/impl/simulate_latency.ipp>
+#include <gpusched/serving/impl/solve_serving_plan.ipp>
 #include <gpusched/serving/impl/sweep_budgets.ipp>

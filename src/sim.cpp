@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled bodies of sim/: every file of include/gpusched/sim/impl.
 #include <gpusched/sim/impl/generator.ipp>
+#include <gpusched/sim/impl/harvest.ipp>
 #include <gpusched/sim/impl/host.ipp>
 #include <gpusched/sim/impl/host_events.ipp>
 #include <gpusched/sim/impl/host_simulation.ipp>

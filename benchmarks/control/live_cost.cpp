@@ -13,7 +13,7 @@
 // Loads: quiet, and all tenants above their targets. One JSON line per case; on standard error the same as a table.
 #include "live_servers.hpp"
 
-#include <gpusched/control/live.hpp>
+#include <gpusched/host/live.hpp>
 
 #include <support/fake_nvml_state.hpp>
 
@@ -55,7 +55,7 @@ std::string interrupts(int cores, int rows) {
 struct Host {
     std::filesystem::path folder{};
     control::ControllerOptions options{};
-    control::LiveOptions live{};
+    host::LiveOptions live{};
 
     explicit Host(const Case& c) {
         auto pattern = (std::filesystem::temp_directory_path() / "gpusched-bench-XXXXXX").string();
@@ -152,7 +152,7 @@ double kernel_ms() {
 void measure(const Case& c, int windows, bool paced) {
     Host host(c);
     const bench::Servers servers(c.load, host.sources());
-    control::LiveController controller(host.options, host.live, host.path("audit.jsonl"));
+    host::LiveController controller(host.options, host.live, host.path("audit.jsonl"));
     controller.start();
     std::vector<double> ms;
     std::vector<int> calls;

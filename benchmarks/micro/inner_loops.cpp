@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the inner loops of the searches cost: feasibility, a move and its undo, FGD, the best set of GPUs of a machine.
+// What the inner loops of the searches cost: feasibility, a move and its undo, FGD, the best set of GPUs of a machine, its
+// graph and that of the network, a window of the tail model.
 //
 //   bench_micro_inner_loops [--benchmark_filter=...]
 //
+// The environment variable GPUSCHED_ITERATIONS fixes how often each is run, for counts of instructions (instructions.py).
 // One generated cluster of 4,000 nodes; tasks and nodes are taken in a fixed random order, so that caches miss as in a search.
+#include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/control/tail_model.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
+#include <gpusched/topology/network_tree.hpp>
 
 #include <benchmark/benchmark.h>
 
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -41,6 +47,14 @@ World& world() {
     return made;
 }
 
+// Before the first benchmark starts, so that what is counted begins with the loops.
+void as_told(benchmark::internal::Benchmark* benchmark) {
+    if (const char* const times = std::getenv("GPUSCHED_ITERATIONS")) {
+        (void)world();
+        benchmark->Iterations(std::atoi(times));
+    }
+}
+
 void feasibility(benchmark::State& state) {
     const auto& [cluster, pairs, feasible] = world();
     std::size_t i = 0, found = 0;
@@ -51,7 +65,7 @@ void feasibility(benchmark::State& state) {
     state.counters["feasible"] =
         benchmark::Counter(static_cast<double>(found), benchmark::Counter::kAvgIterations);
 }
-BENCHMARK(feasibility);
+BENCHMARK(feasibility)->Apply(as_told);
 
 void move_and_undo(benchmark::State& state) {
     auto& [cluster, pairs, feasible] = world();
@@ -63,7 +77,7 @@ void move_and_undo(benchmark::State& state) {
         cluster.rollback(0);
     }
 }
-BENCHMARK(move_and_undo);
+BENCHMARK(move_and_undo)->Apply(as_told);
 
 void fgd_of_a_placement(benchmark::State& state) {
     const auto& [cluster, pairs, feasible] = world();
@@ -74,7 +88,7 @@ void fgd_of_a_placement(benchmark::State& state) {
         benchmark::DoNotOptimize(fgd.best(cluster, task, node, candidate_gpus(cluster, task, node)));
     }
 }
-BENCHMARK(fgd_of_a_placement);
+BENCHMARK(fgd_of_a_placement)->Apply(as_told);
 
 void best_gpus(benchmark::State& state) {
     const auto machine = topology::HardwareGraph::preset("a100x8").value();
@@ -85,6 +99,39 @@ void best_gpus(benchmark::State& state) {
         benchmark::DoNotOptimize(machine.best_gpus(count, static_cast<GpuMask>(free)));
     }
 }
-BENCHMARK(best_gpus)->Arg(2)->Arg(4);
+BENCHMARK(best_gpus)->Arg(2)->Arg(4)->Apply(as_told);
+
+void pick_gpus(benchmark::State& state) {
+    const auto& [cluster, pairs, feasible] = world();
+    std::size_t i = 0;
+    for (auto _ : state) {
+        const auto [task, node] = feasible[i++ % feasible.size()];
+        benchmark::DoNotOptimize(allocation::ByWish{}(cluster, task, node));
+    }
+}
+BENCHMARK(pick_gpus)->Apply(as_told);
+
+void hardware_graph(benchmark::State& state) {
+    const auto hardware = hardware_preset("rtx4090x8").value();
+    for (auto _ : state) benchmark::DoNotOptimize(topology::HardwareGraph(hardware, {.nvlink_gb_s = 300}));
+}
+BENCHMARK(hardware_graph)->Apply(as_told);
+
+void network_tree(benchmark::State& state) {
+    const auto& inventory = world().cluster.inventory();
+    for (auto _ : state) benchmark::DoNotOptimize(topology::NetworkTree(inventory));
+}
+BENCHMARK(network_tree)->Apply(as_told);
+
+void tail_model(benchmark::State& state) {
+    control::TailModel model;
+    Rng rng(1);
+    for (auto _ : state) {
+        const control::Exposure seen{rng.uniform(), rng.uniform(), 1 + rng.uniform(), rng.uniform()};
+        model.update(seen, 0.1, 20 * rng.uniform(), 15);
+        benchmark::DoNotOptimize(model.predict({0.5, 0.5, 1, 0.5}, 12));
+    }
+}
+BENCHMARK(tail_model)->Apply(as_told);
 
 }  // namespace

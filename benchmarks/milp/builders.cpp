@@ -10,8 +10,8 @@
 #include <gpusched/milp/consolidation.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/priority_packing.hpp>
-#include <gpusched/milp/serving_plan.hpp>
 #include <gpusched/milp/spot_schedule.hpp>
+#include <gpusched/serving/serving_plan.hpp>
 #include <gpusched/sim/generator.hpp>
 
 #include <algorithm>
@@ -49,10 +49,10 @@ void row(const char* builder, const char* form, const char* unit, int size, cons
     std::fflush(stdout);
 }
 
-milp::ServingProblem serving(int types, int models, int gpus) {
+serving::ServingProblem serving_problem(int types, int models, int gpus) {
     Rng rng(7);
     const auto part = [&] { return static_cast<double>(rng.between(0, 1000)) / 1000; };
-    milp::ServingProblem p;
+    serving::ServingProblem p;
     for (int n = 0; n < types; ++n)
         p.gpus.push_back({"g" + std::to_string(n), 0.5 + 4 * part(), gpus / types});
     for (int m = 0; m < models; ++m)
@@ -62,7 +62,7 @@ milp::ServingProblem serving(int types, int models, int gpus) {
     for (int m = 0; m < models; ++m)
         for (int n = 0; n < types; ++n)
             for (const int tp : {1, 2, 4, 8}) {
-                milp::ServingConfiguration c{
+                serving::ServingConfiguration c{
                     "m" + std::to_string(m) + ".g" + std::to_string(n) + "x" + std::to_string(tp),
                     std::vector<int>(static_cast<std::size_t>(types), 0),
                     std::vector<double>(p.workloads.size(), 0), "m" + std::to_string(m)};
@@ -141,13 +141,13 @@ int main(int argc, char** argv) {
     for (const auto& [types, models, gpus] :
          {Size{2, 1, 10}, Size{3, 1, 48}, Size{6, 2, 96}, Size{12, 4, 240}, Size{12, 8, 500}}) {
         if (gpus > most) break;
-        const auto problem = serving(types, models, gpus);
-        for (const auto form : {milp::ServingForm::copies, milp::ServingForm::fixed_makespan,
-                                milp::ServingForm::mccormick, milp::ServingForm::rates})
+        const auto problem = serving_problem(types, models, gpus);
+        for (const auto form : {serving::ServingForm::copies, serving::ServingForm::fixed_makespan,
+                                serving::ServingForm::mccormick, serving::ServingForm::rates})
             row("serving_plan", enum_name(form), "GPUs", gpus, [&] {
-                milp::ServingModelOptions options{.form = form};
-                if (form == milp::ServingForm::fixed_makespan) options.makespan = 1000;
-                return milp::serving_plan(problem, options);
+                serving::ServingMilpOptions options{.form = form};
+                if (form == serving::ServingForm::fixed_makespan) options.makespan = 1000;
+                return serving::serving_plan(problem, options);
             });
     }
     for (int tasks = 5; tasks <= std::min(most, 40); tasks *= 2) {

@@ -9,7 +9,7 @@
 // With --json, one line per seed and arm.
 #include "../interval.hpp"
 
-#include <gpusched/preemption/standby.hpp>
+#include <gpusched/sim/harvest.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 
 #include <chrono>
@@ -76,9 +76,9 @@ Interval change(const std::vector<SpotReplayResult>& results, const std::vector<
 void harvest(int seeds) {
     std::vector<double> share, useful, mean, p95, killed;
     for (int seed = 0; seed < seeds; ++seed) {
-        preemption::HarvestOptions options;
+        sim::HarvestOptions options;
         options.seed = static_cast<std::uint64_t>(seed);
-        const auto r = preemption::simulate_harvest(options);
+        const auto r = sim::simulate_harvest(options);
         share.push_back(100 * r.harvested());
         useful.push_back(100 * r.useful_gpu_h / r.standby_gpu_h);
         mean.push_back(r.eviction_mean_s);

@@ -1,6 +1,6 @@
 // gpusched.control: admission of new tenants.
 #include "control.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "records.hpp"
 
 #include <gpusched/control/admission.hpp>
@@ -47,8 +47,8 @@ const control::Observation& last_window(const Controller& controller) {
     return *controller.seen;
 }
 
-const Options<Newcomer>& newcomer_options() {
-    static const auto options = Options<Newcomer>("control::Newcomer")
+const Keywords<Newcomer>& newcomer_options() {
+    static const auto options = Keywords<Newcomer>()
                                     .field("id", &Newcomer::id)
                                     .field("service_class", &Newcomer::service_class)
                                     .field("profile", &Newcomer::profile)

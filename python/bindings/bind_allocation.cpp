@@ -3,7 +3,7 @@
 #include "arrays.hpp"
 #include "cluster_views.hpp"
 #include "gangs.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "task_argument.hpp"
 #include "workload.hpp"
 
@@ -62,7 +62,7 @@ namespace {
 namespace a = allocation;
 
 /// Policies by name, or as Python functions.
-struct AllocateArguments {
+struct PlaceArguments {
     std::vector<Typed<"str | Callable[[Cluster, Task, Node], int]">> rankers{
         py::str("packing"), py::str("homogeneous"), py::str("eviction_history")};
     std::vector<Typed<"str | Callable[[Cluster, Task, Node], bool]">> filters;
@@ -124,7 +124,7 @@ Any policy(const char* field, const py::object& which, const ClusterPtr& cluster
 }
 
 Typed<"tuple[str, list[int]] | None"> place(const ClusterPtr& cluster, const py::object& task,
-                                            const AllocateArguments& arguments) {
+                                            const PlaceArguments& arguments) {
     if (arguments.rankers.empty()) throw InvalidInput(bad_value("rankers", "0 entries", "at least 1"));
     const auto [with_task, id] = task_argument(cluster, task);
     if (with_task->is_placed(id))
@@ -257,20 +257,20 @@ void bind_allocation(py::module_& parent) {
         documented("placement_names()", doc("allocation::placement_names")).c_str());
 
     const auto options =
-        Options<AllocateArguments>("allocation::PlaceOptions")
+        Keywords<PlaceArguments>()
             .field(
-                "rankers", &AllocateArguments::rankers,
+                "rankers", &PlaceArguments::rankers,
                 "One after the other: each breaks the ties that those before it leave; at least one. Names "
                 "(`ranker_names`), or callables (cluster, task, node) that answer a whole number.")
-            .field("filters", &AllocateArguments::filters,
+            .field("filters", &PlaceArguments::filters,
                    "The node must pass all of them. Names (`filter_names`), or callables (cluster, task, "
                    "node) that answer True or False.")
             .field(
-                "gpu_picker", &AllocateArguments::gpu_picker,
+                "gpu_picker", &PlaceArguments::gpu_picker,
                 "Which GPUs of the node. A name (`gpu_picker_names`), a `ByLinks`, or a callable (cluster, "
                 "task, node) that answers a list of GPUs.")
-            .field("seed", &AllocateArguments::seed)
-            .field("workload", &AllocateArguments::workload,
+            .field("seed", &PlaceArguments::seed)
+            .field("workload", &PlaceArguments::workload,
                    "What \"fgd\" and \"expected_fill\" expect to come: a `fragmentation.Workload`, or what "
                    "makes one; None for tasks like the cluster's own, which costs O(tasks) each time.");
     m.def(

@@ -3,7 +3,7 @@
 #include "call.hpp"
 #include "cluster_views.hpp"
 #include "gangs.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "plan.hpp"
 #include "records.hpp"
 
@@ -19,71 +19,25 @@ namespace c = consolidation;
 
 namespace {
 
-/// The options in Python: nodes by name, and what the surroundings give.
 struct ConsolidateArguments : c::Options {
-    std::optional<std::vector<std::string>> clear_names;
-    std::vector<std::string> exempt_names;
     ProgressLike progress = py::none();
 };
 
-std::vector<NodeId> find_nodes(const Cluster& cluster, const char* field,
-                               const std::vector<std::string>& names, Problems& problems) {
-    std::vector<NodeId> nodes;
-    for (const auto& name : names) {
-        try {
-            nodes.push_back(cluster.find_node(name));
-        } catch (const InvalidInput& error) {
-            problems.add(std::string(field) + ": " + error.what());
-        }
-    }
-    return nodes;
-}
-
-/// The options with nodes by id. Bad values, unknown nodes and values out of range are reported together.
+/// The options that keywords give. Bad values, unknown nodes and values out of range are reported together.
 /// @param problems what was found before
-c::Options resolved(const Cluster& cluster, const ConsolidateArguments& arguments, Problems& problems) {
-    c::Options options = arguments;
-    if (arguments.clear_names) options.clear = find_nodes(cluster, "clear", *arguments.clear_names, problems);
-    options.exempt = find_nodes(cluster, "exempt", arguments.exempt_names, problems);
-    collect(problems, [&] { c::validate(options, cluster); });
+template <class A>
+A read_options(const Keywords<A>& keywords, const char* function, const py::kwargs& given,
+               const Cluster& cluster, Problems& problems) {
+    auto arguments = keywords.read(function, given, problems, &cluster);
+    collect(problems, [&] { c::validate(arguments, cluster); });
     problems.throw_if_any();
-    return options;
+    return arguments;
 }
 
 /// What every call that judges nodes and tasks takes.
-Options<ConsolidateArguments> scope_options() {
-    return Options<ConsolidateArguments>("consolidation::Options")
-        .field("max_disrupted", &ConsolidateArguments::max_disrupted)
-        .field("protect_core_members", &ConsolidateArguments::protect_core_members)
-        .field("clear", &ConsolidateArguments::clear_names)
-        .field("exempt", &ConsolidateArguments::exempt_names);
-}
-
-Options<ConsolidateArguments> consolidate_options() {
-    return Options<ConsolidateArguments>("consolidation::Options")
-        .field("preset", &ConsolidateArguments::preset,
-               "Which set of policies runs: 'ipc' (the paper's algorithm), 'fast' or 'best' (ours).")
-        .field("partition_size", &ConsolidateArguments::partition_size)
-        .field("depth", &ConsolidateArguments::depth)
-        .field("rounds", &ConsolidateArguments::rounds)
-        .field("seed", &ConsolidateArguments::seed, "Where random choices start.")
-        .field("threads", &ConsolidateArguments::threads)
-        .field("time_limit", &ConsolidateArguments::time_limit)
-        .field("polish_time", &ConsolidateArguments::polish_time)
-        .field("max_moves", &ConsolidateArguments::max_moves)
-        .field("max_move_cost", &ConsolidateArguments::max_move_cost)
-        .field("max_others", &ConsolidateArguments::max_others)
-        .field("max_price_ratio", &ConsolidateArguments::max_price_ratio)
-        .field("max_disrupted", &ConsolidateArguments::max_disrupted)
-        .field("max_moves_per_wave", &ConsolidateArguments::max_moves_per_wave)
-        .field("max_moves_per_node", &ConsolidateArguments::max_moves_per_node)
-        .field("protect_core_members", &ConsolidateArguments::protect_core_members)
-        .field("objective", &ConsolidateArguments::objective,
-               "What a vacated node is worth: its GPUs, or one.")
-        .field("bound_method", &ConsolidateArguments::bound_method)
-        .field("clear", &ConsolidateArguments::clear_names)
-        .field("exempt", &ConsolidateArguments::exempt_names)
-        .field("progress", &ConsolidateArguments::progress, progress_text);
+Keywords<ConsolidateArguments> scope_keywords() {
+    return Keywords<ConsolidateArguments>().fields<c::Options>(
+        {"max_disrupted", "protect_core_members", "clear", "exempt"});
 }
 
 struct NamedBlocker {
@@ -128,22 +82,22 @@ void bind_explain(py::module_& m) {
                   attribute("received", &E::received, doc("consolidation::Explanation::received")),
                   attribute("text", &E::text, doc("consolidation::Explanation::text")));
     explanation.def("__str__", [](const E& e) { return e.text; });
-    const auto options = scope_options();
+    const auto keywords = scope_keywords();
     m.def(
         "explain",
-        [options](const ClusterPtr& cluster, const PlanLike& plan, const std::string& node,
-                  const py::kwargs& keywords) {
+        [keywords](const ClusterPtr& cluster, const PlanLike& plan, const Typed<"str">& node,
+                   const py::kwargs& given) {
             Problems problems;
-            const auto arguments = options.read("explain", keywords, problems);
-            const auto found = find_nodes(*cluster, "node", {node}, problems);
-            const auto o = resolved(*cluster, arguments, problems);
+            NodeId found{};
+            collect(problems, [&] { found = OptionType<NodeId>::read("node", node, *cluster); });
+            const auto o = read_options(keywords, "explain", given, *cluster, problems);
             const auto spec = plan_argument(plan);
             return unlocked([&] {
-                return named(*cluster, c::explain(*cluster, resolve(spec, *cluster), found.front(), o));
+                return named(*cluster, c::explain(*cluster, resolve(spec, *cluster), found, o));
             });
         },
         py::arg("cluster"), py::arg("plan"), py::arg("node"),
-        options.documented("explain(cluster, plan, node", doc("consolidation::explain")).c_str());
+        keywords.documented("explain(cluster, plan, node", doc("consolidation::explain")).c_str());
 }
 
 void bind_value_report(py::module_& m) {
@@ -190,29 +144,23 @@ struct RoomArguments : ConsolidateArguments {
 
 void bind_make_room(py::module_& m) {
     using A = RoomArguments;
-    const auto options =
-        Options<A>("consolidation::Options")
+    const auto keywords =
+        Keywords<A>()
             .field("level", &A::level,
-                   doc("allocation::AllocateOptions::level") + "; \"node\" = every node for itself")
+                   doc("allocation::AllocateOptions::level") + "; \"node\" = every node for itself",
+                   "int | Literal['node'] | None")
             .field("mode", &A::mode, doc("allocation::AllocateOptions::mode"))
-            .field("max_moves", &A::max_moves)
-            .field("max_move_cost", &A::max_move_cost)
-            .field("max_disrupted", &A::max_disrupted)
-            .field("max_moves_per_wave", &A::max_moves_per_wave)
-            .field("max_moves_per_node", &A::max_moves_per_node)
-            .field("protect_core_members", &A::protect_core_members)
-            .field("exempt", &A::exempt_names)
-            .field("depth", &A::depth)
-            .field("seed", &A::seed, "Where random choices start.")
-            .field("time_limit", &A::time_limit)
-            .field("progress", &A::progress, progress_text);
+            .fields<c::Options>({"max_moves", "max_move_cost", "max_disrupted", "max_moves_per_wave",
+                                 "max_moves_per_node", "protect_core_members", "exempt", "depth", "seed",
+                                 "time_limit"})
+            .field("progress", &A::progress, progress_text, progress_type)
+            .shared_as("consolidation.make_room");
     m.def(
         "make_room",
-        [options](const ClusterPtr& cluster, const JobLike& job,
-                  const py::kwargs& keywords) -> std::optional<NamedPlan> {
+        [keywords](const ClusterPtr& cluster, const JobLike& job,
+                   const py::kwargs& given) -> std::optional<NamedPlan> {
             Problems problems;
-            const auto arguments = options.read("make_room", keywords, problems);
-            const auto o = resolved(*cluster, arguments, problems);
+            const auto arguments = read_options(keywords, "make_room", given, *cluster, problems);
             const auto argument = job_argument(job);
             const auto with = in_cluster(cluster, {argument});
             auto how = argument.options;
@@ -220,7 +168,7 @@ void bind_make_room(py::module_& m) {
             if (!arguments.level.is_none()) how.level = read_level("level", arguments.level);
             if (arguments.mode) how.mode = arguments.mode;
             return Call(arguments.progress).run([&](const Context& context) -> std::optional<NamedPlan> {
-                const auto room = c::make_room(*with.cluster, with.jobs.front().pods, how, o, context);
+                const auto room = c::make_room(*with.cluster, with.jobs.front().pods, how, arguments, context);
                 if (!room.allocation.placed) return std::nullopt;
                 NamedPlan plan{to_spec(room.plan, *with.cluster), room.stop_reason};
                 if (!argument.request.name.empty()) {  // in no snapshot yet
@@ -236,7 +184,7 @@ void bind_make_room(py::module_& m) {
             });
         },
         py::arg("cluster"), py::arg("job"),
-        options
+        keywords
             .documented(
                 "make_room(cluster, job",
                 "Moves that let a job in which does not fit, and its placement, as one `Plan`; None when no "
@@ -253,35 +201,36 @@ void bind_make_room(py::module_& m) {
 
 void bind_consolidation(py::module_& parent) {
     auto m = submodule(parent, "consolidation");
-    const auto options = consolidate_options();
+    const auto keywords = Keywords<ConsolidateArguments>()
+                              .fields<c::Options>()
+                              .field("progress", &ConsolidateArguments::progress, progress_text, progress_type)
+                              .shared_as("consolidation.consolidate");
     m.def(
         "consolidate",
-        [options](const ClusterPtr& cluster, const py::kwargs& keywords) {
+        [keywords](const ClusterPtr& cluster, const py::kwargs& given) {
             Problems problems;
-            const auto arguments = options.read("consolidate", keywords, problems);
-            const auto o = resolved(*cluster, arguments, problems);
+            const auto arguments = read_options(keywords, "consolidate", given, *cluster, problems);
             return Call(arguments.progress).run([&](const Context& context) {
-                const auto result = c::consolidate(*cluster, o, context);
+                const auto result = c::consolidate(*cluster, arguments, context);
                 return NamedPlan{c::to_spec(result, *cluster), result.stop_reason};
             });
         },
         py::arg("cluster"),
-        options.documented("consolidate(cluster", doc("consolidation::consolidate")).c_str());
+        keywords.documented("consolidate(cluster", doc("consolidation::consolidate")).c_str());
 
-    const auto scope = scope_options()
+    const auto scope = scope_keywords()
                            .field("time_limit", &ConsolidateArguments::time_limit,
                                   "Seconds, >= 0, after which \"lp\" falls back to counting.")
-                           .field("progress", &ConsolidateArguments::progress, progress_text);
+                           .field("progress", &ConsolidateArguments::progress, progress_text, progress_type);
     m.def(
         "bound",
         [scope](const ClusterPtr& cluster, const Name<c::BoundMethod>& method,
-                const py::kwargs& keywords) -> BoundDict {
+                const py::kwargs& given) -> BoundDict {
             const auto which = OptionType<c::BoundMethod>::read("method", method);
             Problems problems;
-            const auto arguments = scope.read("bound", keywords, problems);
-            const auto o = resolved(*cluster, arguments, problems);
+            const auto arguments = read_options(scope, "bound", given, *cluster, problems);
             return bound_dict(Call(arguments.progress).run([&](const Context& context) {
-                return c::bound(*cluster, which, o, context);
+                return c::bound(*cluster, which, arguments, context);
             }));
         },
         py::arg("cluster"), py::arg("method") = "counting",

@@ -3,8 +3,8 @@
 #include "plan.hpp"
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/file.hpp>
 #include <gpusched/io/detail/json_document.hpp>
-#include <gpusched/io/file.hpp>
 
 namespace gpusched::python {
 
@@ -47,7 +47,7 @@ JsonObject read_mapping(const PathLike& source) {
     const auto path = path_text(source);
     Problems problems;
     const auto documents = unlocked([&] {
-        const auto text = io::read_file(path);
+        const auto text = read_file(path);
         if (path.ends_with(".yaml") || path.ends_with(".yml"))
             return JsonDocument::parse_yaml(text, path, problems);
         std::vector<JsonDocument> one;

@@ -1,6 +1,6 @@
 // gpusched.fragmentation.
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "records.hpp"
 #include "trace.hpp"
 #include "workload.hpp"
@@ -78,10 +78,7 @@ std::vector<f::Shape> shapes_argument(const py::object& shapes, Problems& proble
 void bind_report(py::module_& m) {
     using O = f::ReportOptions;
     const auto options =
-        Options<O>("fragmentation::ReportOptions")
-            .field("max_gpus_per_node", &O::max_gpus_per_node)
-            .field("by", &O::by, "'gpu_model' or 'cluster': rows for each of them, in a further column.")
-            .field("include_cordoned", &O::include_cordoned);
+        Keywords<O>().fields().shared_as("fragmentation.report");
     m.def(
         "report",
         [options](const ClusterPtr& cluster, const Typed<"Sequence[tuple[int, float]] | None">& shapes,
@@ -121,13 +118,7 @@ void bind_report(py::module_& m) {
 
 void bind_slots(py::module_& m) {
     using S = f::SwitchSlotOptions;
-    const auto slots = Options<S>("fragmentation::SwitchSlotOptions")
-                           .field("gpus", &S::gpus)
-                           .field("cores_per_gpu", &S::cores_per_gpu)
-                           .level_field("level", &S::level)
-                           .field("gpus_per_pod", &S::gpus_per_pod)
-                           .field("max_gpus_per_node", &S::max_gpus_per_node)
-                           .field("include_cordoned", &S::include_cordoned);
+    const auto slots = Keywords<S>().fields().shared_as("fragmentation.switch_slots");
     m.def(
         "switch_slots",
         [slots](const ClusterPtr& cluster, const py::kwargs& keywords) -> Typed<"gpusched._tables.Table"> {
@@ -141,11 +132,7 @@ void bind_slots(py::module_& m) {
         slots.documented("switch_slots(cluster", doc("fragmentation::switch_slots")).c_str());
 
     using L = f::LargestJobOptions;
-    const auto largest = Options<L>("fragmentation::LargestJobOptions")
-                             .field("gpus_per_pod", &L::gpus_per_pod)
-                             .field("cores_per_gpu", &L::cores_per_gpu)
-                             .level_field("level", &L::level)
-                             .field("include_cordoned", &L::include_cordoned);
+    const auto largest = Keywords<L>().fields();
     m.def(
         "largest_job",
         [largest](const ClusterPtr& cluster, const py::kwargs& keywords) -> Typed<"gpusched._tables.Table"> {
@@ -247,9 +234,7 @@ void bind_fgd(py::module_& m) {
     define_record(type, attribute("shapes", &W::shapes, "The kinds of tasks, most frequent first."));
 
     using O = f::WorkloadOptions;
-    const auto typical = Options<O>("fragmentation::WorkloadOptions")
-                             .field("coverage_percent", &O::coverage_percent)
-                             .field("include_cpu_only", &O::include_cpu_only);
+    const auto typical = Keywords<O>().fields();
     m.def(
         "typical_workload",
         [typical](const Typed<"Trace | Cluster">& tasks, const py::kwargs& keywords) {
@@ -266,7 +251,7 @@ void bind_fgd(py::module_& m) {
         "of `WorkloadShape`; weights that are not whole numbers count as probabilities.";
     using F = f::FgdOptions;
     const auto options =
-        Options<F>("fragmentation::FgdOptions").field("include_cordoned", &F::include_cordoned);
+        Keywords<F>().fields();
     m.def(
         "fgd",
         [options](const ClusterPtr& cluster, const WorkloadLike& workload, const py::kwargs& keywords) {
@@ -308,7 +293,7 @@ void bind_fgd(py::module_& m) {
 void bind_counts(py::module_& m) {
     using O = f::OccupancyOptions;
     const auto occupancy =
-        Options<O>("fragmentation::OccupancyOptions").field("include_cordoned", &O::include_cordoned);
+        Keywords<O>().fields();
     using C = f::Occupancy;
     py::class_<C> counts(m, "Occupancy", doc("fragmentation::Occupancy").c_str());
     define_record(
@@ -345,9 +330,7 @@ void bind_counts(py::module_& m) {
         documented("allocation_ratio(cluster)", doc("fragmentation::allocation_ratio")).c_str());
 
     using R = f::FragmentRateOptions;
-    const auto rate = Options<R>("fragmentation::FragmentRateOptions")
-                          .field("gpus", &R::gpus)
-                          .field("include_cordoned", &R::include_cordoned);
+    const auto rate = Keywords<R>().fields();
     m.def(
         "fragment_rate",
         [rate](const ClusterPtr& cluster, const py::kwargs& keywords) {

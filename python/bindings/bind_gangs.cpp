@@ -2,7 +2,7 @@
 #include "arguments.hpp"
 #include "call.hpp"
 #include "gangs.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "plan.hpp"
 #include "records.hpp"
 #include "task_argument.hpp"
@@ -49,44 +49,38 @@ struct NamedJointAllocation {
 };
 
 /// What the job's own description and the keywords say; a field that both name follows the keyword.
-struct Keywords {
-    a::AllocatePolicy policy = a::AllocateOptions{}.policy;
-    std::optional<Level> level{};
-    std::optional<NetworkMode> mode{};
-    Typed<"Sequence[Mapping[str, Any]] | None"> further = py::none();
-    Typed<"Sequence[Sequence[float]] | None"> traffic = py::none();
-    std::optional<double> time_limit{};
+struct AllocateArguments : a::AllocateOptions {
+    Typed<"Sequence[Mapping[str, Any]] | None"> further_dicts = py::none();
+    Typed<"Sequence[Sequence[float]] | None"> traffic_rows = py::none();
     ProgressLike progress = py::none();
 };
 
-Options<Keywords> keywords_of_allocate() {
-    return Options<Keywords>("allocation::AllocateOptions")
-        .field(
-            "policy", &Keywords::policy,
-            "How pods of one shape are spread: \"exact\" has the least entropy; \"entropy\" is the paper's "
-            "Algorithm 2, as written.")
-        .level_field("level", &Keywords::level)
-        .field("mode", &Keywords::mode)
-        .field("further", &Keywords::further,
-               "Wishes at other levels, a list of {\"level\", \"mode\"}; None = those of the job's dict.")
-        .field("traffic", &Keywords::traffic,
+Keywords<AllocateArguments> allocate_keywords() {
+    using A = AllocateArguments;
+    return Keywords<A>()
+        .fields<a::AllocateOptions>()
+        .field("further", &A::further_dicts,
+               "Wishes at other levels, a list of {\"level\", \"mode\"}; None = those of the job's dict.",
+               "Sequence[Mapping[str, Any]] | None")
+        .field("traffic", &A::traffic_rows,
                "Traffic between groups of pods, a symmetric matrix; None = that of the job's dict. The "
                "groups of a job by "
-               "name are its pending pods that ask for the same, in the order of their first pods.")
-        .field("time_limit", &Keywords::time_limit)
-        .field("progress", &Keywords::progress, progress_text);
+               "name are its pending pods that ask for the same, in the order of their first pods.",
+               "Sequence[Sequence[float]] | None")
+        .field("progress", &A::progress, progress_text, progress_type)
+        .shared_as("allocation.allocate");
 }
 
-a::AllocateOptions merged(a::AllocateOptions own, const Keywords& keywords) {
+a::AllocateOptions merged(a::AllocateOptions own, const AllocateArguments& keywords) {
     own.policy = keywords.policy;
     if (keywords.level) own.level = keywords.level;
     if (keywords.mode) own.mode = keywords.mode;
     own.time_limit = keywords.time_limit;
     Problems problems;
-    if (!keywords.further.is_none())
-        collect(problems, [&] { own.further = further_levels(keywords.further); });
-    if (!keywords.traffic.is_none())
-        collect(problems, [&] { own.traffic = TrafficMatrix::read("traffic", keywords.traffic); });
+    if (!keywords.further_dicts.is_none())
+        collect(problems, [&] { own.further = further_levels(keywords.further_dicts); });
+    if (!keywords.traffic_rows.is_none())
+        collect(problems, [&] { own.traffic = TrafficMatrix::read("traffic", keywords.traffic_rows); });
     problems.throw_if_any();
     return own;
 }
@@ -111,15 +105,10 @@ void bind_joint(py::module_& m) {
         ProgressLike progress = py::none();
     };
     const auto options =
-        Options<WithProgress>("allocation::JointOptions")
-            .field("policy", &O::policy,
-                   "\"size_sorted\": one after the other, the most GPUs first, as the paper does; "
-                   "\"joint\": then a local search.")
-            .field("time_limit", &O::time_limit)
-            .field("seed", &O::seed, "The same seed gives the same result everywhere.")
-            .field("iterations", &O::iterations)
-            .field("node_visits", &O::node_visits)
-            .field("progress", &WithProgress::progress, progress_text);
+        Keywords<WithProgress>()
+            .fields<O>()
+            .field("progress", &WithProgress::progress, progress_text, progress_type)
+            .shared_as("allocation.allocate_many");
     m.def(
         "allocate_many",
         [options](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any] | str]">& jobs,
@@ -215,7 +204,7 @@ void bind_gangs(py::module_& m) {
                   attribute("stop_reason", &A::stop_reason,
                             "\"completed\", or the limit that ended the search, \"time_limit\" or "
                             "\"cancelled\": a job without a place may have one all the same."));
-    const auto options = keywords_of_allocate();
+    const auto options = allocate_keywords();
     m.def(
         "allocate",
         [options](const ClusterPtr& cluster, const JobLike& job,

@@ -1,6 +1,6 @@
 // Within gpusched.topology: machines as graphs, and racks.
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "records.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
@@ -283,12 +283,7 @@ void bind_graph(py::module_& m) {
     type.attr("__hash__") = py::none();
 
     using H = topology::HardwareGraphOptions;
-    const auto drawn = Options<H>("topology::HardwareGraphOptions")
-                           .field("core_group_size", &H::core_group_size)
-                           .field("gpus_per_pcie_root", &H::gpus_per_pcie_root)
-                           .field("pcie_gb_s", &H::pcie_gb_s)
-                           .field("interconnect_gb_s", &H::interconnect_gb_s)
-                           .field("nvlink_gb_s", &H::nvlink_gb_s);
+    const auto drawn = Keywords<H>().fields();
     type.def_static(
         "from_hardware",
         [drawn](const Document& hardware, const py::kwargs& keywords) {
@@ -306,7 +301,7 @@ void bind_graph(py::module_& m) {
             .c_str());
 
     using O = topology::HardwareDotOptions;
-    const auto options = Options<O>("topology::HardwareDotOptions").field("cores", &O::cores);
+    const auto options = Keywords<O>().fields();
     m.def(
         "hardware_to_dot",
         [options](const HardwareGraph& graph, const py::kwargs& keywords) {

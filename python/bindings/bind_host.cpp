@@ -1,7 +1,7 @@
 // gpusched.sim: the simulated host of the controller, and queueing formulas.
 #include "arguments.hpp"
 #include "arrays.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 
 #include <gpusched/control/config.hpp>
 #include <gpusched/sim/host.hpp>
@@ -75,9 +75,9 @@ struct SeededArguments : HostArguments {
 
 /// The options of both calls; those of `simulate_host` have seeds too.
 template <class O>
-Options<O> host_options() {
+Keywords<O> host_options() {
     using A = HostArguments;
-    Options<O> options("sim::HostScenario");
+    Keywords<O> options;
     options.field("variant", &A::variant,
                   "\"static\", \"guards\", \"placement\", \"mig\", \"full\" or \"ours\".");
     if constexpr (std::is_same_v<O, SeededArguments>)

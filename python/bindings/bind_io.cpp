@@ -1,6 +1,6 @@
 // gpusched.io.
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "plan.hpp"
 #include "trace.hpp"
 
@@ -14,8 +14,7 @@ namespace gpusched::python {
 
 void bind_io(py::module_& parent) {
     auto m = submodule(parent, "io");
-    const auto openb = Options<io::OpenbOptions>("io::OpenbOptions")
-                           .field("gpu_nodes_only", &io::OpenbOptions::gpu_nodes_only);
+    const auto openb = Keywords<io::OpenbOptions>().fields();
     m.def(
         "read_openb",
         [openb](const PathLike& node_csv, const PathLike& pod_csv, const py::kwargs& keywords) {
@@ -41,7 +40,7 @@ void bind_io(py::module_& parent) {
 
     using K = io::KubernetesOptions;
     const auto kubernetes =
-        Options<K>("io::KubernetesOptions").field("default_namespace", &K::default_namespace);
+        Keywords<K>().fields().shared_as("io.plan_to_kubernetes_steps");
     m.def(
         "plan_to_kubernetes_steps",
         [kubernetes](const PlanLike& plan, const py::kwargs& keywords) {
@@ -52,11 +51,7 @@ void bind_io(py::module_& parent) {
         kubernetes.documented("plan_to_kubernetes_steps(plan", doc("io::plan_to_kubernetes_steps")).c_str());
 
     using J = io::KoordinatorOptions;
-    const auto koordinator = Options<J>("io::KoordinatorOptions")
-                                 .field("default_namespace", &J::default_namespace)
-                                 .field("name_prefix", &J::name_prefix)
-                                 .field("scheduler_name", &J::scheduler_name)
-                                 .field("ttl_s", &J::ttl_s);
+    const auto koordinator = Keywords<J>().fields().shared_as("io.plan_to_pod_migration_jobs");
     m.def(
         "plan_to_pod_migration_jobs",
         [koordinator](const PlanLike& plan, const ClusterPtr& cluster, const py::kwargs& keywords) {

@@ -2,7 +2,7 @@
 #include "control.hpp"
 #include "mig.hpp"
 
-#include <gpusched/control/live.hpp>
+#include <gpusched/host/live.hpp>
 
 #include <memory>
 #include <string>
@@ -11,47 +11,46 @@ namespace gpusched::python {
 
 void bind_live(py::module_& m) {
     namespace c = control;
-    using L = c::LiveController;
+    using L = host::LiveController;
     // Programs are run and files written meanwhile, so the interpreter goes on. What programs say is in the lines.
     const auto call = [](auto function) {
         return [function](L& self) -> Strings {
             return foreign_texts(unlocked([&] { return (self.*function)(); }));
         };
     };
-    py::class_<L>(m, "LiveController", doc("control::LiveController").c_str())
+    py::class_<L>(m, "LiveController", doc("host::LiveController").c_str())
         .def(
             py::init([](const Document& config, const std::string& audit) {
                 const auto text = config_text(config);
                 auto options = c::parse_config(text);
-                auto live = c::parse_live(text, options);
+                auto live = host::parse_live(text, options);
                 return std::make_unique<L>(std::move(options), std::move(live), audit);
             }),
             py::arg("config"), py::kw_only(), py::arg("audit") = "",
             documented(
                 "__init__(self, config, *, audit='')",
-                "From a configuration with a section `live` (a dict, or JSON text; docs/control.md). "
+                "From a configuration with a section `live` (a dict, or JSON text; docs/host.md). "
                 "`audit`: "
                 "file to which the lines of the log are appended. Raises `BackendError` when another process "
                 "has the journal.")
                 .c_str())
-        .def("start", call(&L::start),
-             documented("start(self)", doc("control::LiveController::start")).c_str())
+        .def("start", call(&L::start), documented("start(self)", doc("host::LiveController::start")).c_str())
         .def("window", call(&L::window),
-             documented("window(self)", doc("control::LiveController::window")).c_str())
+             documented("window(self)", doc("host::LiveController::window")).c_str())
         .def("resume", call(&L::resume),
-             documented("resume(self)", doc("control::LiveController::resume")).c_str())
+             documented("resume(self)", doc("host::LiveController::resume")).c_str())
         .def("release", call(&L::release),
-             documented("release(self)", doc("control::LiveController::release")).c_str())
+             documented("release(self)", doc("host::LiveController::release")).c_str())
         .def_property_readonly("waits_for_operator", &L::waits_for_operator,
-                               doc("control::LiveController::waits_for_operator").c_str())
+                               doc("host::LiveController::waits_for_operator").c_str())
         .def_property_readonly("state_known", &L::state_known,
-                               doc("control::LiveController::state_known").c_str())
+                               doc("host::LiveController::state_known").c_str())
         .def_property_readonly(
             "config",
             [](const L& self) -> JsonObject {
                 return py::module_::import("json").attr("loads")(c::write_config(self.options()));
             },
-            doc("control::LiveController::options").c_str());
+            doc("host::LiveController::options").c_str());
 }
 
 }  // namespace gpusched::python

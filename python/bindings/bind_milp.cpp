@@ -221,8 +221,8 @@ void bind_model_class(py::module_& m) {
 
 }  // namespace
 
-Options<SolveArguments> solve_keywords() {
-    return Options<SolveArguments>("milp::SolveOptions")
+Keywords<SolveArguments> solve_keywords() {
+    return Keywords<SolveArguments>()
         .field("solver", &SolveArguments::solver,
                "'auto', 'highs' (highspy, or the one built in), 'cbc', 'scipy', or a callable (model, "
                "options) -> dict with status, x, bound. `options['go_on'](nodes)` reports progress, and is "
@@ -289,7 +289,6 @@ void bind_milp(py::module_& parent) {
     m.def("available_solvers", &milp::available_solvers,
           documented("available_solvers()", "The solvers built into the library: 'highs', 'cbc'.").c_str());
     bind_model_class(m);
-    bind_milp_serving(m);
     bind_milp_builders(m);
 }
 

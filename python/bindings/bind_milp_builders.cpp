@@ -157,7 +157,7 @@ void bind_consolidation_model(py::module_& m) {
             },
             py::arg("placement"), documented("moves(self, placement)", "How many tasks it moves.").c_str());
     const auto options =
-        Options<milp::ConsolidationOptions>("milp::ConsolidationOptions")
+        Keywords<milp::ConsolidationOptions>()
             .field("form", &milp::ConsolidationOptions::form, "'plain' (F1) or 'classes' (F3).")
             .field("locks", &milp::ConsolidationOptions::locks, doc("milp::LockForm"))
             .field("goal", &milp::ConsolidationOptions::goal, doc("milp::ConsolidationGoal"))

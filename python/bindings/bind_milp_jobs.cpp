@@ -188,7 +188,7 @@ void bind_packing_model(py::module_& m) {
             py::arg("placement"),
             documented("encode(self, placement)", doc("milp::PackingModel::encode")).c_str());
     define_pickling(model);
-    const auto options = Options<milp::PackingOptions>("milp::PackingOptions")
+    const auto options = Keywords<milp::PackingOptions>()
                              .field("allow_moves", &milp::PackingOptions::allow_moves);
     m.def(
         "packing_model",
@@ -213,7 +213,7 @@ struct PackingArguments : milp::PackingOptions, SolveArguments {};
 
 void bind_packing(py::module_& m) {
     const auto options =
-        Options<PackingArguments>("milp::PackingOptions")
+        Keywords<PackingArguments>()
             .field("allow_moves", &PackingArguments::allow_moves)
             .field("solver", &PackingArguments::solver, "As for Model.solve.")
             .field("time_limit", &PackingArguments::time_limit, "Seconds for all priorities together.")

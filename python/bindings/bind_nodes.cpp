@@ -2,7 +2,7 @@
 #include "arguments.hpp"
 #include "arrays.hpp"
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 
 namespace gpusched::python {
 

@@ -3,7 +3,7 @@
 
 #include "arguments.hpp"
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/plan_json.hpp>

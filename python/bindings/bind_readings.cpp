@@ -1,6 +1,6 @@
 // Within gpusched.io: the readers of machines and networks.
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "plan.hpp"
 #include "records.hpp"
 
@@ -94,7 +94,7 @@ void bind_results(py::module_& m) {
             }));
 }
 
-void bind_node_resources(py::module_& m, const Options<io::HardwareReadOptions>& hardware) {
+void bind_node_resources(py::module_& m, const Keywords<io::HardwareReadOptions>& hardware) {
     using A = io::ResourceAmount;
     using N = io::NumaResources;
     using R = io::NodeResources;
@@ -138,13 +138,7 @@ void bind_readings(py::module_& parent) {
     py::module_ topology = parent.attr("topology"), m = parent.attr("io");
     bind_results(m);
     using H = io::HardwareReadOptions;
-    const auto hardware = Options<H>("io::HardwareReadOptions")
-                              .field("core_group_size", &H::core_group_size)
-                              .field("threads_per_core", &H::threads_per_core)
-                              .field("numa_nodes_per_socket", &H::numa_nodes_per_socket)
-                              .field("pcie_gb_s", &H::pcie_gb_s)
-                              .field("interconnect_gb_s", &H::interconnect_gb_s)
-                              .field("nvlink_gb_s_per_link", &H::nvlink_gb_s_per_link);
+    const auto hardware = Keywords<H>().fields();
     bind_reader(m, "read_hardware", hardware, io::read_hardware);
     bind_reader(m, "read_nvidia_smi_topo", hardware, io::read_nvidia_smi_topo);
     bind_reader(m, "read_nccl_topology", hardware, io::read_nccl_topology);
@@ -162,10 +156,10 @@ void bind_readings(py::module_& parent) {
     bind_node_resources(m, hardware);
     using S = io::SlurmTopologyOptions;
     bind_reader(m, "read_slurm_topology",
-                Options<S>("io::SlurmTopologyOptions").field("topology", &S::topology),
+                Keywords<S>().fields(),
                 io::read_slurm_topology);
     using K = io::KubernetesTopologyOptions;
-    const auto kubernetes = Options<K>("io::KubernetesTopologyOptions").field("topology", &K::topology);
+    const auto kubernetes = Keywords<K>().fields();
     m.def(
         "read_kubernetes_topology",
         [kubernetes](const PathLike& topology_path, const PathLike& nodes_path, const py::kwargs& keywords) {

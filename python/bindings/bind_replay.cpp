@@ -2,7 +2,7 @@
 #include "arrays.hpp"
 #include "call.hpp"
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "python_placement.hpp"
 #include "trace.hpp"
 
@@ -110,17 +110,15 @@ void bind_replay(py::module_& m) {
     bind_timeline(m);
     bind_outcome(m);
     const auto options =
-        Options<ReplayArguments>("sim::ReplayOptions")
+        Keywords<ReplayArguments>()
             .field("placement", &ReplayArguments::policy,
                    "A name of `allocation.placement_names`, or a callable (cluster, task) that answers None, "
                    "a node, or a "
                    "pair (node, gpus).")
-            .field("until", &ReplayArguments::until)
-            .field("ignore_departures", &ReplayArguments::ignore_departures)
-            .field("resample_to", &ReplayArguments::resample_to)
-            .field("shuffle", &ReplayArguments::shuffle)
-            .field("seed", &ReplayArguments::seed, "Where random choices start.")
-            .field("progress", &ReplayArguments::progress, progress_text);
+            .fields<sim::ReplayOptions>(
+                {"until", "ignore_departures", "resample_to", "shuffle", "seed"})
+            .field("progress", &ReplayArguments::progress, progress_text, progress_type)
+            .shared_as("sim.replay");
     m.def(
         "replay",
         [options](const TracePtr& trace, const py::kwargs& keywords) {

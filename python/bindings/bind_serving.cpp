@@ -1,7 +1,7 @@
 // gpusched.serving.
 #include "call.hpp"
 #include "milp.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "pickles.hpp"
 #include "records.hpp"
 #include "serving.hpp"
@@ -21,8 +21,8 @@ namespace {
 /// The planner's options in Python, and what the surroundings give.
 struct PlanArguments : s::PlannerOptions, SolveArguments {
     py::object deployment_dict = py::none(), estimate_dict = py::none();
-    milp::ServingMethod method = s::PlannerOptions{}.solve.method;
-    double tolerance = s::PlannerOptions{}.solve.tolerance;
+    serving::ServingMethod method = s::PlannerOptions{}.search.method;
+    double tolerance = s::PlannerOptions{}.search.tolerance;
 };
 struct ReplanArguments : PlanArguments {
     std::optional<int> max_starts{};
@@ -30,10 +30,10 @@ struct ReplanArguments : PlanArguments {
 };
 
 template <class O>
-Options<O> planner_options() {
+Keywords<O> planner_options() {
     O start;
-    start.mip_gap = start.solve.solve.mip_gap;
-    return Options<O>("serving::PlannerOptions", start)
+    start.mip_gap = start.search.solve.mip_gap;
+    return Keywords<O>(start)
         .field("max_deployments", &O::max_deployments)
         .field("deployments", &O::deployment_dict, "A dict of the options of `enumerate_deployments`.")
         .field("estimate", &O::estimate_dict, "A dict of the options of `estimate_throughput`.")
@@ -49,9 +49,9 @@ Options<O> planner_options() {
 
 s::PlannerOptions complete(const PlanArguments& arguments) {
     s::PlannerOptions options = arguments;
-    options.solve.solve = arguments;
-    options.solve.method = arguments.method;
-    options.solve.tolerance = arguments.tolerance;
+    options.search.solve = arguments;
+    options.search.method = arguments.method;
+    options.search.tolerance = arguments.tolerance;
     Problems problems;
     collect(problems, [&] {
         options.deployments =
@@ -135,7 +135,7 @@ struct Members<s::ServedModel> {
     }
 };
 template <>
-struct Members<s::ServingPlanResult> {
+struct Members<s::ServingPlan> {
     static void visit(auto& p, auto&& each) {
         each(p.status);
         each(p.replicas);
@@ -155,7 +155,7 @@ struct Members<s::ServingPlanResult> {
 template <>
 struct Members<PlannedServing> {
     static void visit(auto& p, auto&& each) {
-        each(base_of<s::ServingPlanResult>(p));
+        each(base_of<s::ServingPlan>(p));
         each(p.gpus);
         each(p.models);
     }
@@ -216,7 +216,7 @@ py::list replica_list(const PlannedServing& plan) {
     return result;
 }
 
-PlannedServing named(s::ServingPlanResult plan, const s::ServingRequest& request) {
+PlannedServing named(s::ServingPlan plan, const s::ServingRequest& request) {
     PlannedServing result{std::move(plan), {}, request.models};
     for (const auto& gpu : request.gpus) result.gpus.push_back(gpu.name);
     return result;
@@ -224,23 +224,22 @@ PlannedServing named(s::ServingPlanResult plan, const s::ServingRequest& request
 
 void bind_planner(py::module_& m) {
     using P = PlannedServing;
-    py::class_<P> plan(m, "ServingPlanResult", doc("serving::ServingPlanResult").c_str());
+    py::class_<P> plan(m, "ServingPlan", doc("serving::ServingPlan").c_str());
     plan.def_property_readonly(
             "status", [](const P& p) { return enum_name(p.status); }, doc("milp::Status").c_str())
         .def_property_readonly(
             "makespan", [](const P& p) { return number(p.makespan); },
             "Seconds; None where there is no plan.")
         .def_property_readonly(
-            "bound", [](const P& p) { return number(p.bound); },
-            doc("serving::ServingPlanResult::bound").c_str())
+            "bound", [](const P& p) { return number(p.bound); }, doc("serving::ServingPlan::bound").c_str())
         .def_readonly("cost", &P::cost, "$/h of everything rented.")
         .def_readonly("requests_per_s", &P::requests_per_s,
-                      doc("serving::ServingPlanResult::requests_per_s").c_str())
+                      doc("serving::ServingPlan::requests_per_s").c_str())
         .def_readonly("cost_per_request", &P::cost_per_request,
-                      doc("serving::ServingPlanResult::cost_per_request").c_str())
-        .def_readonly("optimal", &P::optimal, doc("serving::ServingPlanResult::optimal").c_str())
-        .def_readonly("deployments", &P::deployments, doc("serving::ServingPlanResult::deployments").c_str())
-        .def_readonly("left_out", &P::left_out, doc("serving::ServingPlanResult::left_out").c_str())
+                      doc("serving::ServingPlan::cost_per_request").c_str())
+        .def_readonly("optimal", &P::optimal, doc("serving::ServingPlan::optimal").c_str())
+        .def_readonly("deployments", &P::deployments, doc("serving::ServingPlan::deployments").c_str())
+        .def_readonly("left_out", &P::left_out, doc("serving::ServingPlan::left_out").c_str())
         .def_readonly("solver", &P::solver, "Who solved it.")
         .def_readonly("message", &P::message, "What went wrong, where something did.")
         .def_property_readonly("rented", &rented_by_name, "{GPU type: how many}.")
@@ -249,7 +248,7 @@ void bind_planner(py::module_& m) {
             "A dict for the replicas of each deployment: model, deployment, count, cost, gpus, stages, "
             "share (of each kind of requests, what all of them serve), requests_per_s (of one).")
         .def("__repr__", [](const py::object& self) {
-            return "ServingPlanResult(status=" + py::repr(self.attr("status")).cast<std::string>() +
+            return "ServingPlan(status=" + py::repr(self.attr("status")).cast<std::string>() +
                    ", makespan=" + py::repr(self.attr("makespan")).cast<std::string>() +
                    ", cost=" + py::repr(self.attr("cost")).cast<std::string>() +
                    ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
@@ -371,6 +370,7 @@ void bind_serving(py::module_& parent) {
     bind_serving_catalogue(m);
     bind_planner(m);
     bind_serving_latency(m);
+    bind_serving_problem(m);
     // For the console script, which says in which file a request or a plan is wrong.
     m.def(
         "_require_request",

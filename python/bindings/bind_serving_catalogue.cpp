@@ -138,9 +138,9 @@ serving::LanguageModel model_fields(const std::string& owner, serving::LanguageM
     return model;
 }
 
-Options<serving::DeploymentOptions> deployment_options() {
+Keywords<serving::DeploymentOptions> deployment_options() {
     using O = s::DeploymentOptions;
-    return Options<O>("serving::DeploymentOptions")
+    return Keywords<O>()
         .field("degrees", &O::degrees)
         .field("max_stages", &O::max_stages, "Stages of a pipeline, 1 to 64.")
         .field("max_gpus", &O::max_gpus)
@@ -150,9 +150,9 @@ Options<serving::DeploymentOptions> deployment_options() {
         .field("disconnected", &O::disconnected);
 }
 
-Options<serving::EstimateOptions> estimate_options() {
+Keywords<serving::EstimateOptions> estimate_options() {
     using O = s::EstimateOptions;
-    return Options<O>("serving::EstimateOptions")
+    return Keywords<O>()
         .field("efficiency", &O::efficiency, doc("serving::Efficiency"))
         .field("memory_fraction", &O::memory_fraction)
         .field("max_batch", &O::max_batch)

@@ -25,7 +25,7 @@ void bind_serving_latency(py::module_& m) {
                   attribute("makespan", &L::makespan, doc("serving::LatencyResult::makespan")));
     result.def("percentile", &L::percentile, py::arg("percent"),
                documented("percentile(self, percent)", doc("serving::LatencyResult::percentile")).c_str());
-    const auto options = Options<LatencyArguments>("serving::LatencyOptions")
+    const auto options = Keywords<LatencyArguments>()
                              .field("rate", &LatencyArguments::rate)
                              .field("requests", &LatencyArguments::requests)
                              .field("seed", &LatencyArguments::seed, "Where random choices start.")

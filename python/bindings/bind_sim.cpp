@@ -1,7 +1,7 @@
 // gpusched.sim: generated clusters.
 #include "call.hpp"
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "trace.hpp"
 
 #include <gpusched/sim/generator.hpp>
@@ -21,18 +21,13 @@ void bind_sim(py::module_& parent) {
     bind_replay(m);
     bind_host(m);
     bind_spot_jobs(m);
+    bind_harvest(m);
     using G = GeneratorArguments;
     const auto options =
-        Options<G>("sim::GeneratorOptions")
-            .field("preset", &G::preset)
-            .field("nodes", &G::nodes)
-            .field("seed", &G::seed, "Everything random follows from it.")
-            .field("layout", &G::layout, "Where a task goes among the nodes that could take it.")
-            .field("load", &G::load)
-            .field("cpu_tight", &G::cpu_tight)
-            .field("locked_fraction", &G::locked_fraction)
-            .field("aligned_gpus", &G::aligned_gpus)
-            .field("progress", &G::progress, progress_text);
+        Keywords<G>()
+            .fields<sim::GeneratorOptions>()
+            .field("progress", &G::progress, progress_text, progress_type)
+            .shared_as("sim.generate_cluster");
     m.def(
         "generate_cluster",
         [options](const py::kwargs& keywords) {

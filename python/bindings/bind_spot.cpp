@@ -2,7 +2,7 @@
 #include "arguments.hpp"
 #include "arrays.hpp"
 #include "call.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "plan.hpp"
 #include "preemption.hpp"
 #include "records.hpp"
@@ -175,16 +175,7 @@ void bind_spot_trace(py::module_& m) {
                                 s[1].cast<std::vector<std::array<std::int64_t, 3>>>());
                         }));
     using O = sim::SpotTraceOptions;
-    const auto options = Options<O>("sim::SpotTraceOptions")
-                             .field("gpu_model", &O::gpu_model)
-                             .field("nodes", &O::nodes)
-                             .field("hours", &O::hours)
-                             .field("hp_load", &O::hp_load)
-                             .field("lp_load", &O::lp_load)
-                             .field("hp_swing", &O::hp_swing)
-                             .field("lp_runtime", &O::lp_runtime)
-                             .field("no_checkpoint", &O::no_checkpoint)
-                             .field("seed", &O::seed);
+    const auto options = Keywords<O>().fields();
     m.def(
         "generate_spot_trace",
         [options](const py::kwargs& keywords) {
@@ -301,26 +292,13 @@ void bind_spot_jobs(py::module_& m) {
     bind_spot_result(m);
     using A = SpotReplayArguments;
     const auto options =
-        Options<A>("sim::SpotReplayOptions")
-            .field("rankers", &A::rankers)
-            .field("gpu_picker", &A::gpu_picker)
-            .field("victims", &A::victims,
-                   "Whom an HP pod evicts that finds no room: \"none\", \"random\", "
-                   "\"spot\" (ASI: cheapest first until it fits), \"exact\".")
-            .field("spot_jobs", &A::spot_jobs)
-            .field("start_delay_s", &A::start_delay_s)
-            .field("consolidate_every_h", &A::consolidate_every_h)
-            .field("measure_from_s", &A::measure_from_s)
-            .field("measure_until_s", &A::measure_until_s, "See `measure_from_s`.")
-            .field("seed", &A::seed)
-            .field("eviction", &A::eviction,
-                   "How long victims take to leave, an `EvictionModel` of `gpusched.preemption`; None = "
-                   "the published figures. They hold no GPUs meanwhile, and their work stops at once; "
-                   "the HP job begins to work when the last of its victims has left.")
+        Keywords<A>()
+            .fields<sim::SpotReplayOptions>()
             .field("observer", &A::watcher,
                    "Called with every plan before it is carried out: (now_s, cluster, plan), with a "
-                   "copy of the cluster as it is. An exception in it ends the replay and surfaces.")
-            .field("progress", &A::progress, progress_text);
+                   "copy of the cluster as it is. An exception in it ends the replay and surfaces.",
+                   "Callable[[int, Cluster, Plan], object] | None")
+            .field("progress", &A::progress, progress_text, progress_type);
     m.def(
         "replay_spot",
         [options](const SpotTracePtr& trace, const py::kwargs& keywords) {

@@ -1,5 +1,5 @@
-// gpusched.preemption: Standby tasks that lend their GPUs, evictions that take time, and the simulated harvest.
-#include "options.hpp"
+// gpusched.preemption: Standby tasks that lend their GPUs, evictions that take time.
+#include "keywords.hpp"
 #include "preemption.hpp"
 #include "records.hpp"
 
@@ -66,9 +66,8 @@ p::EvictionModel eviction_model(const std::optional<std::vector<std::int64_t>>& 
     return model;
 }
 
-struct ModelKeywords {
-    std::optional<std::vector<std::int64_t>> shutdown_ms{};
-    std::int64_t grace_ms = p::EvictionModel{}.grace_ms, reclaim_ms = p::EvictionModel{}.reclaim_ms;
+struct ModelKeywords : p::EvictionModel {
+    std::optional<std::vector<std::int64_t>> quantiles{};
 };
 
 void bind_evictions(py::module_& m) {
@@ -80,11 +79,10 @@ void bind_evictions(py::module_& m) {
                   attribute("reclaim_ms", &EvictionTimeline::reclaim_ms, "When the GPU is free."),
                   attribute("killed", &EvictionTimeline::killed, "It took SIGKILL, at `exit_ms`."));
     const auto options =
-        Options<ModelKeywords>("preemption::EvictionModel")
-            .field("shutdown_ms", &ModelKeywords::shutdown_ms,
+        Keywords<ModelKeywords>()
+            .field("shutdown_ms", &ModelKeywords::quantiles,
                    "21 quantiles, milliseconds at 0, 5, .., 100 %, ascending; None = the published figures.")
-            .field("grace_ms", &ModelKeywords::grace_ms)
-            .field("reclaim_ms", &ModelKeywords::reclaim_ms);
+            .fields<p::EvictionModel>({"grace_ms", "reclaim_ms"});
     auto model = py::class_<E>(m, "EvictionModel", doc("preemption::EvictionModel").c_str());
     define_record(model,
                   attribute("shutdown_ms", &E::shutdown_ms, "21 quantiles, milliseconds at 0, 5, .., 100 %."),
@@ -93,7 +91,7 @@ void bind_evictions(py::module_& m) {
     model
         .def(py::init([options](const py::kwargs& keywords) {
                  const auto k = options.read("EvictionModel", keywords);
-                 return eviction_model(k.shutdown_ms, k.grace_ms, k.reclaim_ms);
+                 return eviction_model(k.quantiles, k.grace_ms, k.reclaim_ms);
              }),
              options.documented("__init__(self", "How long evictions take.").c_str())
         .def(
@@ -189,53 +187,11 @@ void bind_lease(py::module_& m) {
         });
 }
 
-void bind_harvest(py::module_& m) {
-    using R = p::HarvestResult;
-    const auto at = [](const char* name) { return doc(std::string("preemption::HarvestResult::") + name); };
-    auto result = py::class_<R>(m, "HarvestResult", "What `simulate_harvest` counted.");
-    define_record(
-        result, attribute("standby_gpu_h", &R::standby_gpu_h, at("standby_gpu_h")),
-        attribute("borrowed_gpu_h", &R::borrowed_gpu_h, at("borrowed_gpu_h")),
-        attribute("useful_gpu_h", &R::useful_gpu_h, at("useful_gpu_h")),
-        attribute("lost_gpu_h", &R::lost_gpu_h, at("lost_gpu_h")),
-        attribute("evictions", &R::evictions, "Spot tasks that owners sent away."),
-        attribute("killed", &R::killed, "Of these, how many took SIGKILL."),
-        attribute("completed", &R::completed, "Spot tasks that ended by themselves."),
-        attribute("eviction_mean_s", &R::eviction_mean_s, "Mean seconds until the owner's GPUs were free."),
-        attribute("eviction_p95_s", &R::eviction_p95_s, "Their 95th percentile."),
-        attribute("eviction_max_s", &R::eviction_max_s, "Their maximum."),
-        attribute("standby_by_hour", &R::standby_by_hour, "Lent GPU-hours by hour of the day."),
-        attribute("borrowed_by_hour", &R::borrowed_by_hour, "Borrowed GPU-hours by hour of the day."));
-    result.def_property_readonly("harvested", &R::harvested, "Borrowed / lent GPU-hours.");
-    using O = p::HarvestOptions;
-    const auto options =
-        Options<O>("preemption::HarvestOptions")
-            .field("owners", &O::owners)
-            .field("days", &O::days)
-            .field("sleep_hour", &O::sleep_hour, "Hours after midnight, 0 to 48.")
-            .field("wake_hour", &O::wake_hour, "Hours after midnight; 32 = 8 the next day.")
-            .field("demand", &O::demand)
-            .field("task_minutes", &O::task_minutes)
-            .field("checkpoint_minutes", &O::checkpoint_minutes)
-            .field("start_delay_s", &O::start_delay_s)
-            .field("seed", &O::seed, "The same seed gives the same result everywhere.")
-            .field("eviction", &O::eviction,
-                   "How long borrowers take to leave, an `EvictionModel`; None = the published figures.");
-    m.def(
-        "simulate_harvest",
-        [options](const py::kwargs& keywords) {
-            const auto o = options.read("simulate_harvest", keywords);
-            return unlocked([&] { return p::simulate_harvest(o); });
-        },
-        options.documented("simulate_harvest(", doc("preemption::HarvestOptions")).c_str());
-}
-
 }  // namespace
 
 void bind_standby(py::module_& m) {
     bind_evictions(m);
     bind_lease(m);
-    bind_harvest(m);
 }
 
 }  // namespace gpusched::python

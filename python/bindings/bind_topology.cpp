@@ -1,6 +1,6 @@
 // gpusched.topology: the network tree, with its vertices as light views that keep it alive.
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 
 #include <gpusched/topology/dot.hpp>
 #include <gpusched/topology/network_tree.hpp>
@@ -180,7 +180,7 @@ void bind_topology(py::module_& parent) {
                         [](const py::tuple& s) { return std::make_shared<Tree>(s[0].cast<ClusterPtr>()); }));
 
     using O = topology::DotOptions;
-    const auto options = Options<O>("topology::DotOptions").field("nodes", &O::nodes);
+    const auto options = Keywords<O>().fields();
     m.def(
         "to_dot",
         [options](const TreePtr& t, const py::kwargs& keywords) {

@@ -1,6 +1,6 @@
 // gpusched.sim: traces.
 #include "arrays.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "trace.hpp"
 
 #include <gpusched/io/cluster_json.hpp>

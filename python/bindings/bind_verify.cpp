@@ -1,6 +1,6 @@
 // gpusched.verify.
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "plan.hpp"
 #include "records.hpp"
 
@@ -22,7 +22,7 @@ void bind_verify(py::module_& parent) {
     report.def("__bool__", [](const Report& r) { return r.ok; });
 
     const auto options =
-        Options<verify::Options>("verify::Options").field("max_violations", &verify::Options::max_violations);
+        Keywords<verify::Options>().fields().shared_as("verify.plan");
     m.def(
         "plan",
         [options](const Typed<"Cluster | Mapping[str, Any] | str | PathLike[str]">& cluster,

@@ -47,6 +47,7 @@ void bind_replay(py::module_& m);
 void bind_host(py::module_& m);
 void bind_control(py::module_& m);
 void bind_spot_jobs(py::module_& m);
+void bind_harvest(py::module_& m);
 void bind_allocation(py::module_& m);
 void bind_preemption(py::module_& m);
 void bind_io(py::module_& m);

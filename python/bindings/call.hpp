@@ -16,6 +16,8 @@ namespace gpusched::python {
 inline constexpr const char* progress_text =
     "True for a progress bar, or a callable (phase, done, total), called about every 50 ms.";
 
+inline constexpr const char* progress_type = "bool | Callable[[str, int, int], object] | None";
+
 /// A Python object for code that runs without the interpreter lock: its references are counted only while the lock is held.
 inline std::shared_ptr<py::object> shared_object(py::object object) {
     return {new py::object(std::move(object)), [](py::object* held) {

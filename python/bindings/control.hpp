@@ -2,7 +2,7 @@
 #pragma once
 
 #include "arguments.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>

@@ -1,7 +1,7 @@
 // Dicts that stand for aggregates, read key by key.
 #pragma once
 
-#include "options.hpp"
+#include "keywords.hpp"
 
 #include <gpusched/core/checks.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/job_request.hpp>

@@ -1,6 +1,6 @@
 // Jobs as callers describe them: dicts, or names of jobs of the cluster.
 #include "gangs.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 #include "task_argument.hpp"
 
 #include <optional>

@@ -3,7 +3,7 @@
 
 #include "arguments.hpp"
 #include "call.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 
 #include <gpusched/milp/solver.hpp>
 
@@ -15,11 +15,10 @@ struct SolveArguments : milp::SolveOptions {
     ProgressLike progress = py::none();
 };
 
-Options<SolveArguments> solve_keywords();
+Keywords<SolveArguments> solve_keywords();
 /// @throws InvalidInput for an unknown name, BackendError that says what to install
 milp::AnySolver solver_argument(const py::object& solver);
 
-void bind_milp_serving(py::module_& m);
 void bind_milp_builders(py::module_& m);
 void bind_milp_jobs(py::module_& m);
 

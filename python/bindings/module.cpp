@@ -1,5 +1,5 @@
 // The extension module gpusched._core. Users import the modules around it, which only re-export.
-#include "options.hpp"
+#include "keywords.hpp"
 
 PYBIND11_MODULE(_core, m) {
     namespace gp = gpusched::python;
@@ -22,6 +22,6 @@ PYBIND11_MODULE(_core, m) {
     gp::bind_documents(m);
     gp::bind_milp(m);
     gp::bind_serving(m);
-    m.attr("option_choices") = gp::option_choices();
+    m.attr("keywords") = gp::keywords_by_function();
     gp::allow_old_protocols(m);
 }

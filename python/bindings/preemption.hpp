@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cluster_views.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 
 #include <gpusched/preemption/preempt.hpp>
 #include <gpusched/preemption/standby.hpp>
@@ -53,29 +53,20 @@ void use_cost_function(DecisionArguments& arguments, const ClusterPtr& cluster);
 
 /// The keywords of decisions, for options that are or extend DecisionArguments.
 template <class O = DecisionArguments>
-Options<O> decision_options() {
-    using P = preemption::Options;
-    return Options<O>("preemption::Options")
-        .field("policy", &P::policy)
-        .field("engine", &P::engine)
-        .field("qos", &P::qos)
-        .field("alpha", &P::alpha)
-        .field("numa_score", &P::numa_score)
-        .field("socket_score", &P::socket_score)
-        .field("cross_score", &P::cross_score)
-        .field("now", &P::now)
+Keywords<O> decision_options() {
+    return Keywords<O>()
+        .template fields<preemption::Options>()
         .field("cost", &DecisionArguments::cost_function,
                "What evicting a task loses: a callable (cluster, task, now) that answers GPU-seconds, at "
                "least 0, "
-               "for a `Task` and seconds; None for `lost_work`. It must depend on its arguments alone.")
-        .field("search_limit", &P::search_limit)
-        .field("time_limit", &P::time_limit);
+               "for a `Task` and seconds; None for `lost_work`. It must depend on its arguments alone.",
+               "Callable[[Cluster, Task, int], float] | None");
 }
 
 /// Warns that a limit cut the search short.
 void warn_of_limit(StopReason reason, const char* consequence);
 
-/// Adds gangs of preemptors, and Standby's leases and harvest, to gpusched.preemption.
+/// Adds gangs of preemptors, and Standby's leases, to gpusched.preemption.
 void bind_preempt_gang(py::module_& m);
 void bind_standby(py::module_& m);
 

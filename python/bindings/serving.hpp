@@ -2,7 +2,7 @@
 #pragma once
 
 #include "fields.hpp"
-#include "options.hpp"
+#include "keywords.hpp"
 
 #include <gpusched/serving/plan_serving.hpp>
 
@@ -26,7 +26,7 @@ serving::LanguageModel model_fields(const std::string& owner, serving::LanguageM
 
 /// Options that are a dict in Python.
 template <class O>
-O nested(const char* name, const py::object& value, const Options<O>& table, O defaults) {
+O nested(const char* name, const py::object& value, const Keywords<O>& table, O defaults) {
     if (value.is_none()) return defaults;
     if (!py::isinstance<py::dict>(value)) bad_option(name, value, "a dict");
     for (const auto& [key, unused] : value.cast<py::dict>())
@@ -39,16 +39,17 @@ O nested(const char* name, const py::object& value, const Options<O>& table, O d
 }
 
 /// A plan that knows the names of its request.
-struct PlannedServing : serving::ServingPlanResult {
+struct PlannedServing : serving::ServingPlan {
     std::vector<std::string> gpus{};
     std::vector<serving::ServedModel> models{};
 };
 
-Options<serving::DeploymentOptions> deployment_options();
-Options<serving::EstimateOptions> estimate_options();
+Keywords<serving::DeploymentOptions> deployment_options();
+Keywords<serving::EstimateOptions> estimate_options();
 
 void bind_serving_catalogue(py::module_& m);
 void bind_serving_latency(py::module_& m);
+void bind_serving_problem(py::module_& m);
 
 /// A request as docs/serving.md describes it.
 serving::ServingRequest read_serving_request(const py::object& request);

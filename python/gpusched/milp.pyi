@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .model import Cluster
+from .serving import serving_plan as serving_plan
+from .serving import solve_serving_plan as solve_serving_plan
 
 __all__ = [
     "ConsolidationModel",
@@ -16,14 +18,10 @@ __all__ = [
     "Model",
     "PackingModel",
     "PackingResult",
-    "ServingModel",
-    "ServingPlan",
     "Solution",
     "SpotModel",
     "available_solvers",
-    "closed_form_bound",
     "consolidation",
-    "greedy_plan",
     "joint_allocation",
     "packing_model",
     "priority_packing",
@@ -162,39 +160,6 @@ class Model:
 class ElasticModel(Model):
     def violated_groups(self, x: _X, tolerance: float = 1e-06) -> list[GroupViolation]: ...
 
-class ServingModel(Model):
-    @property
-    def form(self) -> str: ...
-    def makespan_of(self, value: float) -> float: ...
-    def encode(self, replicas: dict[str, int], assignment: dict[str, dict[str, float]]) -> _Floats: ...
-    def decode(self, x: _X) -> tuple[dict[str, int], dict[str, dict[str, float]]]: ...
-
-class ServingPlan:
-    @property
-    def status(self) -> _Status: ...
-    @property
-    def makespan(self) -> float | None: ...
-    @property
-    def bound(self) -> float | None: ...
-    @property
-    def cost(self) -> float: ...
-    @property
-    def optimal(self) -> bool: ...
-    @property
-    def solver(self) -> str: ...
-    @property
-    def solver_calls(self) -> int: ...
-    @property
-    def message(self) -> str: ...
-    @property
-    def rented(self) -> dict[str, int]: ...
-    @property
-    def replicas(self) -> dict[str, int]: ...
-    @property
-    def assignment(self) -> dict[str, dict[str, float]]: ...
-    def __copy__(self) -> ServingPlan: ...
-    def __deepcopy__(self, memo: dict[int, Any], /) -> ServingPlan: ...
-
 class SpotModel(Model):
     def decode(self, x: _X) -> _Pods: ...
     def encode(self, pods: _Pods) -> _Floats: ...
@@ -229,55 +194,6 @@ class PackingResult:
     def __deepcopy__(self, memo: dict[int, Any], /) -> PackingResult: ...
 
 def available_solvers() -> list[str]: ...
-def serving_plan(
-    configs: Sequence[dict[str, Any]],
-    workloads: dict[str, Any],
-    prices: dict[str, float],
-    availability: dict[str, int],
-    budget: float,
-    form: Literal["copies", "fixed_makespan", "mccormick", "rates"] = "copies",
-    makespan: float | None = None,
-    makespan_upper: float | None = None,
-    surrogate_rows: bool = True,
-    minimise_cost: bool = True,
-) -> ServingModel: ...
-def greedy_plan(
-    configs: Sequence[dict[str, Any]],
-    workloads: dict[str, Any],
-    prices: dict[str, float],
-    availability: dict[str, int],
-    budget: float,
-    makespan: float | None = None,
-) -> tuple[dict[str, int], dict[str, dict[str, float]]] | None: ...
-def closed_form_bound(
-    configs: Sequence[dict[str, Any]],
-    workloads: dict[str, Any],
-    prices: dict[str, float],
-    availability: dict[str, int],
-    budget: float,
-) -> float: ...
-def solve_serving_plan(
-    configs: Sequence[dict[str, Any]],
-    workloads: dict[str, Any],
-    prices: dict[str, float],
-    availability: dict[str, int],
-    budget: float,
-    *,
-    method: Literal["milp", "binary_search"] = "milp",
-    form: Literal["rates", "copies", "mccormick"] = "rates",
-    tolerance: float = 0.0001,
-    greedy_first: bool = True,
-    prune: bool = True,
-    warm_start: bool = True,
-    deadline: float | None = None,
-    solver: _Solver = "auto",
-    time_limit: float | None = None,
-    mip_gap: float = 0.0,
-    threads: int = 1,
-    seed: int = 0,
-    presolve: bool = True,
-    progress: _Progress = None,
-) -> ServingPlan: ...
 def spot_schedule(
     tasks: Iterable[dict[str, Any]],
     nodes: Iterable[int],

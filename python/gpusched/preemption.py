@@ -7,7 +7,6 @@ from ._core.preemption import (
     EvictionTimeline,
     Explanation,
     GangDecision,
-    HarvestResult,
     PreemptionIndex,
     StandbyLease,
     explain,
@@ -17,7 +16,6 @@ from ._core.preemption import (
     preempt,
     preempt_gang,
     score,
-    simulate_harvest,
     to_plan,
 )
 
@@ -28,7 +26,6 @@ __all__ = [
     "EvictionTimeline",
     "Explanation",
     "GangDecision",
-    "HarvestResult",
     "PreemptionIndex",
     "StandbyLease",
     "explain",
@@ -38,6 +35,5 @@ __all__ = [
     "preempt",
     "preempt_gang",
     "score",
-    "simulate_harvest",
     "to_plan",
 ]

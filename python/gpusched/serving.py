@@ -11,13 +11,17 @@ from ._core.serving import (
     LanguageModel,
     LatencyResult,
     ReplanResult,
-    ServingPlanResult,
+    ServingMilp,
+    ServingPlan,
+    ServingSolution,
     Stage,
     ThroughputEstimate,
+    closed_form_bound,
     enumerate_deployments,
     estimate_throughput,
     gpu_catalogue,
     gpu_type,
+    greedy_plan,
     language_model,
     layer_seconds,
     paper_gpus,
@@ -25,7 +29,9 @@ from ._core.serving import (
     plan_serving,
     read_layer_profile,
     replan,
+    serving_plan,
     simulate_latency,
+    solve_serving_plan,
     sweep_budgets,
 )
 
@@ -35,13 +41,17 @@ __all__ = [
     "LanguageModel",
     "LatencyResult",
     "ReplanResult",
-    "ServingPlanResult",
+    "ServingMilp",
+    "ServingPlan",
+    "ServingSolution",
     "Stage",
     "ThroughputEstimate",
+    "closed_form_bound",
     "enumerate_deployments",
     "estimate_throughput",
     "gpu_catalogue",
     "gpu_type",
+    "greedy_plan",
     "language_model",
     "layer_seconds",
     "paper_gpus",
@@ -50,13 +60,15 @@ __all__ = [
     "plan_to_dict",
     "read_layer_profile",
     "replan",
+    "serving_plan",
     "simulate_latency",
+    "solve_serving_plan",
     "sweep_budgets",
     "sweep_to_dict",
 ]
 
 
-def plan_to_dict(plan: ServingPlanResult, changed: ReplanResult | None = None) -> dict[str, Any]:
+def plan_to_dict(plan: ServingPlan, changed: ReplanResult | None = None) -> dict[str, Any]:
     """A plan as the document `gpusched.serving-plan` v1 (docs/schema); with what a replanning changed, if given."""
     document: dict[str, Any] = {"format": "gpusched.serving-plan", "version": 1}
     for name in (
@@ -72,7 +84,7 @@ def plan_to_dict(plan: ServingPlanResult, changed: ReplanResult | None = None) -
     return document
 
 
-def sweep_to_dict(plans: Mapping[float, ServingPlanResult]) -> dict[str, Any]:
+def sweep_to_dict(plans: Mapping[float, ServingPlan]) -> dict[str, Any]:
     """Plans by budget as the document `gpusched.serving-sweep` v1 (docs/schema)."""
     return {
         "format": "gpusched.serving-sweep",

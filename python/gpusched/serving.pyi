@@ -2,6 +2,9 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from .milp import Model
 
 __all__ = [
@@ -10,13 +13,17 @@ __all__ = [
     "LanguageModel",
     "LatencyResult",
     "ReplanResult",
-    "ServingPlanResult",
+    "ServingMilp",
+    "ServingPlan",
+    "ServingSolution",
     "Stage",
     "ThroughputEstimate",
+    "closed_form_bound",
     "enumerate_deployments",
     "estimate_throughput",
     "gpu_catalogue",
     "gpu_type",
+    "greedy_plan",
     "language_model",
     "layer_seconds",
     "paper_gpus",
@@ -25,7 +32,9 @@ __all__ = [
     "plan_to_dict",
     "read_layer_profile",
     "replan",
+    "serving_plan",
     "simulate_latency",
+    "solve_serving_plan",
     "sweep_budgets",
     "sweep_to_dict",
 ]
@@ -33,6 +42,8 @@ __all__ = [
 _Progress = bool | Callable[[str, int, int], object] | None
 _Solver = str | Callable[[Model, dict[str, Any]], Mapping[str, Any]]
 _Status = Literal["optimal", "infeasible", "unbounded", "time_limit", "cancelled", "failed"]
+_Floats = npt.NDArray[np.float64]
+_X = Sequence[float] | _Floats
 
 class GpuType:
     @property
@@ -129,7 +140,40 @@ class LatencyResult:
     def __deepcopy__(self, memo: dict[int, Any], /) -> LatencyResult: ...
     def __eq__(self, other: object, /) -> bool: ...
 
-class ServingPlanResult:
+class ServingMilp(Model):
+    @property
+    def form(self) -> str: ...
+    def makespan_of(self, value: float) -> float: ...
+    def encode(self, replicas: dict[str, int], assignment: dict[str, dict[str, float]]) -> _Floats: ...
+    def decode(self, x: _X) -> tuple[dict[str, int], dict[str, dict[str, float]]]: ...
+
+class ServingSolution:
+    @property
+    def status(self) -> _Status: ...
+    @property
+    def makespan(self) -> float | None: ...
+    @property
+    def bound(self) -> float | None: ...
+    @property
+    def cost(self) -> float: ...
+    @property
+    def optimal(self) -> bool: ...
+    @property
+    def solver(self) -> str: ...
+    @property
+    def solver_calls(self) -> int: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def rented(self) -> dict[str, int]: ...
+    @property
+    def replicas(self) -> dict[str, int]: ...
+    @property
+    def assignment(self) -> dict[str, dict[str, float]]: ...
+    def __copy__(self) -> ServingSolution: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> ServingSolution: ...
+
+class ServingPlan:
     @property
     def status(self) -> _Status: ...
     @property
@@ -156,12 +200,12 @@ class ServingPlanResult:
     def rented(self) -> dict[str, int]: ...
     @property
     def replicas(self) -> list[dict[str, Any]]: ...
-    def __copy__(self) -> ServingPlanResult: ...
-    def __deepcopy__(self, memo: dict[int, Any], /) -> ServingPlanResult: ...
+    def __copy__(self) -> ServingPlan: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> ServingPlan: ...
 
 class ReplanResult:
     @property
-    def plan(self) -> ServingPlanResult: ...
+    def plan(self) -> ServingPlan: ...
     @property
     def starts(self) -> int: ...
     @property
@@ -224,6 +268,55 @@ def layer_seconds(
     max_batch: int = 256,
     profiles: list[dict[str, Any]] = [],
 ) -> float: ...
+def serving_plan(
+    configs: Sequence[dict[str, Any]],
+    workloads: dict[str, Any],
+    prices: dict[str, float],
+    availability: dict[str, int],
+    budget: float,
+    form: Literal["copies", "fixed_makespan", "mccormick", "rates"] = "copies",
+    makespan: float | None = None,
+    makespan_upper: float | None = None,
+    surrogate_rows: bool = True,
+    minimise_cost: bool = True,
+) -> ServingMilp: ...
+def greedy_plan(
+    configs: Sequence[dict[str, Any]],
+    workloads: dict[str, Any],
+    prices: dict[str, float],
+    availability: dict[str, int],
+    budget: float,
+    makespan: float | None = None,
+) -> tuple[dict[str, int], dict[str, dict[str, float]]] | None: ...
+def closed_form_bound(
+    configs: Sequence[dict[str, Any]],
+    workloads: dict[str, Any],
+    prices: dict[str, float],
+    availability: dict[str, int],
+    budget: float,
+) -> float: ...
+def solve_serving_plan(
+    configs: Sequence[dict[str, Any]],
+    workloads: dict[str, Any],
+    prices: dict[str, float],
+    availability: dict[str, int],
+    budget: float,
+    *,
+    method: Literal["milp", "binary_search"] = "milp",
+    form: Literal["rates", "copies", "mccormick"] = "rates",
+    tolerance: float = 0.0001,
+    greedy_first: bool = True,
+    prune: bool = True,
+    warm_start: bool = True,
+    deadline: float | None = None,
+    solver: _Solver = "auto",
+    time_limit: float | None = None,
+    mip_gap: float = 0.0,
+    threads: int = 1,
+    seed: int = 0,
+    presolve: bool = True,
+    progress: _Progress = None,
+) -> ServingSolution: ...
 def plan_serving(
     request: Mapping[str, Any],
     *,
@@ -242,7 +335,7 @@ def plan_serving(
     routing: Literal["optimized", "round_robin"] = "optimized",
     uniform_tp: bool = False,
     deadline: float | None = None,
-) -> ServingPlanResult: ...
+) -> ServingPlan: ...
 def sweep_budgets(
     request: Mapping[str, Any],
     budgets: Sequence[float],
@@ -261,10 +354,10 @@ def sweep_budgets(
     composition: Literal["optimized", "homogeneous", "uniform"] = "optimized",
     routing: Literal["optimized", "round_robin"] = "optimized",
     uniform_tp: bool = False,
-) -> dict[float, ServingPlanResult]: ...
+) -> dict[float, ServingPlan]: ...
 def replan(
     request: Mapping[str, Any],
-    running: ServingPlanResult | Sequence[Mapping[str, Any]],
+    running: ServingPlan | Sequence[Mapping[str, Any]],
     *,
     max_deployments: int = 40,
     deployments: dict[str, Any] | None = None,
@@ -282,7 +375,7 @@ def replan(
 ) -> ReplanResult: ...
 def simulate_latency(
     request: Mapping[str, Any],
-    plan: ServingPlanResult,
+    plan: ServingPlan,
     *,
     rate: float = 0.0,
     requests: int = 10000,
@@ -290,5 +383,5 @@ def simulate_latency(
     memory_fraction: float = 0.9,
     estimate: dict[str, Any] | None = None,
 ) -> LatencyResult: ...
-def plan_to_dict(plan: ServingPlanResult, changed: ReplanResult | None = None) -> dict[str, Any]: ...
-def sweep_to_dict(plans: Mapping[float, ServingPlanResult]) -> dict[str, Any]: ...
+def plan_to_dict(plan: ServingPlan, changed: ReplanResult | None = None) -> dict[str, Any]: ...
+def sweep_to_dict(plans: Mapping[float, ServingPlan]) -> dict[str, Any]: ...

@@ -1,6 +1,7 @@
 """Generated clusters, trace replay, high-priority and spot jobs, and the simulated host of the controller."""
 
 from ._core.sim import (
+    HarvestResult,
     HostResult,
     ReplayResult,
     SpotReplayResult,
@@ -17,10 +18,12 @@ from ._core.sim import (
     replay,
     replay_spot,
     resample,
+    simulate_harvest,
     simulate_host,
 )
 
 __all__ = [
+    "HarvestResult",
     "HostResult",
     "ReplayResult",
     "SpotReplayResult",
@@ -37,5 +40,6 @@ __all__ = [
     "replay",
     "replay_spot",
     "resample",
+    "simulate_harvest",
     "simulate_host",
 ]

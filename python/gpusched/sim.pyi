@@ -9,6 +9,7 @@ from .model import Cluster, Node, Plan, Task
 from .preemption import EvictionModel
 
 __all__ = [
+    "HarvestResult",
     "HostResult",
     "ReplayResult",
     "SpotReplayResult",
@@ -25,6 +26,7 @@ __all__ = [
     "replay",
     "replay_spot",
     "resample",
+    "simulate_harvest",
     "simulate_host",
 ]
 
@@ -72,6 +74,37 @@ class ReplayResult:
     def timeline(self) -> Timeline: ...
     @property
     def stop_reason(self) -> str: ...
+
+class HarvestResult:
+    @property
+    def standby_gpu_h(self) -> float: ...
+    @property
+    def borrowed_gpu_h(self) -> float: ...
+    @property
+    def useful_gpu_h(self) -> float: ...
+    @property
+    def lost_gpu_h(self) -> float: ...
+    @property
+    def evictions(self) -> int: ...
+    @property
+    def killed(self) -> int: ...
+    @property
+    def completed(self) -> int: ...
+    @property
+    def eviction_mean_s(self) -> float: ...
+    @property
+    def eviction_p95_s(self) -> float: ...
+    @property
+    def eviction_max_s(self) -> float: ...
+    @property
+    def standby_by_hour(self) -> list[float]: ...
+    @property
+    def borrowed_by_hour(self) -> list[float]: ...
+    @property
+    def harvested(self) -> float: ...
+    def __copy__(self) -> HarvestResult: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> HarvestResult: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
 class HostResult:
     def __len__(self) -> int: ...
@@ -212,6 +245,19 @@ def replay(
     progress: _Progress = None,
 ) -> ReplayResult: ...
 def resample(trace: Trace, ratio: float, *, seed: int = 0) -> Trace: ...
+def simulate_harvest(
+    *,
+    owners: int = 500,
+    days: int = 7,
+    sleep_hour: float = 22.0,
+    wake_hour: float = 32.0,
+    demand: float = 1.0,
+    task_minutes: int = 120,
+    checkpoint_minutes: int = 30,
+    start_delay_s: int = 120,
+    seed: int = 0,
+    eviction: EvictionModel | None = None,
+) -> HarvestResult: ...
 def simulate_host(
     *,
     variant: _Variant = "full",

@@ -2,7 +2,7 @@
 // options, for the paper's policy and for ours (`predict`), the controller being killed and started again now and then. One
 // run of each looks at all of them; every test case asks for its own, and that it was put to the test often enough.
 #include <gpusched/control/audit.hpp>
-#include <gpusched/control/journal.hpp>
+#include <gpusched/host/journal.hpp>
 
 #include <support/catch.hpp>
 #include <support/control_findings.hpp>
@@ -15,6 +15,7 @@
 
 using namespace gpusched;
 using namespace gpusched::control;
+using namespace gpusched::host;
 using namespace gpusched::test;
 
 namespace {

@@ -4,8 +4,8 @@
 
 #include <gpusched/core/lp.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/serving_plan.hpp>
-#include <gpusched/milp/solve_serving_plan.hpp>
+#include <gpusched/serving/serving_plan.hpp>
+#include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <cmath>
 #include <limits>
@@ -14,6 +14,7 @@
 
 using namespace gpusched;
 using namespace gpusched::milp;
+using namespace gpusched::serving;
 using testing_support::instances;
 
 namespace {
@@ -105,7 +106,7 @@ struct BruteForce {
     }
 };
 
-void check(const ServingProblem& p, const ServingPlan& plan, double best, double tolerance) {
+void check(const ServingProblem& p, const ServingSolution& plan, double best, double tolerance) {
     if (std::isinf(best)) {
         CHECK(plan.status == Status::infeasible);
         CHECK_FALSE(plan.has_plan());

@@ -51,9 +51,9 @@ sim.HostResult.structural_actions_per_hour
 fragmentation.entropy fragmentation.job_entropy
 serving.plan_serving serving.replan serving.estimate_throughput serving.enumerate_deployments serving.gpu_type
 serving.gpu_catalogue serving.paper_gpus serving.paper_gpus_dense serving.language_model serving.layer_seconds
-milp.greedy_plan milp.closed_form_bound milp.packing_model milp.PackingModel.encode serving.sweep_budgets serving.sweep_to_dict
+serving.greedy_plan serving.closed_form_bound milp.packing_model milp.PackingModel.encode serving.sweep_budgets serving.sweep_to_dict
 serving.plan_to_dict serving.read_layer_profile serving.simulate_latency serving.LatencyResult.percentile
-serving.ServingPlanResult.makespan serving.ServingPlanResult.replicas serving.ReplanResult.starts
+serving.ServingPlan.makespan serving.ServingPlan.replicas serving.ReplanResult.starts
 sim.SpotTrace sim.SpotTrace.to_pandas sim.generate_spot_trace sim.replay_spot sim.Spread.mean
 sim.SpotReplayResult.jobs sim.SpotReplayResult.timeline sim.SpotReplayResult.lp_completion_s
 verify.plan verify.Report.ok verify.Report.violations verify.Report.vacated_nodes

@@ -186,7 +186,7 @@ def test_ours_and_llm_mode() -> None:
     run = gs.sim.simulate_host(variant="static", seeds=[0], duration_s=60, scenario="llm", overrides={"llm_requests": trace})
     assert abs(run.arrived[0] - 20 * 60) <= 1  # from the first moment to the last
     assert 0 < run.decoded[0] <= run.completed[0]
-    with pytest.raises(gs.InvalidInput, match="no column"):
+    with pytest.raises(gs.InvalidInput, match="column 'TIMESTAMP' is missing"):
         gs.sim.read_llm_trace("a,b\n")
 
 

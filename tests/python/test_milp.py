@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("scipy")
 milp = gs.milp
+serving = gs.serving
 
 CONFIGS = [
     {"name": "t1", "gpus": {"t1": 1}, "throughput": {"w1": 1.0, "w2": 1.2}},
@@ -375,13 +376,13 @@ def test_no_solver_is_told_and_all_else_works(monkeypatch):
     m = milp.serving_plan(*EXAMPLE)
     assert m.to_mps().startswith("*") and "Subject To" in m.to_lp()
     assert m.evaluate(np.zeros(22)).violation == 1
-    bound = milp.closed_form_bound(*EXAMPLE)
+    bound = serving.closed_form_bound(*EXAMPLE)
     assert bound <= BEST
-    makespan = m.evaluate(m.encode(*milp.greedy_plan(*EXAMPLE))).objective
+    makespan = m.evaluate(m.encode(*serving.greedy_plan(*EXAMPLE))).objective
     assert BEST <= makespan < 1.1 * BEST
-    assert milp.greedy_plan(*EXAMPLE, makespan=makespan + 1) is not None
-    assert milp.greedy_plan(*EXAMPLE, makespan=bound / 2) is None
+    assert serving.greedy_plan(*EXAMPLE, makespan=makespan + 1) is not None
+    assert serving.greedy_plan(*EXAMPLE, makespan=bound / 2) is None
     for makespan in (0, -1, math.nan):
         with pytest.raises(gs.InvalidInput, match="makespan: .*; expected a number above 0"):
-            milp.greedy_plan(*EXAMPLE, makespan=makespan)
+            serving.greedy_plan(*EXAMPLE, makespan=makespan)
     assert m.lp_relaxation().shape == m.shape and m.elastic().shape[0] == 34

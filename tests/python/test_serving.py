@@ -123,7 +123,7 @@ def test_profiles_from_csv(tmp_path: Path) -> None:
     assert rate == pytest.approx(1 / 40, rel=1e-3)
     assert serving.plan_serving(request(), estimate={"profiles": [profile]}).makespan
     decode.write_text("1,-1\n")
-    with pytest.raises(gs.InvalidInput, match=r"decode\.csv: line 1: '1,-1'; expected finite numbers >= 0"):
+    with pytest.raises(gs.InvalidInput, match=r"decode\.csv:1: time: expected a finite number >= 0, found '-1'"):
         serving.read_layer_profile(prefill, decode, "m", "g")
     with pytest.raises(gs.BackendError, match="cannot be opened"):
         serving.read_layer_profile(prefill, tmp_path / "none.csv", "m", "g")

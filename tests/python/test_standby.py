@@ -10,16 +10,16 @@ import pytest
 
 
 def test_harvest() -> None:
-    a = gs.preemption.simulate_harvest(owners=100, days=3)
+    a = gs.sim.simulate_harvest(owners=100, days=3)
     assert 0.7 < a.harvested < 1 and a.eviction_max_s <= 60 and len(a.standby_by_hour) == 24
-    assert a == gs.preemption.simulate_harvest(owners=100, days=3)
+    assert a == gs.sim.simulate_harvest(owners=100, days=3)
     with pytest.raises(gs.InvalidInput, match="owners: 0"):
-        gs.preemption.simulate_harvest(owners=0)
+        gs.sim.simulate_harvest(owners=0)
     at_once = gs.preemption.EvictionModel(grace_ms=0)
-    b = gs.preemption.simulate_harvest(owners=100, days=3, eviction=at_once)
+    b = gs.sim.simulate_harvest(owners=100, days=3, eviction=at_once)
     assert b.eviction_max_s == 0 and b.killed == b.evictions > 0
     with pytest.raises(gs.InvalidInput, match="eviction: 3; expected a gpusched.preemption.EvictionModel or None"):
-        gs.preemption.simulate_harvest(eviction=3)  # type: ignore[arg-type]
+        gs.sim.simulate_harvest(eviction=3)  # type: ignore[arg-type]
 
 
 def test_a_lease_of_standby() -> None:

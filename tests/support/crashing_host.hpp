@@ -3,8 +3,8 @@
 // in the middle of a creation or of writing a file.
 #pragma once
 
-#include <gpusched/control/detail/text_scan.hpp>
-#include <gpusched/control/recovery.hpp>
+#include <gpusched/host/detail/text_scan.hpp>
+#include <gpusched/host/recovery.hpp>
 
 #include <support/control_host.hpp>
 #include <support/fake_smi.hpp>
@@ -50,10 +50,10 @@ struct SharedRun {
     FakeSmi smi{};             ///< with its faults
     int failing_switches = 0;  ///< so many of the tenant's programs do their work and end with 1
 
-    control::CommandResult run(std::span<const std::string> arguments) {
+    host::CommandResult run(std::span<const std::string> arguments) {
         load();
         host.point();
-        control::CommandResult result;
+        host::CommandResult result;
         if (arguments[0] == "nvidia-smi") {
             const bool creates = std::find(arguments.begin(), arguments.end(), "-cgi") != arguments.end();
             const auto before = smi.next_id;
@@ -111,7 +111,7 @@ struct SharedRun {
 /// Real files, with points at which the process may die and a fault at a call of one's choice.
 struct CrashingFiles {
     SharedHost& host;
-    control::SystemFiles files{};
+    host::SystemFiles files{};
     int calls = 0, fault_at = -1, error = EIO;
 
     bool faulty() { return calls++ == fault_at; }
@@ -138,11 +138,10 @@ struct CrashingFiles {
         const auto disk = text.substr(0, text.find(' '));
         std::string next;
         for (std::string_view rest = now; !rest.empty();) {
-            const auto line = control::detail::take_line(rest);
+            const auto line = host::detail::take_line(rest);
             if (!line.starts_with(disk)) next += std::string(line) + "\n";
         }
-        if (control::parse_io_max(text, disk) != control::parse_io_max("", disk))
-            next += std::string(text) + "\n";
+        if (host::parse_io_max(text, disk) != host::parse_io_max("", disk)) next += std::string(text) + "\n";
         return files.write(path, next);
     }
     int create(const std::string& path, std::string_view text) {
@@ -167,7 +166,7 @@ struct CrashWorld {
     SharedHost& shared = SharedHost::make();
     std::filesystem::path folder{};
     control::Configuration before{}, after{};
-    std::vector<control::TenantAccess> access{};
+    std::vector<host::TenantAccess> access{};
 
     explicit CrashWorld(bool disjoint) {
         options.host.tenants[3].is_protected = false;
@@ -219,17 +218,18 @@ struct CrashWorld {
     std::string journal() const { return (folder / "journal.json").string(); }
 
     /// A start: recovery alone.
-    control::Recovery recover(SharedRun& run, CrashingFiles& files, const std::string& boot = "b1",
-                              bool structural = true) const {
-        control::JournalFile<CrashingFiles> file(files, journal());
-        control::SmiMig<SharedRun> mig(run, options.host.gpus,
-                                       owned_instances(options.host, file.load(options.host), boot));
-        return control::recover_host(mig, files, run, options.host, access, file, boot, structural, 0,
-                                     folder.string());
+    host::Recovery recover(SharedRun& run, CrashingFiles& files, const std::string& boot = "b1",
+                           bool structural = true) const {
+        host::JournalFile<CrashingFiles> file(files, journal());
+        host::SmiMig<SharedRun> mig(run, options.host.gpus,
+                                    owned_instances(options.host, file.load(options.host), boot));
+        return host::recover_host(mig, files, run, options.host, access, file, boot, structural, 0,
+                                  folder.string());
     }
     /// What a controller may do: limits T2, moves or enlarges T1, ends the limit, pins and unpins.
     std::vector<control::Feedback> work(SharedRun& run, CrashingFiles& files) const {
         using namespace control;
+        using namespace host;
         const auto found = recover(run, files);
         JournalFile<CrashingFiles> file(files, journal());
         SmiMig<SharedRun> mig(run, options.host.gpus, owned_instances(options.host, found.journal, "b1"));

@@ -2,12 +2,12 @@
 // With FAKE_NVML_OLD only those of a driver that knows neither MIG nor GPM.
 #include <support/fake_nvml.hpp>
 
-#include <gpusched/control/detail/nvml_abi.hpp>
+#include <gpusched/host/detail/nvml_abi.hpp>
 
 #include <cstdlib>
 #include <cstring>
 
-namespace abi = gpusched::control::nvml_abi;
+namespace abi = gpusched::host::nvml_abi;
 using gpusched::test::FakeNvml;
 
 namespace {

@@ -1,7 +1,7 @@
 // `nvidia-smi mig` in memory: its arguments, tables and exit codes, with a fault at a call of one's choice.
 #pragma once
 
-#include <gpusched/control/nvidia_smi.hpp>
+#include <gpusched/host/nvidia_smi.hpp>
 
 #include <algorithm>
 #include <array>
@@ -32,7 +32,7 @@ struct FakeSmi {
     bool intrude = false;    ///< somebody else is quicker than the next creation
     bool forbidden = false;  ///< a command that must never be run, or one on an instance of another
 
-    control::CommandResult run(std::span<const std::string> arguments) {
+    host::CommandResult run(std::span<const std::string> arguments) {
         std::string text;
         for (const auto& a : arguments) text += a + " ";
         log.push_back(text);
@@ -90,7 +90,7 @@ struct FakeSmi {
         return out;
     }
 
-    control::CommandResult effect(std::span<const std::string> a, bool partial) {
+    host::CommandResult effect(std::span<const std::string> a, bool partial) {
         const auto has = [&](const char* flag) { return std::find(a.begin(), a.end(), flag) != a.end(); };
         const auto value = [&](const char* flag) { return *(std::find(a.begin(), a.end(), flag) + 1); };
         const bool query = a[1] == "-q" && has("-x");
@@ -129,8 +129,7 @@ struct FakeSmi {
         if (found == gpu.end()) return {6, false, "Not Found\n"};
         if (!found->mine) forbidden = true;
         if (has("-lci"))
-            return found->compute ? control::CommandResult{}
-                                  : control::CommandResult{6, false, "Not Found\n"};
+            return found->compute ? host::CommandResult{} : host::CommandResult{6, false, "Not Found\n"};
         if (has("-dci")) {
             if (!found->compute) return {6, false, "Not Found\n"};
             if (found->client) return {19, false, "In use by another client\n"};

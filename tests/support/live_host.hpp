@@ -1,7 +1,7 @@
 // A folder that looks like a host whose NVML is the one of the tests, for the live controller.
 #pragma once
 
-#include <gpusched/control/live.hpp>
+#include <gpusched/host/live.hpp>
 
 #include <support/control_host.hpp>
 #include <support/fake_nvml_state.hpp>
@@ -20,7 +20,7 @@ namespace gpusched::test {
 /// T1 in 2g at 0 of GPU 0, T4 in 1g at 0 of GPU 1, somebody else behind them; a folder for files.
 struct LiveHost {
     control::ControllerOptions options = control_options();
-    control::LiveOptions live{};
+    host::LiveOptions live{};
     std::filesystem::path folder{};
 
     LiveHost() {

@@ -4,11 +4,13 @@
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/stop_reason.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::allocation {
@@ -32,8 +34,9 @@ constexpr auto enum_names(JointPolicy) {
 }
 
 struct JointOptions {
+    /// `size_sorted`: one job after the other, the most GPUs first, as the paper does; `joint`: then a local search.
     JointPolicy policy = JointPolicy::joint;
-    std::uint64_t seed = 0;
+    std::uint64_t seed = 0;  ///< where random choices start
     /// Trials of the local search, >= 0.
     std::int64_t iterations = 3000;
     /// Most nodes that its trials look at together, >= 0: an end that does not depend on the machine's speed.
@@ -41,6 +44,14 @@ struct JointOptions {
     /// Seconds, >= 0. A guard: the best found until then is returned. The result then depends on the machine.
     std::optional<double> time_limit{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<JointOptions>, F&& field) {
+    field("policy", &JointOptions::policy);
+    field("seed", &JointOptions::seed);
+    field("iterations", &JointOptions::iterations, at_least(0));
+    field("node_visits", &JointOptions::node_visits, at_least(0));
+    field("time_limit", &JointOptions::time_limit, at_least(0));
+}
 
 struct JointAllocations {
     std::vector<Allocation> jobs{};  ///< in the order given; those that found no place say why

@@ -1,7 +1,7 @@
 // What allocate takes and gives.
 #pragma once
 
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::allocation {
@@ -28,6 +29,7 @@ constexpr auto enum_names(AllocatePolicy) {
 
 /// How `allocate` works.
 struct AllocateOptions {
+    /// How pods of one shape are spread: `exact` has the least entropy; `entropy` is the paper's Algorithm 2, as written.
     AllocatePolicy policy = AllocatePolicy::exact;
     /// Where the entropy is measured, -1 (nodes) to the deepest level of the network. Absent = the level of the pods'
     /// own `network_affinity`, else the deepest that some node's position is known at.
@@ -48,6 +50,13 @@ struct AllocateOptions {
     /// Seconds, >= 0. A guard: the best found until then is returned. The result then depends on the machine.
     std::optional<double> time_limit{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<AllocateOptions>, F&& field) {
+    field("policy", &AllocateOptions::policy);
+    field("level", &AllocateOptions::level, IsLevel{});
+    field("mode", &AllocateOptions::mode);
+    field("time_limit", &AllocateOptions::time_limit, at_least(0));
+}
 
 /// What one domain holds of a gang.
 struct DomainShare {

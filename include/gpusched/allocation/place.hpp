@@ -5,12 +5,14 @@
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::allocation {
@@ -65,6 +67,13 @@ struct PlaceOptions {
     /// time. Not looked at by the others.
     std::optional<fragmentation::Workload> workload{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<PlaceOptions>, F&& field) {
+    field("rankers", &PlaceOptions::rankers);
+    field("filters", &PlaceOptions::filters);
+    field("gpu_picker", &PlaceOptions::gpu_picker);
+    field("seed", &PlaceOptions::seed);
+}
 
 /// The same with policies chosen by name.
 /// @throws InvalidInput for a task that the cluster does not have or that runs already, an unknown name, an empty list of rankers; with

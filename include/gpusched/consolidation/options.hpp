@@ -2,12 +2,13 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::consolidation {
@@ -53,6 +54,7 @@ inline constexpr int most_depth = 16;
 
 /// How `consolidate` works. Every field has a default; ranges are checked first thing.
 struct Options {
+    /// Which set of policies runs: `ipc` (the paper's algorithm), `fast` or `best` (ours).
     Preset preset = Preset::best;
     /// Nodes per group for partitioners that cut the cluster into groups, >= 1. Pools per GPU model are not cut.
     std::size_t partition_size = 500;
@@ -60,6 +62,7 @@ struct Options {
     int depth = 3;
     /// Most rounds, >= 1. A round that gains nothing is the last. `fast` never makes more than one.
     int rounds = 5;
+    /// Where random choices start.
     std::uint64_t seed = 0;
     /// How many groups are solved at once; 0 = one per hardware thread. Ignored when the context has an executor.
     /// The plan does not depend on it.
@@ -91,6 +94,7 @@ struct Options {
     /// Only members beyond a job's `min_members` may move. Locked members count towards the core first.
     bool protect_core_members = false;
 
+    /// What a vacated node is worth: its GPUs, or one.
     Objective objective = Objective::gpus;
     /// What is proved about the best possible plan; costs milliseconds (counting) or seconds (lp).
     BoundMethod bound_method = BoundMethod::counting;
@@ -100,6 +104,30 @@ struct Options {
     /// Nothing leaves these nodes and nothing moves onto them.
     std::vector<NodeId> exempt{};
 };
+
+template <class F>
+constexpr void visit_fields(std::type_identity<Options>, F&& field) {
+    field("preset", &Options::preset);
+    field("partition_size", &Options::partition_size, at_least(1));
+    field("depth", &Options::depth, within(1, most_depth));
+    field("rounds", &Options::rounds, at_least(1));
+    field("seed", &Options::seed);
+    field("threads", &Options::threads);
+    field("time_limit", &Options::time_limit, at_least(0));
+    field("polish_time", &Options::polish_time, at_least(0));
+    field("max_moves", &Options::max_moves, at_least(0));
+    field("max_move_cost", &Options::max_move_cost, at_least(0));
+    field("max_others", &Options::max_others, at_least(0));
+    field("max_price_ratio", &Options::max_price_ratio, at_least(1));
+    field("max_disrupted", &Options::max_disrupted, at_least(0));
+    field("max_moves_per_wave", &Options::max_moves_per_wave, at_least(1));
+    field("max_moves_per_node", &Options::max_moves_per_node, at_least(1));
+    field("protect_core_members", &Options::protect_core_members);
+    field("objective", &Options::objective);
+    field("bound_method", &Options::bound_method);
+    field("clear", &Options::clear);
+    field("exempt", &Options::exempt);
+}
 
 /// @throws InvalidInput with every field that is out of range or names a node that `cluster` does not have
 void validate(const Options& options, const Cluster& cluster);

@@ -1,4 +1,4 @@
-// Everything in control/ but what touches a real host (live.hpp and what it is made of), which is included by name.
+// Everything in control/: the decision core of the tail-latency controller, which does no I/O and reads no clock.
 #pragma once
 
 #include <gpusched/control/admission.hpp>
@@ -9,11 +9,9 @@
 #include <gpusched/control/memory.hpp>
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/control/mig_tables.hpp>
-#include <gpusched/control/nvidia_smi.hpp>
 #include <gpusched/control/observation.hpp>
 #include <gpusched/control/options.hpp>
 #include <gpusched/control/placement_score.hpp>
-#include <gpusched/control/runner.hpp>
 #include <gpusched/control/state.hpp>
 #include <gpusched/control/step.hpp>
 #include <gpusched/control/tail_model.hpp>

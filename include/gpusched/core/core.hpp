@@ -5,9 +5,11 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/clock.hpp>
 #include <gpusched/core/context.hpp>
+#include <gpusched/core/cpu_ranges.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/executor.hpp>
+#include <gpusched/core/file.hpp>
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
@@ -15,3 +17,4 @@
 #include <gpusched/core/order.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/core/stop_reason.hpp>
+#include <gpusched/core/text.hpp>

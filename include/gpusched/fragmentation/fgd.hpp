@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 #include <gpusched/model/cluster.hpp>
 
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::fragmentation {
@@ -16,6 +18,10 @@ namespace gpusched::fragmentation {
 struct FgdOptions {
     bool include_cordoned = false;  ///< idle GPUs of cordoned nodes count too
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<FgdOptions>, F&& field) {
+    field("include_cordoned", &FgdOptions::include_cordoned);
+}
 
 /// Idle GPUs split by what a task drawn from the workload meets on their node: FGD's seven classes.
 ///

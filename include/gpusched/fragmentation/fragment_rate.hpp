@@ -2,9 +2,11 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace gpusched::fragmentation {
 
@@ -12,6 +14,11 @@ struct FragmentRateOptions {
     int gpus = 8;                   ///< k: whole GPUs of one node that the request asks for, 1 .. 16
     bool include_cordoned = false;  ///< GPUs of cordoned nodes count as idle too
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<FragmentRateOptions>, F&& field) {
+    field("gpus", &FragmentRateOptions::gpus, within(1, gpusched::max_gpus_per_node));
+    field("include_cordoned", &FragmentRateOptions::include_cordoned);
+}
 
 struct FragmentRate {
     std::int64_t idle_milli = 0;      ///< idle GPU quantity, in thousandths

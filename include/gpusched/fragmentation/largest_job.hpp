@@ -2,12 +2,14 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/fragmentation/detail/slot_sums.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::fragmentation {
@@ -18,6 +20,13 @@ struct LargestJobOptions {
     std::optional<Level> level{};   ///< level of the switches; none = the deepest that is known
     bool include_cordoned = false;  ///< GPUs of cordoned nodes count as idle too
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<LargestJobOptions>, F&& field) {
+    field("gpus_per_pod", &LargestJobOptions::gpus_per_pod, within(1, gpusched::max_gpus_per_node));
+    field("cores_per_gpu", &LargestJobOptions::cores_per_gpu, within(0, 1'000'000));
+    field("level", &LargestJobOptions::level, IsLevel{});
+    field("include_cordoned", &LargestJobOptions::include_cordoned);
+}
 
 /// The largest job on the idle GPUs of one model, and where it fits.
 struct LargestJobRow {

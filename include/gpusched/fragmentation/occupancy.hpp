@@ -2,15 +2,21 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace gpusched::fragmentation {
 
 struct OccupancyOptions {
     bool include_cordoned = false;  ///< cordoned nodes count too
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<OccupancyOptions>, F&& field) {
+    field("include_cordoned", &OccupancyOptions::include_cordoned);
+}
 
 /// Nodes with GPUs, by what runs on them. Daemons do not make a node occupied.
 struct Occupancy {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <array>
@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::fragmentation {
@@ -46,9 +47,15 @@ inline constexpr std::string_view unknown_position = "(unknown position)";
 struct ReportOptions {
     std::optional<int>
         max_gpus_per_node{};  ///< leave out nodes with more GPUs (the paper's figure: 8); none = all
-    GroupBy by = GroupBy::none;
+    GroupBy by = GroupBy::none;     ///< rows for each GPU model or cluster, in a further column
     bool include_cordoned = false;  ///< GPUs of cordoned nodes count as idle too
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ReportOptions>, F&& field) {
+    field("max_gpus_per_node", &ReportOptions::max_gpus_per_node, within(1, gpusched::max_gpus_per_node));
+    field("by", &ReportOptions::by);
+    field("include_cordoned", &ReportOptions::include_cordoned);
+}
 
 /// @throws InvalidInput with every shape and option that is out of range
 void validate(std::span<const Shape> shapes, const ReportOptions& options);

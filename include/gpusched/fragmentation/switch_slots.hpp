@@ -2,12 +2,14 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/fragmentation/detail/slot_sums.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::fragmentation {
@@ -20,6 +22,15 @@ struct SwitchSlotOptions {
     std::optional<int> max_gpus_per_node{};  ///< leave out nodes with more GPUs; none = all
     bool include_cordoned = false;           ///< GPUs of cordoned nodes count as idle too
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SwitchSlotOptions>, F&& field) {
+    field("gpus", &SwitchSlotOptions::gpus, within(1, 100'000'000));
+    field("cores_per_gpu", &SwitchSlotOptions::cores_per_gpu, within(0, 1'000'000));
+    field("level", &SwitchSlotOptions::level, IsLevel{});
+    field("gpus_per_pod", &SwitchSlotOptions::gpus_per_pod, within(1, gpusched::max_gpus_per_node));
+    field("max_gpus_per_node", &SwitchSlotOptions::max_gpus_per_node, within(1, gpusched::max_gpus_per_node));
+    field("include_cordoned", &SwitchSlotOptions::include_cordoned);
+}
 
 /// Jobs that could be fulfilled on the idle GPUs of one model.
 struct SwitchSlotRow {

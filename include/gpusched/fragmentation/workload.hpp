@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/spec.hpp>
 #include <gpusched/model/trace.hpp>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::fragmentation {
@@ -45,6 +47,11 @@ struct WorkloadOptions {
         95;  ///< 1 .. 100: rare shapes are cut off once so many per cent of the tasks are covered
     bool include_cpu_only = true;  ///< tasks without GPUs belong to the workload, as in the published numbers
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<WorkloadOptions>, F&& field) {
+    field("coverage_percent", &WorkloadOptions::coverage_percent, within(1, 100));
+    field("include_cpu_only", &WorkloadOptions::include_cpu_only);
+}
 
 /// The most frequent shapes of a task list, with their frequencies.
 ///

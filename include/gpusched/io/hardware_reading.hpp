@@ -2,9 +2,11 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::io {
@@ -18,6 +20,15 @@ struct HardwareReadOptions {
     double interconnect_gb_s = 32;  ///< between each two sockets, > 0
     double nvlink_gb_s_per_link = 25;  ///< of each NVLink or xGMI link, > 0 (NVLink 2 to 4: 25, 5: 50)
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<HardwareReadOptions>, F&& field) {
+    field("core_group_size", &HardwareReadOptions::core_group_size, at_least(1));
+    field("threads_per_core", &HardwareReadOptions::threads_per_core, at_least(0));
+    field("numa_nodes_per_socket", &HardwareReadOptions::numa_nodes_per_socket, at_least(1));
+    field("pcie_gb_s", &HardwareReadOptions::pcie_gb_s, more_than(0));
+    field("interconnect_gb_s", &HardwareReadOptions::interconnect_gb_s, more_than(0));
+    field("nvlink_gb_s_per_link", &HardwareReadOptions::nvlink_gb_s_per_link, more_than(0));
+}
 
 /// A machine as it was read.
 struct HardwareReading {

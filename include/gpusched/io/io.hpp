@@ -1,9 +1,9 @@
 // Everything in io/.
 #pragma once
 
+#include <gpusched/core/file.hpp>
 #include <gpusched/io/anonymize.hpp>
 #include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/file.hpp>
 #include <gpusched/io/flextopo.hpp>
 #include <gpusched/io/formats.hpp>
 #include <gpusched/io/hardware_files.hpp>

@@ -2,15 +2,21 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <string>
+#include <type_traits>
 
 namespace gpusched::io {
 
 struct KubernetesOptions {
     std::string default_namespace = "default";  ///< of tasks whose name is not "namespace/pod"
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<KubernetesOptions>, F&& field) {
+    field("default_namespace", &KubernetesOptions::default_namespace);
+}
 
 /// Writes a plan as a shell script of `kubectl` calls: cordon the nodes to be vacated, evict, then wave by wave.
 ///

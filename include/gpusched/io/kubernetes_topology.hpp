@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/io/network_reading.hpp>
 #include <gpusched/model/spec.hpp>
 
@@ -9,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::io {
@@ -31,6 +33,10 @@ struct LabelledNode {
 struct KubernetesTopologyOptions {
     std::string topology{};  ///< name of the Topology object; empty = the only one
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<KubernetesTopologyOptions>, F&& field) {
+    field("topology", &KubernetesTopologyOptions::topology);
+}
 
 /// Reads a Topology of Kueue (kueue.x-k8s.io) or the KAI scheduler (kai.scheduler): YAML or JSON, beside any other
 /// objects.

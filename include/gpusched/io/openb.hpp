@@ -2,16 +2,22 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/trace.hpp>
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace gpusched::io {
 
 struct OpenbOptions {
     bool gpu_nodes_only = true;  ///< leave out nodes without GPUs
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<OpenbOptions>, F&& field) {
+    field("gpu_nodes_only", &OpenbOptions::gpu_nodes_only);
+}
 
 /// Reads the node and pod lists of Alibaba's openb trace (clusterdata, cluster-trace-gpu-v2023; Weng et al., ATC '23).
 ///

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 namespace gpusched::io {
 
@@ -16,6 +18,13 @@ struct KoordinatorOptions {
     std::string scheduler_name = "koord-scheduler";  ///< binds the reservations
     std::int64_t ttl_s = 900;                        ///< after which a job gives up, >= 1
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<KoordinatorOptions>, F&& field) {
+    field("default_namespace", &KoordinatorOptions::default_namespace);
+    field("name_prefix", &KoordinatorOptions::name_prefix);
+    field("scheduler_name", &KoordinatorOptions::scheduler_name);
+    field("ttl_s", &KoordinatorOptions::ttl_s, at_least(1));
+}
 
 /// Writes a plan as a stream of `PodMigrationJob` objects (YAML, scheduling.koordinator.sh/v1alpha1).
 ///

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/io/network_reading.hpp>
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace gpusched::io {
 
@@ -13,6 +15,10 @@ struct SlurmTopologyOptions {
     std::string
         topology{};  ///< which one of topology.yaml; empty = the default of the cluster, or the only one
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SlurmTopologyOptions>, F&& field) {
+    field("topology", &SlurmTopologyOptions::topology);
+}
 
 /// Reads Slurm's topology.conf: switches over switches and nodes (plugin topology/tree), or blocks (topology/block).
 ///

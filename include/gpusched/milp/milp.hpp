@@ -5,9 +5,6 @@
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/model.hpp>
 #include <gpusched/milp/priority_packing.hpp>
-#include <gpusched/milp/serving_plan.hpp>
-#include <gpusched/milp/serving_problem.hpp>
-#include <gpusched/milp/solve_serving_plan.hpp>
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/milp/spot_schedule.hpp>
 #include <gpusched/milp/write.hpp>

@@ -169,6 +169,9 @@ struct Evaluation {
 /// @throws InvalidInput unless `x` has one entry per column
 [[nodiscard]] Evaluation evaluate(const Model& model, std::span<const double> x);
 
+/// @throws InvalidInput unless `x` has one finite entry per column
+void require_values(const Model& model, std::span<const double> x);
+
 /// The model with all columns continuous.
 [[nodiscard]] Model lp_relaxation(Model model);
 

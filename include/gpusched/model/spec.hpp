@@ -20,6 +20,9 @@ using Labels = std::map<std::string, std::string>;
 using Level = int;
 inline constexpr Level node_level = -1;
 
+/// The rule of a field that holds a level, in a table of fields (core/fields.hpp).
+struct IsLevel {};
+
 /// HP = high priority, LP = low priority (spot).
 enum class PriorityClass : std::uint8_t { other, hp, lp };
 constexpr auto enum_names(PriorityClass) {

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <type_traits>
 
 namespace gpusched::preemption {
 
@@ -60,6 +61,10 @@ constexpr auto enum_names(Qos) {
 /// Lost work when a task is evicted, in thousandths of a GPU-second, 0 .. 2^63 / 128 - 1.
 using CostFunction = std::function<std::int64_t(const Cluster&, TaskId, std::int64_t now)>;
 
+namespace detail {
+inline constexpr std::int64_t latest = 1'000'000'000'000;  // seconds either way, as in snapshots
+}
+
 /// How `preempt` works. Ranges are checked first thing.
 struct Options {
     Policy policy = Policy::imp;    ///< how victims and node are chosen
@@ -82,9 +87,18 @@ struct Options {
     /// machine.
     std::optional<double> time_limit{};
 };
-
-namespace detail {
-inline constexpr std::int64_t latest = 1'000'000'000'000;  // seconds either way, as in snapshots
+template <class F>
+constexpr void visit_fields(std::type_identity<Options>, F&& field) {
+    field("policy", &Options::policy);
+    field("engine", &Options::engine);
+    field("qos", &Options::qos);
+    field("alpha", &Options::alpha, within(0, 1));
+    field("numa_score", &Options::numa_score);
+    field("socket_score", &Options::socket_score);
+    field("cross_score", &Options::cross_score);
+    field("now", &Options::now, within(-detail::latest, detail::latest));
+    field("search_limit", &Options::search_limit, at_least(1));
+    field("time_limit", &Options::time_limit, at_least(0));
 }
 
 /// @throws InvalidInput with every field that is out of range

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/core/rng.hpp>
@@ -11,9 +11,19 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::preemption {
+
+namespace detail {
+inline constexpr std::int64_t latest_ms = 1'000'000'000'000'000;  // either way: sums cannot overflow
+}
+
+/// The published quantiles of shutdown times (ASI, section 4.2): milliseconds at 0, 5, .., 100 %.
+inline constexpr std::array<std::int64_t, 21> published_shutdown_ms{
+    500,  1290,  1920,  2510,  3110,  3740,  4410,  5140,  5950,  6840, 7860,
+    9000, 10200, 11800, 13600, 16000, 19500, 24500, 32000, 48000, 80000};
 
 /// How long an evicted task takes to end: SIGTERM, its own shutdown for at most the grace period, else SIGKILL; then the
 /// GPU is reclaimed.
@@ -22,9 +32,7 @@ namespace gpusched::preemption {
 /// figures (ASI, section 4.2): 13 s on average, 48 s at the 95th percentile, fewer than 5 % killed after 60 s.
 struct EvictionModel {
     /// Milliseconds at 0, 5, .., 100 %, ascending, >= 0.
-    std::array<std::int64_t, 21> shutdown_ms{500,   1290,  1920,  2510,  3110,  3740,  4410,
-                                             5140,  5950,  6840,  7860,  9000,  10200, 11800,
-                                             13600, 16000, 19500, 24500, 32000, 48000, 80000};
+    std::array<std::int64_t, 21> shutdown_ms = published_shutdown_ms;
     std::int64_t grace_ms = 60'000;  ///< 0 .. 60,000
     std::int64_t reclaim_ms = 0;     ///< from the end of the container to a free GPU, 0 .. 10^15
 
@@ -38,6 +46,12 @@ struct EvictionModel {
     /// One eviction that begins at `now_ms`. @throws InvalidInput beyond -10^15 .. 10^15
     [[nodiscard]] Timeline draw(std::int64_t now_ms, Rng& rng) const;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<EvictionModel>, F&& field) {
+    field("shutdown_ms", &EvictionModel::shutdown_ms);
+    field("grace_ms", &EvictionModel::grace_ms, within(0, 60'000));
+    field("reclaim_ms", &EvictionModel::reclaim_ms, within(std::int64_t{0}, detail::latest_ms));
+}
 
 /// @throws InvalidInput with every field that is out of range
 void validate(const EvictionModel& model);
@@ -104,44 +118,6 @@ class StandbyLease {
     std::vector<Borrower> borrowers_;
     std::int64_t now_ms_ = INT64_MIN;
 };
-
-/// A simulated population of owners with nightly Standby windows and a queue of spot tasks.
-///
-/// No trace of Standby exists, so windows and tasks are drawn: every owner (1, 2, 4 or 8 GPUs with 40, 22, 16, 22 %)
-/// sleeps each night from about `sleep_hour` to about `wake_hour`, each moment uniform within an hour and a half to either
-/// side; spot tasks of the same sizes arrive minute by minute, first in, first out with later ones overtaking where they
-/// fit, and an evicted one comes back with the work since its last checkpoint to do again.
-struct HarvestOptions {
-    std::int64_t owners = 500;  ///< 1 .. 100,000
-    std::int64_t days = 7;      ///< 1 .. 1,000
-    double sleep_hour = 22,
-           wake_hour = 32;            ///< hours after midnight, 0 <= sleep < wake <= 48; 32 = 8 the next day
-    double demand = 1.0;              ///< GPU-time that tasks ask for, per GPU-time of Standby, 0 .. 10
-    std::int64_t task_minutes = 120;  ///< mean; uniform from a quarter to seven quarters of it; 4 .. 10^9
-    std::int64_t checkpoint_minutes = 30;  ///< 1 .. 10^9
-    std::int64_t start_delay_s = 120;      ///< from the decision to work: image, start-up; 0 .. 10^9
-    std::uint64_t seed = 0;
-    EvictionModel eviction{};
-};
-
-struct HarvestResult {
-    double standby_gpu_h = 0;   ///< lent
-    double borrowed_gpu_h = 0;  ///< held by spot tasks, start-up and shutdown included
-    double useful_gpu_h = 0;    ///< of these, work that was kept
-    double lost_gpu_h = 0;      ///< work done again because of evictions
-    std::int64_t evictions = 0, killed = 0, completed = 0;
-    /// Until the owner's GPUs were free; the percentile is a value that occurs (nearest rank).
-    double eviction_mean_s = 0, eviction_p95_s = 0, eviction_max_s = 0;
-    std::array<double, 24> standby_by_hour{}, borrowed_by_hour{};  ///< GPU-hours by hour of the day
-    [[nodiscard]] double harvested() const noexcept {
-        return standby_gpu_h > 0 ? borrowed_gpu_h / standby_gpu_h : 0;
-    }
-};
-
-/// Runs the simulation in steps of a minute (evictions in milliseconds).
-/// @throws InvalidInput with every option out of range
-/// O(owners x minutes); the same options give the same result everywhere.
-[[nodiscard]] HarvestResult simulate_harvest(const HarvestOptions& options = {});
 
 }  // namespace gpusched::preemption
 

@@ -3,8 +3,8 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/enum_names.hpp>
-#include <gpusched/milp/solve_serving_plan.hpp>
 #include <gpusched/serving/estimate.hpp>
+#include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -88,7 +88,7 @@ struct PlannerOptions {
     /// best throughput per $; 0 = all. What is left out is counted, and `bound` and `optimal` are about the rest.
     int max_deployments = 40;
     /// How the serving problem is solved. With a time limit, half of it at most goes into plans of one GPU type first.
-    milp::ServingOptions solve{.tolerance = 1e-3};
+    ServingSearchOptions search{.tolerance = 1e-3};
 };
 
 /// Replicas of one deployment.
@@ -103,7 +103,7 @@ struct PlannedReplicas {
 };
 
 /// A plan, and what was proved about it.
-struct ServingPlanResult {
+struct ServingPlan {
     milp::Status status = milp::Status::failed;
     std::vector<PlannedReplicas> replicas{};  ///< empty where there is no plan, or nothing is asked
     std::vector<int> rented{};                ///< of each GPU type
@@ -127,7 +127,7 @@ void validate(const PlannerOptions& options);
 
 /// The serving problem of a request: its deployments with their throughputs, measured or estimated.
 struct ServingInstance {
-    milp::ServingProblem problem{};
+    ServingProblem problem{};
     std::vector<Deployment> deployments{};  ///< one per configuration
     int left_out = 0;
 };
@@ -143,11 +143,10 @@ struct ServingInstance {
 /// Source: arXiv 2502.00722, sections 4 and 5 (the ablations are options).
 /// @throws InvalidInput with everything that is wrong; BackendError where the solver is missing
 /// @note deterministic on one thread unless a time limit strikes
-[[nodiscard]] ServingPlanResult plan_serving(const ServingRequest& request, const PlannerOptions& options,
-                                             const milp::AnySolver& solver, const Context& context = {});
-[[nodiscard]] ServingPlanResult plan_serving(const ServingRequest& request,
-                                             const PlannerOptions& options = {},
-                                             const std::string& solver = "auto", const Context& context = {});
+[[nodiscard]] ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options,
+                                       const milp::AnySolver& solver, const Context& context = {});
+[[nodiscard]] ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options = {},
+                                       const std::string& solver = "auto", const Context& context = {});
 
 /// How much a new plan may differ from one that runs.
 struct ReplanOptions {
@@ -161,7 +160,7 @@ struct ReplanOptions {
 struct ReplanResult {
     /// `bound` is that of the best plan with as many starts as allowed, and `optimal` says that the makespan is within the
     /// tolerance of it; where fewer starts make it longer than that, `message` is "fewest starts within slack".
-    ServingPlanResult plan{};
+    ServingPlan plan{};
     int starts = 0;  ///< replicas that did not run before
     int stops = 0;   ///< replicas that ran before and no longer do
     double makespan_kept =

@@ -7,5 +7,8 @@
 #include <gpusched/serving/language_model.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 #include <gpusched/serving/profile_csv.hpp>
+#include <gpusched/serving/serving_plan.hpp>
+#include <gpusched/serving/serving_problem.hpp>
 #include <gpusched/serving/simulate_latency.hpp>
+#include <gpusched/serving/solve_serving_plan.hpp>
 #include <gpusched/serving/sweep_budgets.hpp>

@@ -12,7 +12,7 @@ namespace gpusched::serving {
 /// A plan for one budget of a sweep.
 struct BudgetPlan {
     double budget = 0;  ///< $/h
-    ServingPlanResult plan{};
+    ServingPlan plan{};
 };
 
 /// A plan for each of several budgets, smallest first: how makespan, cost per request and what is rented depend on the money.

@@ -3,12 +3,13 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 namespace gpusched::sim {
 
@@ -34,8 +35,8 @@ struct GeneratorOptions {
     /// How many nodes, 1 .. 1,000,000, the kinds in proportion; absent = as many as the preset's original:
     /// 37,707 (asi), 1,213 (openb), 100 (flextopo-4090).
     std::optional<std::int64_t> nodes{};
-    std::uint64_t seed = 0;
-    Layout layout = Layout::random;
+    std::uint64_t seed = 0;          ///< everything random follows from it
+    Layout layout = Layout::random;  ///< where a task goes among the nodes that could take it
     /// Multiplies the allocated share of every kind of node, which is capped at 97 % (100 % for flextopo-4090);
     /// 0 .. 10.
     double load = 1.0;
@@ -46,6 +47,17 @@ struct GeneratorOptions {
     /// "flextopo-4090" only: GPUs within one socket where possible; false = uniformly chosen GPUs.
     bool aligned_gpus = true;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<GeneratorOptions>, F&& field) {
+    field("preset", &GeneratorOptions::preset);
+    field("nodes", &GeneratorOptions::nodes, within(1, 1'000'000));
+    field("seed", &GeneratorOptions::seed);
+    field("layout", &GeneratorOptions::layout);
+    field("load", &GeneratorOptions::load, within(0, 10));
+    field("cpu_tight", &GeneratorOptions::cpu_tight);
+    field("locked_fraction", &GeneratorOptions::locked_fraction, within(0, 1));
+    field("aligned_gpus", &GeneratorOptions::aligned_gpus);
+}
 
 /// @throws InvalidInput with every field that is out of range
 void validate(const GeneratorOptions& options);

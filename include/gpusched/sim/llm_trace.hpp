@@ -19,8 +19,10 @@ struct LlmRequest {
 
 /// Reads a trace of Azure's LLM inference service: CSV with the columns TIMESTAMP (`2023-11-16 18:17:03.9799600`),
 /// ContextTokens and GeneratedTokens, in any order. Rows are sorted by time.
-/// @throws InvalidInput when a column is missing or a row cannot be read, naming the line
-[[nodiscard]] std::vector<LlmRequest> read_llm_trace(std::string_view csv);
+/// @param source  what messages call the text
+/// @throws InvalidInput when a column is missing, or with every cell that cannot be read, as `source:line: column: ...`
+[[nodiscard]] std::vector<LlmRequest> read_llm_trace(std::string_view csv,
+                                                     std::string_view source = "<trace>");
 
 /// A trace with the gross features of Azure's conversations of 2023: Poisson arrivals of 5.5 requests/s, prompts with a
 /// median of 1,020 tokens and a long tail, answers of 211 tokens on average.

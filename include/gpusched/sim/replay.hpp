@@ -4,6 +4,7 @@
 #include <gpusched/allocation/any.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/trace.hpp>
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::sim {
@@ -27,8 +29,17 @@ struct ReplayOptions {
     /// `shuffle`, and shuffles the nodes as well: ties between nodes do not depend on their names.
     std::optional<double> resample_to{};
     bool shuffle = false;  ///< arrive in random order, without times and departures
-    std::uint64_t seed = 0;
+    std::uint64_t seed = 0;  ///< where random choices start
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ReplayOptions>, F&& field) {
+    field("placement", &ReplayOptions::placement);
+    field("until", &ReplayOptions::until);
+    field("ignore_departures", &ReplayOptions::ignore_departures);
+    field("resample_to", &ReplayOptions::resample_to);
+    field("shuffle", &ReplayOptions::shuffle);
+    field("seed", &ReplayOptions::seed);
+}
 
 /// What happened, one entry per arrival, in columns of equal length.
 struct Timeline {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/sim/generator.hpp>
+#include <gpusched/sim/harvest.hpp>
 #include <gpusched/sim/host.hpp>
 #include <gpusched/sim/llm_trace.hpp>
 #include <gpusched/sim/replay.hpp>

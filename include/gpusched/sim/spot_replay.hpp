@@ -3,7 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
@@ -14,6 +14,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::sim {
@@ -43,7 +44,7 @@ struct SpotReplayOptions {
     std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
     std::string gpu_picker =
         "tightest_gpu";  ///< a name of `allocation::gpu_picker_names`, without a workload
-    Victims victims = Victims::spot;
+    Victims victims = Victims::spot;  ///< whom an HP pod evicts that finds no room
     bool spot_jobs = true;  ///< false: LP jobs never arrive
     std::int64_t start_delay_s =
         120;  ///< before an LP pod works: image, start-up, loading its checkpoint; 0 .. 10^9
@@ -56,10 +57,23 @@ struct SpotReplayOptions {
     /// Jobs that arrive from .. until are measured, and allocation between the two, whether or not jobs run that long;
     /// 0 .. 10^9. Absent = after the last arrival.
     std::int64_t measure_from_s = 0;
-    std::optional<std::int64_t> measure_until_s{};
+    std::optional<std::int64_t> measure_until_s{};  ///< see `measure_from_s`
     std::uint64_t seed = 0;  ///< of random victims, random rankers and eviction times
     PlanObserver observer{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SpotReplayOptions>, F&& field) {
+    field("rankers", &SpotReplayOptions::rankers);
+    field("gpu_picker", &SpotReplayOptions::gpu_picker);
+    field("victims", &SpotReplayOptions::victims);
+    field("spot_jobs", &SpotReplayOptions::spot_jobs);
+    field("start_delay_s", &SpotReplayOptions::start_delay_s, within(std::int64_t{0}, longest_replay_s));
+    field("consolidate_every_h", &SpotReplayOptions::consolidate_every_h, within(0, 1'000'000));
+    field("eviction", &SpotReplayOptions::eviction);
+    field("measure_from_s", &SpotReplayOptions::measure_from_s, within(std::int64_t{0}, longest_replay_s));
+    field("measure_until_s", &SpotReplayOptions::measure_until_s);
+    field("seed", &SpotReplayOptions::seed);
+}
 
 /// What became of a job, in seconds. held = startup + kept + lost + open.
 struct SpotJobRecord {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::sim {
@@ -44,6 +46,18 @@ struct SpotTraceOptions {
     double no_checkpoint = 0;  ///< part of the LP jobs without checkpoints, 0 .. 1
     std::uint64_t seed = 0;    ///< everything random follows from it
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SpotTraceOptions>, F&& field) {
+    field("gpu_model", &SpotTraceOptions::gpu_model);
+    field("nodes", &SpotTraceOptions::nodes, within(1, 100'000));
+    field("hours", &SpotTraceOptions::hours, within(1, 100'000));
+    field("hp_load", &SpotTraceOptions::hp_load, within(0, 2));
+    field("lp_load", &SpotTraceOptions::lp_load, within(0, 2));
+    field("hp_swing", &SpotTraceOptions::hp_swing, within(0, 1));
+    field("lp_runtime", &SpotTraceOptions::lp_runtime);
+    field("no_checkpoint", &SpotTraceOptions::no_checkpoint, within(0, 1));
+    field("seed", &SpotTraceOptions::seed);
+}
 
 /// Generates HP and spot jobs after the figures that the ASI paper publishes; no trace with both is public.
 ///

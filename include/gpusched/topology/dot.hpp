@@ -2,16 +2,22 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/inventory.hpp>
 #include <gpusched/topology/network_tree.hpp>
 
 #include <string>
+#include <type_traits>
 
 namespace gpusched::topology {
 
 struct DotOptions {
     bool nodes = true;  ///< draw the nodes; without them every domain shows how many it has
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<DotOptions>, F&& field) {
+    field("nodes", &DotOptions::nodes);
+}
 
 /// The tree in the DOT language: domains as boxes, nodes as ellipses with their GPUs.
 ///

@@ -2,15 +2,21 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 
 #include <string>
+#include <type_traits>
 
 namespace gpusched::topology {
 
 struct HardwareDotOptions {
     bool cores = false;  ///< draw every core; without them a core group shows how many it has
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<HardwareDotOptions>, F&& field) {
+    field("cores", &HardwareDotOptions::cores);
+}
 
 /// The machine in the DOT language: sockets as clusters around their core groups and NUMA nodes, PCIe roots, switches
 /// and GPUs with their model and state, links with their GB/s where these are known.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/hardware.hpp>
 #include <gpusched/topology/hardware_concepts.hpp>
@@ -31,6 +31,14 @@ struct HardwareGraphOptions {
     double interconnect_gb_s = 32;        ///< between each two sockets, > 0
     std::optional<double> nvlink_gb_s{};  ///< between each two GPUs, > 0; absent = no NVLink
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<HardwareGraphOptions>, F&& field) {
+    field("core_group_size", &HardwareGraphOptions::core_group_size, at_least(1));
+    field("gpus_per_pcie_root", &HardwareGraphOptions::gpus_per_pcie_root, at_least(0));
+    field("pcie_gb_s", &HardwareGraphOptions::pcie_gb_s, more_than(0));
+    field("interconnect_gb_s", &HardwareGraphOptions::interconnect_gb_s, more_than(0));
+    field("nvlink_gb_s", &HardwareGraphOptions::nvlink_gb_s, more_than(0));
+}
 
 /// Which GPUs are alike in place and state, as bit masks. Sorted by id; ids without GPUs have empty masks.
 struct AffinityMasks {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::verify {
@@ -15,6 +17,10 @@ namespace gpusched::verify {
 struct Options {
     std::size_t max_violations = 100;  ///< how many are reported in words, >= 1; all are counted
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Options>, F&& field) {
+    field("max_violations", &Options::max_violations, at_least(1));
+}
 
 struct Report {
     bool ok = true;                       ///< nothing is wrong

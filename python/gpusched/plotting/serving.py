@@ -13,16 +13,16 @@ from ._axes import PALETTE, new_axes, quiet, width
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..serving import ServingPlanResult
+    from ..serving import ServingPlan
 
 
-def _budgets(plans: Mapping[float, ServingPlanResult]) -> list[float]:
+def _budgets(plans: Mapping[float, ServingPlan]) -> list[float]:
     if not isinstance(plans, Mapping) or not plans:
         raise InvalidInput(f"plans: {repr_text(plans)}; expected a dict of one plan or more by budget")
     return sorted(plans)
 
 
-def plot_composition(plans: Mapping[float, ServingPlanResult], ax: Axes | None = None) -> Axes:
+def plot_composition(plans: Mapping[float, ServingPlan], ax: Axes | None = None) -> Axes:
     """What is spent on each GPU type, by budget.
 
     `plans` holds serving plans by budget in $/h. Bars are the rented GPUs' parts of the plan's cost; the numbers in them
@@ -53,7 +53,7 @@ def plot_composition(plans: Mapping[float, ServingPlanResult], ax: Axes | None =
     return ax
 
 
-def plot_assignment(plan: ServingPlanResult, ax: Axes | None = None) -> Axes:
+def plot_assignment(plan: ServingPlan, ax: Axes | None = None) -> Axes:
     """Heat map of where requests go: a row per deployment, a column per kind of requests, the share in per cent."""
     rows = plan.replicas
     if not rows:
@@ -84,7 +84,7 @@ def plot_assignment(plan: ServingPlanResult, ax: Axes | None = None) -> Axes:
 
 
 def plot_makespan(
-    plans: Mapping[float, ServingPlanResult], ax: Axes | None = None, label: str | None = None
+    plans: Mapping[float, ServingPlan], ax: Axes | None = None, label: str | None = None
 ) -> Axes:
     """Makespan against budget, and the bound below it. Call it again with the same `ax` and a `label` to compare."""
     budgets = [budget for budget in _budgets(plans) if plans[budget].makespan is not None]

@@ -1,14 +1,15 @@
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
-#include <gpusched/control/journal.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
+#include <gpusched/host/journal.hpp>
 
 #include <support/catch.hpp>
 #include <support/control_host.hpp>
 
 using namespace gpusched;
 using namespace gpusched::control;
+using namespace gpusched::host;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {

@@ -1,7 +1,7 @@
 // Giving back ends at what the tenant had when control of it began, over restarts too.
 #include <gpusched/control/audit.hpp>
-#include <gpusched/control/journal.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/host/journal.hpp>
 
 #include <support/catch.hpp>
 #include <support/control_host.hpp>
@@ -12,6 +12,7 @@
 
 using namespace gpusched;
 using namespace gpusched::control;
+using namespace gpusched::host;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {

@@ -1,6 +1,6 @@
 // What a restart must not forget: dwell, cool-down, the budget of an hour, changes not to be repeated.
 #include <gpusched/control/audit.hpp>
-#include <gpusched/control/runner.hpp>
+#include <gpusched/host/runner.hpp>
 
 #include <support/catch.hpp>
 #include <support/control_host.hpp>
@@ -11,6 +11,7 @@
 
 using namespace gpusched;
 using namespace gpusched::control;
+using namespace gpusched::host;
 using Catch::Matchers::ContainsSubstring;
 using test::CrashingFiles;
 using test::CrashWorld;

@@ -4,7 +4,7 @@
 
 #include <support/catch.hpp>
 
-#include <gpusched/io/file.hpp>
+#include <gpusched/core/file.hpp>
 
 #include <cstddef>
 #include <string>
@@ -19,7 +19,7 @@ struct DocumentCase {
 
 /// Cases begin with a line "--- name"; the document is the last line, and "expect: " may precede it.
 inline std::vector<DocumentCase> document_cases(const std::string& file) {
-    const auto all = gpusched::io::read_file(GPUSCHED_TEST_DATA_DIR "/io/" + file);
+    const auto all = gpusched::read_file(GPUSCHED_TEST_DATA_DIR "/io/" + file);
     std::vector<DocumentCase> cases;
     for (std::size_t begin = 0; begin < all.size();) {
         const auto end = std::min(all.find('\n', begin), all.size());

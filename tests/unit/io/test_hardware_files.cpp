@@ -3,7 +3,7 @@
 #include <support/real_data.hpp>
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/file.hpp>
+#include <gpusched/core/file.hpp>
 #include <gpusched/io/hardware_files.hpp>
 
 #include <string>
@@ -33,6 +33,6 @@ TEST_CASE("the format of a machine is told from its text", "[io]") {
           {"flextopo", ".yaml", HardwareFormat::flextopo}})
         for (const auto& file : testing_support::real_files(folder, extension)) {
             INFO(file.string());
-            CHECK(io::hardware_format(io::read_file(file.string())) == format);
+            CHECK(io::hardware_format(read_file(file.string())) == format);
         }
 }

@@ -3,7 +3,7 @@
 #include <support/real_data.hpp>
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/file.hpp>
+#include <gpusched/core/file.hpp>
 #include <gpusched/io/formats.hpp>
 #include <gpusched/io/kubernetes_topology.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -110,7 +110,7 @@ TEST_CASE("real Topology objects", "[io]") {
     }
     const auto read = [](const std::string& name) {
         const auto path = testing_support::real_data(name).string();
-        return io::topology_levels_from_text(io::read_file(path), {}, path);
+        return io::topology_levels_from_text(read_file(path), {}, path);
     };
     const std::vector<std::string> three{"cloud.provider.com/topology-block",
                                          "cloud.provider.com/topology-rack", "kubernetes.io/hostname"};

@@ -2,7 +2,7 @@
 #include <support/catch.hpp>
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/file.hpp>
+#include <gpusched/core/file.hpp>
 #include <gpusched/io/openb.hpp>
 
 #include <algorithm>

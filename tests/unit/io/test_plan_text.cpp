@@ -3,7 +3,7 @@
 #include <support/catch.hpp>
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/file.hpp>
+#include <gpusched/core/file.hpp>
 #include <gpusched/io/kubernetes_steps.hpp>
 #include <gpusched/io/plan_csv.hpp>
 #include <gpusched/io/pod_migration_jobs.hpp>
@@ -12,7 +12,7 @@ using namespace gpusched;
 
 namespace {
 
-std::string golden(const std::string& file) { return io::read_file(GPUSCHED_TEST_DATA_DIR "/io/" + file); }
+std::string golden(const std::string& file) { return read_file(GPUSCHED_TEST_DATA_DIR "/io/" + file); }
 
 PlanSpec plan() {
     return {.waves = 2,

@@ -3,11 +3,11 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/model.hpp>
-#include <gpusched/milp/serving_plan.hpp>
 #include <gpusched/milp/solver.hpp>
+#include <gpusched/serving/serving_plan.hpp>
 
-#include "serving_examples.hpp"
 #include "small_models.hpp"
+#include "unit/serving/examples.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -21,6 +21,7 @@
 
 using namespace gpusched;
 using namespace gpusched::milp;
+using namespace gpusched::serving;
 
 namespace {
 

@@ -86,7 +86,7 @@ struct Oracle {
 inline PlannerOptions exact() {
     PlannerOptions options{.deployments = {.degrees = {1, 2}, .max_stages = 2, .max_gpus = 2}};
     options.max_deployments = 0;
-    options.solve = {.method = milp::ServingMethod::milp};
+    options.search = {.method = serving::ServingMethod::milp};
     return options;
 }
 

@@ -125,8 +125,8 @@ TEST_CASE("a search that is stopped is no worse than one type alone", "[serving]
     for (int i = 0; i < 60; ++i) {
         const auto r = random_request(rng, 2);
         auto options = exact();
-        options.solve.solve.time_limit = 1000;
-        options.solve.prune = false;
+        options.search.solve.time_limit = 1000;
+        options.search.prune = false;
         const auto size = serving_instance(r, options).problem.configurations.size();
         std::size_t largest = 0;
         for (std::size_t g = 0; g < r.gpus.size(); ++g) {

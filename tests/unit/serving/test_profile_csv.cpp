@@ -23,18 +23,22 @@ TEST_CASE("profile tables are read", "[serving]") {
         CAPTURE(text);
         REQUIRE_THROWS_MESSAGE(parse_profile_csv(text), InvalidInput, part);
     };
-    wrong("", "no points; expected lines size,time");
+    wrong("", "<profile>: no points; expected lines size,time");
     wrong("size,ms\n", "no points");
-    wrong("size,ms\nsize,ms\n1,2\n", "line 2: 'size,ms'; expected size,time");
-    wrong("1,2\nsize,ms\n", "line 2: 'size,ms'; expected size,time");
-    wrong("1;2\n", "line 1: '1;2'; expected size,time");
-    wrong("1,2,3\n", "line 1: '1,2,3'; expected size,time");
-    wrong("1,\n", "line 1: '1,'; expected size,time");
-    wrong("1,2\n1,2\n", "line 2: size: 1; expected more than 1, the one before");
-    wrong("2,1\n-1,2\n", "line 2: '-1,2'; expected finite numbers >= 0");
-    wrong("1,nan\n", "line 1: '1,nan'; expected finite numbers >= 0");
-    wrong("1,inf\n", "expected finite numbers >= 0");
-    wrong("\x01\xff,1\n2\n", "line 2: '2'; expected size,time");
+    wrong("size,ms\nsize,ms\n1,2\n", "<profile>:2: size: expected a finite number >= 0, found 'size'");
+    wrong("1,2\nsize,ms\n", "<profile>:2: time: expected a finite number >= 0, found 'ms'");
+    wrong("1;2\n", "<profile>:1: has too few cells");
+    wrong("1,2,3\n", "<profile>:1: has too many cells");
+    wrong("1,\n", "<profile>:1: time: expected a finite number >= 0, found ''");
+    wrong("1,2\n1,2\n", "<profile>:2: size: expected more than 1, the size before, found '1'");
+    wrong("2,1\n-1,2\n", "<profile>:2: size: expected a finite number >= 0, found '-1'");
+    wrong("1,nan\n", "<profile>:1: time: expected a finite number >= 0, found 'nan'");
+    wrong("1,inf\n", "expected a finite number >= 0, found 'inf'");
+    wrong("1,2\n\x01,1\n2\n", "<profile>:2: size: expected a finite number >= 0, found '\\x01'");
+    wrong("1,2\n\x01,1\n2\n", "<profile>:3: has too few cells");
+    wrong("\x01\xff,1\n2\n", "<profile>:1: is not UTF-8");
+    REQUIRE_THROWS_MESSAGE(parse_profile_csv("1,1e308", 1e6), InvalidInput,
+                           "time: expected a time that is finite in seconds");
     REQUIRE_THROWS_MESSAGE(parse_profile_csv("1,2", 0), InvalidInput, "unit_s: 0");
     try {
         (void)parse_profile_csv("1,1\n" + [] {
@@ -45,7 +49,7 @@ TEST_CASE("profile tables are read", "[serving]") {
         FAIL("accepted");
     } catch (const InvalidInput& error) {
         CHECK(error.problems().size() == 11);
-        CHECK(error.problems().back() == "90 more lines are wrong");
+        CHECK(error.problems().back() == "... and 90 more");
     }
 }
 
@@ -68,7 +72,7 @@ TEST_CASE("profiles of two files replace the roofline", "[serving]") {
 
     std::ofstream(decode) << "1,-1\n";
     REQUIRE_THROWS_MESSAGE(read_layer_profile(prefill, decode, "m", "g"), InvalidInput,
-                           "gpusched_decode.csv: line 1: '1,-1'");
+                           "gpusched_decode.csv:1: time: expected a finite number >= 0, found '-1'");
     std::ofstream(decode) << "1,1\n";
     REQUIRE_THROWS_MESSAGE(read_layer_profile(prefill, decode, "m", "g", 0), InvalidInput, "degree: 0");
     std::filesystem::remove(decode);

@@ -85,7 +85,7 @@ TEST_CASE("more money is never worse, whatever the solver does", "[serving]") {
             PlannerOptions options{.routing = routing, .max_deployments = 8};
             options.deployments.max_types = 1;
             options.deployments.max_gpus = 8;
-            options.solve.solve.mip_gap = 1e-3;
+            options.search.solve.mip_gap = 1e-3;
             asked.budget = budget;
             calls = 0;
             const auto exact = plan_serving(asked, options, counting);

@@ -43,16 +43,30 @@ TEST_CASE("a trace is read whatever the order of columns and rows") {
 TEST_CASE("rows that are none are refused with their line") {
     using Catch::Matchers::ContainsSubstring;
     CHECK_THROWS_WITH(read_llm_trace("TIMESTAMP,ContextTokens\n"),
-                      ContainsSubstring("no column 'GeneratedTokens'"));
+                      ContainsSubstring("<trace>:1: column 'GeneratedTokens' is missing"));
     for (const char* row :
          {"2023-11-16 18:17:03,1", "yesterday,1,2", "2023-11-16 18:17:03,-1,2", "2023-11-16 18:17:03,1,2,3",
-          "2023-13-16 18:17:03,1,2", "2023-11-16 18:17:03.,1,2", "2023-11-16 18:17:03,1.5,2",
-          "2023-11-16 18:17:03,,2", "2023-11-16 18:17:0x,1,2"}) {
+          "2023-13-16 18:17:03,1,2", "2023-02-29 18:17:03,1,2", "2023-11-16 18:17:03.,1,2",
+          "2023-11-16 18:17:03,1.5,2", "2023-11-16 18:17:03,,2", "2023-11-16 18:17:0x,1,2"}) {
         INFO(row);
         CHECK_THROWS_WITH(
             read_llm_trace(std::string("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,1,2\n") +
                            row),
-            ContainsSubstring("line 3"));
+            ContainsSubstring("<trace>:3: "));
+    }
+}
+
+TEST_CASE("every cell that cannot be read is named") {
+    try {
+        (void)read_llm_trace("TIMESTAMP,ContextTokens,GeneratedTokens\nnow,1,2\n2023-11-16 18:17:03,x,-1\n",
+                             "azure.csv");
+        FAIL("accepted");
+    } catch (const InvalidInput& error) {
+        CHECK(error.problems() ==
+              std::vector<std::string>{
+                  "azure.csv:2: TIMESTAMP: expected a time such as 2023-11-16 18:17:03.9799600, found 'now'",
+                  "azure.csv:3: ContextTokens: expected an integer from 0 to 2147483647, found 'x'",
+                  "azure.csv:3: GeneratedTokens: expected an integer from 0 to 2147483647, found '-1'"});
     }
 }
 

@@ -230,11 +230,7 @@ class JointSearch {
 
 GPUSCHED_INLINE JointAllocations allocate_many(const Cluster& cluster, std::span<const GangRequest> jobs,
                                                const JointOptions& options, const Context& context) {
-    Problems problems;
-    check_at_least(problems, "iterations", options.iterations, 0);
-    check_at_least(problems, "node_visits", options.node_visits, 0);
-    if (options.time_limit) check_at_least(problems, "time_limit", *options.time_limit, 0);
-    problems.throw_if_any();
+    require_fields(options);
     Budget budget(context, options.time_limit);
     JointAllocations result;
     detail::JointSearch search(cluster, jobs, budget);

@@ -22,7 +22,7 @@ namespace gpusched::allocation::detail {
 GPUSCHED_INLINE Gang::Gang(Cluster& c, std::span<const TaskId> all, const AllocateOptions& o, Budget* b)
     : cluster(c), inv(c.inventory()), pods(all), options(o), budget(b) {
     Problems problems;
-    if (options.time_limit) check_at_least(problems, "time_limit", *options.time_limit, 0);
+    check_fields(problems, options);
     if (pods.empty()) problems.add("pods: none; expected at least one");
     std::set<TaskId> distinct;
     for (const auto pod : pods) {

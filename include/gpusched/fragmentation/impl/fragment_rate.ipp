@@ -8,7 +8,7 @@ namespace gpusched::fragmentation {
 
 GPUSCHED_INLINE FragmentRateMetric::FragmentRateMetric(const FragmentRateOptions& options)
     : options_(options) {
-    require_range("gpus", options.gpus, 1, gpusched::max_gpus_per_node);
+    require_fields(options);
 }
 
 GPUSCHED_INLINE FragmentRate FragmentRateMetric::state(const Cluster& cluster, NodeId node) const noexcept {

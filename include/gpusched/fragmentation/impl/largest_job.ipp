@@ -5,11 +5,19 @@
 #include <gpusched/fragmentation/largest_job.hpp>
 
 namespace gpusched::fragmentation {
+namespace detail {
+
+inline SlotSums slot_sums(const Inventory& inventory, const LargestJobOptions& options) {
+    require_fields(options);
+    return {inventory,    checked_level(inventory, options.level), options.include_cordoned,
+            std::nullopt, options.gpus_per_pod,                    options.cores_per_gpu};
+}
+
+}  // namespace detail
+
 GPUSCHED_INLINE LargestJobMetric::LargestJobMetric(const Inventory& inventory,
                                                    const LargestJobOptions& options)
-    : sums_(inventory, detail::checked_level(inventory, options.level), options.include_cordoned,
-            std::nullopt, options.gpus_per_pod, options.cores_per_gpu),
-      inventory_(&inventory) {}
+    : sums_(detail::slot_sums(inventory, options)), inventory_(&inventory) {}
 
 GPUSCHED_INLINE std::vector<LargestJobRow> LargestJobMetric::result(const Total& total) const {
     std::vector<LargestJobRow> rows;

@@ -19,9 +19,7 @@ GPUSCHED_INLINE void validate(std::span<const Shape> shapes, const ReportOptions
         check_range(problems, "gpus", shapes[i].gpus, 1, gpusched::max_gpus_per_node, owner);
         check_range(problems, "cpu_milli", shapes[i].cpu_milli, 0, 1'000'000'000'000, owner);
     }
-    if (options.max_gpus_per_node)
-        check_range(problems, "max_gpus_per_node", *options.max_gpus_per_node, 1,
-                    gpusched::max_gpus_per_node);
+    check_fields(problems, options);
     problems.throw_if_any();
 }
 

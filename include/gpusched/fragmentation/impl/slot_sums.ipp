@@ -16,11 +16,6 @@ GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool
                                    int cores_per_gpu)
     : cluster_level_(top_level(inventory)), switch_level_(level), gpus_per_pod_(gpus_per_pod),
       cpu_milli_per_gpu_(std::int64_t{1000} * cores_per_gpu) {
-    require_range("cores_per_gpu", cores_per_gpu, 0, 1'000'000);
-    if (gpus_per_pod) require_range("gpus_per_pod", *gpus_per_pod, 1, gpusched::max_gpus_per_node);
-    if (max_gpus_per_node)
-        require_range("max_gpus_per_node", *max_gpus_per_node, 1, gpusched::max_gpus_per_node);
-
     const IdRange<NodeId> nodes(inventory.nodes.names.size());
     std::vector<std::size_t> models;
     for (const auto node : nodes)

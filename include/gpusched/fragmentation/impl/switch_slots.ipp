@@ -9,7 +9,7 @@ namespace gpusched::fragmentation {
 namespace detail {
 
 inline SlotSums slot_sums(const Inventory& inventory, const SwitchSlotOptions& options) {
-    require_range("gpus", options.gpus, 1, 100'000'000);
+    require_fields(options);
     SlotSums sums(inventory, checked_level(inventory, options.level), options.include_cordoned,
                   options.max_gpus_per_node, options.gpus_per_pod, options.cores_per_gpu);
     if (options.gpus_per_pod && options.gpus % *options.gpus_per_pod != 0)

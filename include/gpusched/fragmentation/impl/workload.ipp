@@ -19,7 +19,7 @@ inline constexpr std::int64_t largest_weight = 100'000'000;  // keeps sums over 
 class ShapeCounter {
   public:
     explicit ShapeCounter(const WorkloadOptions& options) : options_(options) {
-        require_range("coverage_percent", options.coverage_percent, 1, 100);
+        require_fields(options);
     }
 
     void add(const TaskSpec& task) {

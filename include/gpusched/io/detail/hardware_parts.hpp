@@ -1,7 +1,8 @@
-// A machine while it is read: sets of CPUs, and vertices and edges that become a HardwareGraph.
+// A machine while it is read: vertices and edges that become a HardwareGraph.
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/cpu_ranges.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/io/hardware_reading.hpp>
 #include <gpusched/topology/hardware_concepts.hpp>
@@ -12,35 +13,14 @@
 #include <optional>
 #include <ranges>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace gpusched::io::detail {
 
-/// Logical CPUs as ascending ranges (both ends included) with gaps between them.
-struct CpuSet {
-    std::vector<std::pair<int, int>> ranges{};
-    bool operator==(const CpuSet&) const = default;
-    [[nodiscard]] bool empty() const noexcept { return ranges.empty(); }
-    [[nodiscard]] int count() const noexcept;
-    [[nodiscard]] bool meets(const CpuSet& other) const noexcept;
-    /// Takes more ranges in, in any order: O(n log n) in all of them, so those of one text at once.
-    void add(const std::vector<std::pair<int, int>>& more);
-};
-
-/// Largest number of a logical CPU.
-inline constexpr int largest_cpu = 65535;
-
-/// "0-31,64-95"; none when it is no such list.
-[[nodiscard]] std::optional<CpuSet> cpu_list(std::string_view text);
-/// Words of 32 bits in hexadecimal digits, the most significant first, with or without 0x; an empty word is 0.
-/// None when it is no such mask.
-[[nodiscard]] std::optional<CpuSet> cpu_mask(std::string_view text);
-
 /// A NUMA node as far as a text tells.
 struct NumaReading {
-    CpuSet cpus{};
+    CpuRanges cpus{};
     std::optional<int> socket{};
     std::optional<std::vector<int>> cores{};  ///< ids; absent = to be told from the CPUs
 };

@@ -1,9 +1,10 @@
 // Which devices in a topology of hwloc are GPUs.
 #pragma once
 
+#include <gpusched/core/text.hpp>
+
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -26,9 +27,7 @@ inline std::optional<std::pair<std::size_t, int>> gpu_library_device(std::string
             digits.remove_prefix(d + 1);
         }
         int value = -1;
-        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-        if (digits.empty() || error != std::errc() || end != digits.data() + digits.size() || value < 0)
-            return std::nullopt;
+        if (!read_number(digits, value) || value < 0) return std::nullopt;
         return std::pair(b, value);
     }
     return std::nullopt;

@@ -16,7 +16,7 @@ namespace gpusched::io::detail {
 /// A NUMA node as hwloc writes it.
 struct HwlocNuma {
     int id = 0;
-    CpuSet cpus{};
+    CpuRanges cpus{};
     std::string kind{};  ///< of its memory, as HBM or NVM; empty where there is one kind
     [[nodiscard]] bool ordinary() const { return kind.empty() || kind == "DRAM"; }
 };
@@ -29,7 +29,7 @@ inline void check_count(const std::vector<HwlocNuma>& nodes, const std::string& 
                      std::to_string(most));
 }
 
-[[nodiscard]] inline CpuSet union_of(CpuSet all, const std::vector<CpuSet>& more) {
+[[nodiscard]] inline CpuRanges union_of(CpuRanges all, const std::vector<CpuRanges>& more) {
     std::vector<std::pair<int, int>> ranges;
     for (const auto& set : more) ranges.insert(ranges.end(), set.ranges.begin(), set.ranges.end());
     all.add(ranges);

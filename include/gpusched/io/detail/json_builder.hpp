@@ -1,8 +1,8 @@
 // JsonBuilder: from a parser's events to a JsonDocument. Include in bodies only.
 #pragma once
 
+#include <gpusched/core/text.hpp>
 #include <gpusched/io/detail/json_document.hpp>
-#include <gpusched/io/detail/text.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -3,9 +3,9 @@
 
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/io/detail/json_document.hpp>
 #include <gpusched/io/detail/json_fields.hpp>
-#include <gpusched/io/detail/text.hpp>
 
 #include <algorithm>
 #include <array>

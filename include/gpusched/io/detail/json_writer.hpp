@@ -4,8 +4,8 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/io/detail/json_fields.hpp>
-#include <gpusched/io/detail/text.hpp>
 
 #include <charconv>
 #include <cmath>

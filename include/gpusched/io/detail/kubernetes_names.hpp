@@ -3,7 +3,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/detail/text.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <algorithm>

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/detail/text.hpp>
-#include <gpusched/io/file.hpp>
+#include <gpusched/core/file.hpp>
+#include <gpusched/core/text.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -61,10 +60,7 @@ class XmlText {
     std::optional<int> integer(const pugi::xml_node& node, const char* attribute, int low, int high) {
         const std::string_view digits = node.attribute(attribute).value();
         int value = 0;
-        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-        if (!digits.empty() && error == std::errc() && end == digits.data() + digits.size() && value >= low &&
-            value <= high)
-            return value;
+        if (read_number(digits, value) && value >= low && value <= high) return value;
         expected(node, attribute, "an integer from " + std::to_string(low) + " to " + std::to_string(high));
         return std::nullopt;
     }
@@ -83,9 +79,7 @@ class XmlText {
 /// The number that a text begins with.
 inline std::optional<double> leading_number(std::string_view text) {
     double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc()) return std::nullopt;
-    return value;
+    return take_number(text, value) ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace gpusched::io::detail

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <gpusched/core/file.hpp>
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/detail/json_reader.hpp>
 #include <gpusched/io/detail/json_writer.hpp>
-#include <gpusched/io/file.hpp>
 
 #include <limits>
 #include <unordered_set>

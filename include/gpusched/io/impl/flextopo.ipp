@@ -1,13 +1,12 @@
 #pragma once
 
+#include <gpusched/core/file.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/io/detail/hardware_parts.hpp>
-#include <gpusched/io/detail/text.hpp>
 #include <gpusched/io/detail/yaml_document.hpp>
-#include <gpusched/io/file.hpp>
 #include <gpusched/io/flextopo.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -124,10 +123,8 @@ class FlexTopoReader {
         if (!kind) return problems_.add(node["type"].expected("Socket, NUMANode, CoreGroup, CPUCore or GPU"));
         Item item{.id = *id};
         item.vertex.kind = *kind;
-        const auto digits = id->substr(std::min(id->find_last_not_of("0123456789") + 1, id->size()));
         int number = -1;
-        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-        if (digits.empty() || error != std::errc() || end != digits.data() + digits.size() || number > 65535)
+        if (!read_number(trailing_digits(*id), number) || number > 65535)
             return problems_.add(node["id"].expected("a name that ends in a number up to 65535"));
         item.vertex.id = number;
         read_attributes(node["attributes"], item.vertex);
@@ -273,8 +270,8 @@ GPUSCHED_INLINE HardwareReading flextopo_from_text(std::string_view text, const 
         if (kind == "FlexTopo")
             found.push_back(object);
         else
-            others += (others.empty() ? "" : ", ") +
-                      (kind ? detail::printable(*kind) : std::string("something else"));
+            others +=
+                (others.empty() ? "" : ", ") + (kind ? printable(*kind) : std::string("something else"));
     }
     if (found.size() != 1)
         problems.add(source + ": expected one object of kind FlexTopo, found " +

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/file.hpp>
+#include <gpusched/core/file.hpp>
 #include <gpusched/io/flextopo.hpp>
 #include <gpusched/io/hardware_files.hpp>
 #include <gpusched/io/hwloc.hpp>

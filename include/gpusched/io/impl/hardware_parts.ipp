@@ -4,98 +4,12 @@
 #include <gpusched/io/detail/hardware_parts.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
 
 namespace gpusched::io::detail {
-
-GPUSCHED_INLINE int CpuSet::count() const noexcept {
-    int total = 0;
-    for (const auto& [first, last] : ranges) total += last - first + 1;
-    return total;
-}
-
-GPUSCHED_INLINE bool CpuSet::meets(const CpuSet& other) const noexcept {
-    for (auto a = ranges.begin(), b = other.ranges.begin(); a != ranges.end() && b != other.ranges.end();) {
-        if (a->second < b->first)
-            ++a;
-        else if (b->second < a->first)
-            ++b;
-        else
-            return true;
-    }
-    return false;
-}
-
-GPUSCHED_INLINE void CpuSet::add(const std::vector<std::pair<int, int>>& more) {
-    ranges.insert(ranges.end(), more.begin(), more.end());
-    std::sort(ranges.begin(), ranges.end());
-    std::vector<std::pair<int, int>> merged;
-    for (const auto& range : ranges) {
-        if (!merged.empty() && range.first <= merged.back().second + 1)
-            merged.back().second = std::max(merged.back().second, range.second);
-        else
-            merged.push_back(range);
-    }
-    ranges = std::move(merged);
-}
-
-GPUSCHED_INLINE std::optional<CpuSet> cpu_list(std::string_view text) {
-    std::vector<std::pair<int, int>> ranges;
-    const auto number = [](std::string_view digits) -> std::optional<int> {
-        int value = -1;
-        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-        if (error != std::errc() || end != digits.data() + digits.size() || value < 0 || value > largest_cpu)
-            return std::nullopt;
-        return value;
-    };
-    while (true) {
-        const auto comma = std::min(text.find(','), text.size());
-        const auto part = text.substr(0, comma);
-        const auto dash = std::min(part.find('-'), part.size());
-        const auto first = number(part.substr(0, dash));
-        const auto last = dash == part.size() ? first : number(part.substr(dash + 1));
-        if (!first || !last || *last < *first || ranges.size() == 4096) return std::nullopt;
-        ranges.emplace_back(*first, *last);
-        if (comma == text.size()) break;
-        text.remove_prefix(comma + 1);
-    }
-    CpuSet set;
-    set.add(ranges);
-    return set;
-}
-
-GPUSCHED_INLINE std::optional<CpuSet> cpu_mask(std::string_view text) {
-    std::vector<std::uint32_t> words;
-    while (true) {
-        const auto comma = std::min(text.find(','), text.size());
-        auto word = text.substr(0, comma);
-        if (word.starts_with("0x")) word.remove_prefix(2);
-        std::uint32_t bits = 0;
-        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), bits, 16);
-        if (!word.empty() && (error != std::errc() || end != word.data() + word.size())) return std::nullopt;
-        words.push_back(bits);
-        if (words.size() > (largest_cpu + 1) / 32) return std::nullopt;
-        if (comma == text.size()) break;
-        text.remove_prefix(comma + 1);
-    }
-    CpuSet set;
-    for (std::size_t w = 0; w < words.size(); ++w) {
-        const auto bits = words[words.size() - 1 - w];
-        for (int b = 0; b < 32; ++b) {
-            if ((bits >> b & 1u) == 0) continue;
-            const int cpu = static_cast<int>(w) * 32 + b;
-            if (!set.ranges.empty() && set.ranges.back().second == cpu - 1)
-                set.ranges.back().second = cpu;
-            else
-                set.ranges.emplace_back(cpu, cpu);
-        }
-    }
-    return set;
-}
 
 GPUSCHED_INLINE HardwareParts::Vertex HardwareParts::add(Kind kind, int id) {
     vertices_.push_back({.kind = kind, .id = id});
@@ -208,15 +122,7 @@ HardwareParts::add_processors(const std::map<int, NumaReading>& numa_nodes,
 }
 
 GPUSCHED_INLINE void check_options(const HardwareReadOptions& options, Problems& problems) {
-    check_at_least(problems, "core_group_size", options.core_group_size, 1);
-    check_at_least(problems, "threads_per_core", options.threads_per_core, 0);
-    check_at_least(problems, "numa_nodes_per_socket", options.numa_nodes_per_socket, 1);
-    const auto positive = [&](const char* field, double value) {
-        if (!(value > 0)) problems.add(bad_value(field, number_text(value), "more than 0"));
-    };
-    positive("pcie_gb_s", options.pcie_gb_s);
-    positive("interconnect_gb_s", options.interconnect_gb_s);
-    positive("nvlink_gb_s_per_link", options.nvlink_gb_s_per_link);
+    check_fields(problems, options);
 }
 
 GPUSCHED_INLINE topology::HardwareGraph finish(const HardwareParts& parts, const std::string& source) {

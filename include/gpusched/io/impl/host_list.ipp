@@ -1,9 +1,9 @@
 #pragma once
 
+#include <gpusched/core/text.hpp>
 #include <gpusched/io/detail/host_list.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -21,9 +21,7 @@ inline bool host_numbers(std::string_view text, std::size_t most, HostBudget& le
         const auto low = part.substr(0, dash), high = dash == part.size() ? low : part.substr(dash + 1);
         std::uint32_t first = 0, last = 0;
         const auto number = [](std::string_view digits, std::uint32_t& value) {
-            const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-            return !digits.empty() && digits.size() <= 9 && error == std::errc() &&
-                   end == digits.data() + digits.size();
+            return digits.size() <= 9 && read_number(digits, value);
         };
         if (!number(low, first) || !number(high, last) || last < first) return false;
         if (last - first >= most || out.size() + (last - first) >= most) {

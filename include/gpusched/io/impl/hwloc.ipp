@@ -1,11 +1,11 @@
 #pragma once
 
+#include <gpusched/core/file.hpp>
 #include <gpusched/io/detail/gpu_links.hpp>
 #include <gpusched/io/detail/hardware_parts.hpp>
 #include <gpusched/io/detail/hwloc_devices.hpp>
 #include <gpusched/io/detail/hwloc_memory.hpp>
 #include <gpusched/io/detail/xml.hpp>
-#include <gpusched/io/file.hpp>
 #include <gpusched/io/hwloc.hpp>
 
 #include <algorithm>
@@ -66,17 +66,17 @@ class HwlocReader {
         std::string bus{};
         std::array<std::optional<int>, gpu_libraries.size()> index{};
         std::vector<Bridge> above{};
-        CpuSet near{};
+        CpuRanges near{};
         std::string model{}, uuid{};
         std::int64_t memory_mib = 0;
         double own_gb_s = 0, cpu_link_gb_s = 0;
         int id = -1;
     };
 
-    std::optional<CpuSet> cpus_of(const pugi::xml_node& object) {
+    std::optional<CpuRanges> cpus_of(const pugi::xml_node& object) {
         const auto found = object.attribute("cpuset");
         if (!found) return std::nullopt;
-        auto set = cpu_mask(found.value());
+        auto set = parse_cpu_mask(found.value());
         if (!set) xml_.expected(object, "cpuset", "words of hexadecimal digits");
         return set;
     }
@@ -98,7 +98,7 @@ class HwlocReader {
         return gb_s && *gb_s > 0 && *gb_s < 1e6 ? *gb_s : options_.pcie_gb_s;
     }
 
-    void walk(const pugi::xml_node& object, CpuSet near, std::vector<Bridge>& bridges, int depth) {
+    void walk(const pugi::xml_node& object, CpuRanges near, std::vector<Bridge>& bridges, int depth) {
         if (depth == XmlText::deepest) return xml_.report(object, "nested deeper than 128 levels");
         seen_any_ = true;
         const std::string_view type = object.attribute("type").value();
@@ -138,7 +138,7 @@ class HwlocReader {
         if (bridge) bridges.pop_back();
     }
 
-    void pci_device(const pugi::xml_node& object, const CpuSet& near, const std::vector<Bridge>& bridges) {
+    void pci_device(const pugi::xml_node& object, const CpuRanges& near, const std::vector<Bridge>& bridges) {
         Gpu gpu{.node = object, .bus = object.attribute("pci_busid").value(), .above = bridges, .near = near};
         const auto kind = pci_kind(object.attribute("pci_type").value(),
                                    leading_number(object.attribute("pci_link_speed").value()).value_or(0));
@@ -336,8 +336,8 @@ class HwlocReader {
     std::vector<std::string>& notes_;
     bool seen_any_ = false;
     int displays_ = 0;  // that count as GPUs
-    CpuSet machine_;
-    std::vector<CpuSet> packages_, cores_, pus_;
+    CpuRanges machine_;
+    std::vector<CpuRanges> packages_, cores_, pus_;
     std::vector<HwlocNuma> numa_;
     std::vector<Gpu> gpus_, on_chip_;
     std::map<std::string, std::pair<Place, int>> place_of_;  // by gp_index

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <gpusched/core/file.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/io/detail/json_builder.hpp>
 #include <gpusched/io/detail/json_document.hpp>
-#include <gpusched/io/detail/text.hpp>
-#include <gpusched/io/file.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/detail/text.hpp>
+#include <gpusched/core/file.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/io/detail/yaml_document.hpp>
-#include <gpusched/io/file.hpp>
 #include <gpusched/io/kubernetes_topology.hpp>
 
 #include <algorithm>
@@ -92,16 +92,15 @@ GPUSCHED_INLINE TopologyLevels topology_levels_from_text(std::string_view text,
             !(group.starts_with("kueue.x-k8s.io/") || group.starts_with("kai.scheduler/")))
             continue;
         const auto name = object["metadata"]["name"].text().value_or("");
-        names += (names.empty() ? "" : ", ") + gpusched::quoted(detail::printable(name));
+        names += (names.empty() ? "" : ", ") + gpusched::quoted(printable(name));
         if (options.topology.empty() || options.topology == name) meant.push_back(object);
     }
     if (meant.size() != 1)
-        throw InvalidInput(source +
-                           ": expected one object of kind Topology (kueue.x-k8s.io or kai.scheduler)" +
-                           (options.topology.empty()
-                                ? std::string()
-                                : " and name " + gpusched::quoted(detail::printable(options.topology))) +
-                           ", found " + (names.empty() ? "none" : names));
+        throw InvalidInput(
+            source + ": expected one object of kind Topology (kueue.x-k8s.io or kai.scheduler)" +
+            (options.topology.empty() ? std::string()
+                                      : " and name " + gpusched::quoted(printable(options.topology))) +
+            ", found " + (names.empty() ? "none" : names));
     auto levels = detail::topology_levels(meant.front(), problems);
     problems.throw_if_any();
     return levels;
@@ -121,8 +120,7 @@ GPUSCHED_INLINE std::vector<LabelledNode> labelled_nodes_from_text(std::string_v
         if (node.name.empty())
             problems.add(object.where() + "expected metadata.name");
         else if (!seen.insert(node.name).second)
-            problems.add(object.where() + "node " + gpusched::quoted(detail::printable(node.name)) +
-                         " occurs twice");
+            problems.add(object.where() + "node " + gpusched::quoted(printable(node.name)) + " occurs twice");
         const auto labels = object["metadata"]["labels"];
         if (labels && !labels.is(detail::JsonKind::object)) problems.add(labels.expected("an object"));
         for (const auto& label : labels.items()) {

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <gpusched/core/file.hpp>
 #include <gpusched/io/detail/gpu_links.hpp>
 #include <gpusched/io/detail/hardware_parts.hpp>
 #include <gpusched/io/detail/xml.hpp>
-#include <gpusched/io/file.hpp>
 #include <gpusched/io/nccl_topology.hpp>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class NcclReader {
             if (!id) continue;
             NumaReading numa;
             if (const auto affinity = cpu.attribute("affinity")) {
-                if (auto mask = cpu_mask(affinity.value()))
+                if (auto mask = parse_cpu_mask(affinity.value()))
                     numa.cpus = std::move(*mask);
                 else
                     xml_.expected(cpu, "affinity", "words of hexadecimal digits");

@@ -1,15 +1,14 @@
 #pragma once
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/file.hpp>
 #include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/io/detail/hardware_parts.hpp>
-#include <gpusched/io/detail/text.hpp>
 #include <gpusched/io/detail/yaml_document.hpp>
-#include <gpusched/io/file.hpp>
 #include <gpusched/io/node_resource_topology.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -21,9 +20,8 @@ namespace detail {
 /// A quantity of Kubernetes in thousandths, rounded up: 2, 1500m, 64Gi, 1e3. None when it is none or too large.
 inline std::optional<std::int64_t> quantity_milli(std::string_view text) {
     double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || !(value >= 0)) return std::nullopt;
-    const std::string_view suffix = text.substr(static_cast<std::size_t>(end - text.data()));
+    std::string_view suffix = text;
+    if (!take_number(suffix, value) || !(value >= 0)) return std::nullopt;
     static constexpr std::pair<std::string_view, double> units[] = {
         {"", 1},        {"n", 1e-9},    {"u", 1e-6},    {"m", 1e-3},   {"k", 1e3},     {"M", 1e6},
         {"G", 1e9},     {"T", 1e12},    {"P", 1e15},    {"E", 1e18},   {"Ki", 0x1p10}, {"Mi", 0x1p20},
@@ -38,12 +36,9 @@ inline std::optional<std::int64_t> quantity_milli(std::string_view text) {
 }
 
 inline std::optional<int> trailing_number(std::string_view name) {
-    const auto digits = name.substr(std::min(name.find_last_not_of("0123456789") + 1, name.size()));
     int number = -1;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (digits.empty() || error != std::errc() || end != digits.data() + digits.size() || number > 1023)
-        return std::nullopt;
-    return number;
+    return read_number(trailing_digits(name), number) && number <= 1023 ? std::optional(number)
+                                                                        : std::nullopt;
 }
 
 class NodeResourceReader {
@@ -151,7 +146,7 @@ GPUSCHED_INLINE std::vector<NodeResources> node_resource_topology_from_text(std:
         if (object["kind"].text() != "NodeResourceTopology") continue;
         out.push_back(detail::NodeResourceReader(problems).read(object));
         if (!seen.insert(out.back().node).second && !out.back().node.empty())
-            problems.add(object.where() + "node " + gpusched::quoted(detail::printable(out.back().node)) +
+            problems.add(object.where() + "node " + gpusched::quoted(printable(out.back().node)) +
                          " occurs twice");
     }
     if (out.empty()) problems.add(source + ": expected objects of kind NodeResourceTopology, found none");
@@ -167,7 +162,7 @@ GPUSCHED_INLINE HardwareReading machine_of(const NodeResources& node, const Hard
     Problems problems;
     detail::check_options(options, problems);
     problems.throw_if_any();
-    const auto owner = "node " + gpusched::quoted(detail::printable(node.node));
+    const auto owner = "node " + gpusched::quoted(printable(node.node));
     const std::int64_t threads = std::max(options.threads_per_core, 1);
     std::map<int, detail::NumaReading> numa_nodes;
     std::vector<std::pair<int, int>> gpus;  // index, NUMA node
@@ -180,8 +175,8 @@ GPUSCHED_INLINE HardwareReading machine_of(const NodeResources& node, const Hard
         const auto cores = pieces("cpu") / threads, here = pieces("nvidia.com/gpu") + pieces("amd.com/gpu");
         gpu_total += std::min<std::int64_t>(here, 1 << 20);
         detail::NumaReading reading{.socket = numa.socket, .cores = std::vector<int>()};
-        if (cores > detail::largest_cpu + 1 - next_core) {
-            problems.add(owner + ": expected at most " + std::to_string(detail::largest_cpu + 1) + " cores");
+        if (cores > largest_cpu + 1 - next_core) {
+            problems.add(owner + ": expected at most " + std::to_string(largest_cpu + 1) + " cores");
         } else {
             for (std::int64_t c = 0; c < cores; ++c) reading.cores->push_back(static_cast<int>(next_core++));
         }

@@ -1,13 +1,12 @@
 #pragma once
 
+#include <gpusched/core/file.hpp>
 #include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/io/detail/hardware_parts.hpp>
-#include <gpusched/io/detail/text.hpp>
-#include <gpusched/io/file.hpp>
 #include <gpusched/io/nvidia_smi_topo.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -30,7 +29,7 @@ struct SmiDevice {
     int gpu = -1;
     std::size_t line = 0;  ///< of its row; 0 = it has none
     std::vector<SmiEntry> row{};
-    std::optional<CpuSet> cpus{};
+    std::optional<CpuRanges> cpus{};
     std::optional<int> numa{};
     bool spread = false;  ///< near several NUMA nodes alike
 };
@@ -55,13 +54,6 @@ inline std::string without_escapes(std::string_view text) {
     return out;
 }
 
-inline std::string_view trimmed(std::string_view text) {
-    const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-    while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-    while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-    return text;
-}
-
 /// The cells of a line: between tabs, or between at least so many blanks.
 inline std::vector<std::string_view> smi_cells(std::string_view line, bool tabs, std::string_view blanks) {
     std::vector<std::string_view> cells;
@@ -77,11 +69,7 @@ inline std::vector<std::string_view> smi_cells(std::string_view line, bool tabs,
 
 inline std::optional<int> small_number(std::string_view digits, int most) {
     int value = -1;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (digits.empty() || error != std::errc() || end != digits.data() + digits.size() || value < 0 ||
-        value > most)
-        return std::nullopt;
-    return value;
+    return read_number(digits, value) && value >= 0 && value <= most ? std::optional(value) : std::nullopt;
 }
 
 inline std::optional<SmiEntry> smi_entry(std::string_view text) {
@@ -209,14 +197,14 @@ class SmiParser {
             return at < cells.size() && cells[at] != "N/A" ? cells[at] : std::string_view();
         };
         if (has_cpus_ && !cell(count + 1).empty()) {
-            found->cpus = cpu_list(cell(count + 1));
+            found->cpus = parse_cpu_list(cell(count + 1));
             if (!found->cpus)
                 report(number, "CPU Affinity: expected numbers and ranges such as 0-31,64-95, found " +
                                    gpusched::quoted(printable(cell(count + 1))));
         }
         const auto numa = cell(count + 1 + (has_cpus_ ? 1 : 0));
         if (!matrix_.has_numa_column || numa.empty()) return;
-        if (const auto nodes = cpu_list(numa)) {
+        if (const auto nodes = parse_cpu_list(numa)) {
             found->spread = nodes->count() > 1;
             if (!found->spread) found->numa = nodes->ranges.front().first;
         } else {

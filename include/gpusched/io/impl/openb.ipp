@@ -1,9 +1,9 @@
 #pragma once
 
+#include <gpusched/core/detail/csv_reader.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/file.hpp>
 #include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/io/detail/csv_reader.hpp>
-#include <gpusched/io/file.hpp>
 #include <gpusched/io/openb.hpp>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace detail {
 inline constexpr std::int64_t largest_openb_number = 1'000'000'000'000;  // what a snapshot takes
 
 template <std::size_t Columns>
-void check_openb_name(CsvReader<Columns>& table, std::unordered_set<std::string>& seen,
+void check_openb_name(csv::Reader<Columns>& table, std::unordered_set<std::string>& seen,
                       const std::string& name) {
     if (name.empty())
         table.report(0, "expected a name, found nothing");
@@ -29,7 +29,7 @@ void check_openb_name(CsvReader<Columns>& table, std::unordered_set<std::string>
 inline std::vector<NodeSpec> openb_nodes(std::string_view text, const std::string& source,
                                          bool gpu_nodes_only, Problems& problems) {
     enum { sn, cpu_milli, memory_mib, gpu, model };
-    CsvReader<5> table(text, source, {"sn", "cpu_milli", "memory_mib", "gpu", "model"}, 5, problems);
+    csv::Reader<5> table(text, source, {"sn", "cpu_milli", "memory_mib", "gpu", "model"}, 5, problems);
     std::vector<NodeSpec> nodes;
     std::unordered_set<std::string> seen;
     while (table.next()) {
@@ -82,10 +82,10 @@ inline std::vector<TraceTask> openb_pods(std::string_view text, const std::strin
         deleted,
         scheduled
     };
-    CsvReader<11> table(text, source,
-                        {"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos",
-                         "pod_phase", "creation_time", "deletion_time", "scheduled_time"},
-                        5, problems);
+    csv::Reader<11> table(text, source,
+                          {"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos",
+                           "pod_phase", "creation_time", "deletion_time", "scheduled_time"},
+                          5, problems);
     std::vector<TraceTask> pods;
     std::unordered_set<std::string> seen;
     while (table.next()) {

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <gpusched/core/file.hpp>
 #include <gpusched/io/detail/json_reader.hpp>
 #include <gpusched/io/detail/json_writer.hpp>
-#include <gpusched/io/file.hpp>
 #include <gpusched/io/plan_json.hpp>
 
 namespace gpusched::io {

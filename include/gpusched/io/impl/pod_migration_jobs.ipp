@@ -52,15 +52,15 @@ GPUSCHED_INLINE std::string plan_to_pod_migration_jobs(const PlanSpec& plan, con
     for (const auto& task : cluster.tasks) tasks.emplace(task.name, &task);
     Problems problems;
     if (!detail::is_kubernetes_name(options.name_prefix) || options.name_prefix.size() > 200)
-        problems.add(bad_value("name_prefix", gpusched::quoted(detail::printable(options.name_prefix)),
+        problems.add(bad_value("name_prefix", gpusched::quoted(printable(options.name_prefix)),
                                "a Kubernetes name of at most 200 characters"));
     if (!detail::is_kubernetes_name(options.scheduler_name))
-        problems.add(bad_value("scheduler_name", gpusched::quoted(detail::printable(options.scheduler_name)),
+        problems.add(bad_value("scheduler_name", gpusched::quoted(printable(options.scheduler_name)),
                                "a Kubernetes name"));
-    check_at_least(problems, "ttl_s", options.ttl_s, 1);
+    check_fields(problems, options);
     for (const auto& move : plan.moves)
         if (!tasks.contains(move.task))
-            problems.add("unknown task " + gpusched::quoted(detail::printable(move.task)));
+            problems.add("unknown task " + gpusched::quoted(printable(move.task)));
     problems.throw_if_any();
     detail::require_kubernetes_names(plan, options.default_namespace);
 

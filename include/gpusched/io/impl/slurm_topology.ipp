@@ -1,14 +1,13 @@
 #pragma once
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/file.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/io/detail/host_list.hpp>
-#include <gpusched/io/detail/text.hpp>
 #include <gpusched/io/detail/yaml_document.hpp>
-#include <gpusched/io/file.hpp>
 #include <gpusched/io/slurm_topology.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <utility>
@@ -40,10 +39,8 @@ class SlurmNetwork {
     void sizes(const std::string& where, const std::vector<std::string>& texts) {
         for (const auto& text : texts) {
             int size = 0;
-            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-            const bool whole =
-                !text.empty() && error == std::errc() && end == text.data() + text.size() && size > 0;
-            if (!whole || (!sizes_.empty() && (size % sizes_.front() != 0 || size <= sizes_.back())))
+            if (!read_number(text, size) || size <= 0 ||
+                (!sizes_.empty() && (size % sizes_.front() != 0 || size <= sizes_.back())))
                 problems_.add(where + "BlockSizes: expected ascending multiples of the first one, found " +
                               gpusched::quoted(printable(text)));
             else
@@ -250,7 +247,7 @@ GPUSCHED_INLINE NetworkReading slurm_topology_from_yaml(std::string_view text,
             problems.add(item.where() + "expected an object with 'topology', its name");
             continue;
         }
-        names += (names.empty() ? "" : ", ") + detail::printable(*name);
+        names += (names.empty() ? "" : ", ") + printable(*name);
         const bool by_default = item["cluster_default"].text() == "true";
         if (options.topology.empty() ? by_default || all.size() == 1 : *name == options.topology)
             meant.push_back(item);
@@ -261,7 +258,7 @@ GPUSCHED_INLINE NetworkReading slurm_topology_from_yaml(std::string_view text,
                            (names.empty() ? "none" : names) +
                            (options.topology.empty()
                                 ? "; " + std::to_string(meant.size()) + " are the default of the cluster"
-                                : ", found " + gpusched::quoted(detail::printable(options.topology))));
+                                : ", found " + gpusched::quoted(printable(options.topology))));
     const auto& topology = meant.front();
     detail::SlurmNetwork network(problems);
     std::vector<std::string> notes;

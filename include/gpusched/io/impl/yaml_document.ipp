@@ -1,12 +1,11 @@
 #pragma once
 
+#include <gpusched/core/file.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/io/detail/json_builder.hpp>
-#include <gpusched/io/detail/text.hpp>
 #include <gpusched/io/detail/yaml_document.hpp>
-#include <gpusched/io/file.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -47,12 +46,8 @@ GPUSCHED_INLINE std::optional<double> Place::number() const {
     if (value.kind == JsonKind::integer) return static_cast<double>(value.integer);
     if (value.kind == JsonKind::real) return value.real;
     if (value.kind != JsonKind::string) return std::nullopt;
-    const auto text_of = document_->string(value);
     double out = 0;
-    const auto [end, error] = std::from_chars(text_of.data(), text_of.data() + text_of.size(), out);
-    if (text_of.empty() || error != std::errc() || end != text_of.data() + text_of.size())
-        return std::nullopt;
-    return out;
+    return read_number(document_->string(value), out) ? std::optional(out) : std::nullopt;
 }
 
 #ifdef GPUSCHED_HAS_LIBYAML
@@ -149,13 +144,9 @@ class YamlReader {
         auto digits = std::string_view(text);
         if (digits.starts_with('+')) digits.remove_prefix(1);
         std::int64_t whole = 0;
-        const auto* last = digits.data() + digits.size();
-        if (const auto [end, error] = std::from_chars(digits.data(), last, whole);
-            error == std::errc() && end == last)
-            return void(builder.number_integer(whole));
+        if (read_number(digits, whole)) return void(builder.number_integer(whole));
         double real = 0;
-        if (const auto [end, error] = std::from_chars(digits.data(), last, real);
-            error == std::errc() && end == last && digits.find_first_of("0123456789") != digits.npos &&
+        if (read_number(digits, real) && digits.find_first_of("0123456789") != digits.npos &&
             digits.find_first_of("xXpP") == digits.npos)
             return void(builder.number_float(real, {}));
         builder.string(text);

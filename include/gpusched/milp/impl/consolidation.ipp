@@ -3,7 +3,6 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/milp/consolidation.hpp>
 #include <gpusched/milp/detail/consolidation_builder.hpp>
-#include <gpusched/milp/detail/values.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -27,7 +26,7 @@ GPUSCHED_INLINE ConsolidationModel consolidation(const Cluster& cluster,
 }
 
 GPUSCHED_INLINE std::vector<NodeId> ConsolidationModel::decode(std::span<const double> values) const {
-    detail::require_values(values, columns());
+    require_values(*this, values);
     auto placement = home;
     const auto& x = index("x");
     for (std::size_t k = 0; k < classes.size(); ++k) {

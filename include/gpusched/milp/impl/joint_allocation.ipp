@@ -1,7 +1,6 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/milp/detail/values.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
 
 #include <algorithm>
@@ -119,7 +118,7 @@ GPUSCHED_INLINE JointModel joint_allocation(const JointProblem& problem) {
 }
 
 GPUSCHED_INLINE JointAllocation JointModel::decode(std::span<const double> values) const {
-    detail::require_values(values, columns());
+    require_values(*this, values);
     const auto& z = index("z");
     JointAllocation result(problem.jobs.size(), std::vector<int>(problem.switches.size(), 0));
     for (int j = 0; j < z.extents[0]; ++j)

@@ -220,6 +220,15 @@ GPUSCHED_INLINE Evaluation evaluate(const Model& model, std::span<const double> 
     return result;
 }
 
+GPUSCHED_INLINE void require_values(const Model& model, std::span<const double> x) {
+    if (x.size() != static_cast<std::size_t>(model.columns()))
+        throw InvalidInput(
+            bad_value("entries of values", std::to_string(x.size()), std::to_string(model.columns())));
+    for (const double value : x)
+        if (!std::isfinite(value))
+            throw InvalidInput(bad_value("values", number_text(value), "finite numbers"));
+}
+
 GPUSCHED_INLINE Model lp_relaxation(Model model) {
     std::fill(model.integer.begin(), model.integer.end(), std::uint8_t{0});
     return model;

@@ -4,7 +4,6 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/milp/detail/packing_builder.hpp>
 #include <gpusched/milp/detail/packing_cards.hpp>
-#include <gpusched/milp/detail/values.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 
 #include <algorithm>
@@ -59,7 +58,7 @@ GPUSCHED_INLINE PackingModel packing_model(const Cluster& cluster, std::int64_t 
 GPUSCHED_INLINE std::vector<NodeId> PackingModel::decode(const Cluster& cluster,
                                                          std::span<const double> values) const {
     detail::require_cluster(*this, cluster);
-    detail::require_values(values, columns());
+    require_values(*this, values);
     std::vector<NodeId> placement;
     for (const auto task : cluster.tasks()) placement.push_back(cluster.node_of(task));
     const auto& x = index("x");

@@ -2,7 +2,6 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/milp/detail/spot_builder.hpp>
-#include <gpusched/milp/detail/values.hpp>
 #include <gpusched/milp/spot_schedule.hpp>
 
 #include <algorithm>
@@ -70,7 +69,7 @@ GPUSCHED_INLINE SpotModel spot_schedule(const SpotProblem& problem, SpotMode mod
 }
 
 GPUSCHED_INLINE SpotSchedule SpotModel::decode(std::span<const double> values) const {
-    detail::require_values(values, columns());
+    require_values(*this, values);
     const auto& x = index("x");
     SpotSchedule result;
     for (int i = 0; i < x.extents[0]; ++i) {

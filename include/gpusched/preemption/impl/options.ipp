@@ -1,6 +1,5 @@
 #pragma once
 
-#include <gpusched/core/checks.hpp>
 #include <gpusched/preemption/options.hpp>
 
 #include <algorithm>
@@ -10,10 +9,7 @@ namespace gpusched::preemption {
 
 GPUSCHED_INLINE void validate(const Options& options) {
     Problems problems;
-    check_range(problems, "alpha", options.alpha, 0.0, 1.0);
-    check_at_least(problems, "search_limit", options.search_limit, 1);
-    if (options.time_limit) check_at_least(problems, "time_limit", *options.time_limit, 0.0);
-    if (options.now) check_range(problems, "now", *options.now, -detail::latest, detail::latest);
+    check_fields(problems, options);
     const auto finite = [&](const char* field, double value) {
         if (!std::isfinite(value)) problems.add(bad_value(field, number_text(value), "a finite number"));
     };

@@ -54,10 +54,9 @@ inline ServingInstance all_deployments(const ServingRequest& request, const Plan
     for (const auto& served : request.models) {
         for (auto& deployment :
              enumerate_deployments(served.model, request.gpus, available, options.deployments)) {
-            milp::ServingConfiguration c{unique_name(served.model.name + ": " + deployment.name, names),
-                                         std::vector<int>(request.gpus.size(), 0),
-                                         std::vector<double>(problem.workloads.size(), 0.0),
-                                         served.model.name};
+            ServingConfiguration c{unique_name(served.model.name + ": " + deployment.name, names),
+                                   std::vector<int>(request.gpus.size(), 0),
+                                   std::vector<double>(problem.workloads.size(), 0.0), served.model.name};
             for (const auto& stage : deployment.stages)
                 c.gpus[static_cast<std::size_t>(stage.gpu)] += stage.degree;
             for (std::size_t d = 0; d < served.demands.size(); ++d) {
@@ -79,9 +78,8 @@ inline ServingInstance all_deployments(const ServingRequest& request, const Plan
 
 /// Of each model the `most` best in turn from every set of GPU types, ascending: what one type serves best per $ may not be
 /// there, so that no type is left out for another's sake.
-inline std::vector<int> best_per_dollar(const milp::ServingProblem& problem, const std::vector<int>& of,
-                                        int most) {
-    const auto costs = milp::configuration_costs(problem);
+inline std::vector<int> best_per_dollar(const ServingProblem& problem, const std::vector<int>& of, int most) {
+    const auto costs = configuration_costs(problem);
     const auto value = [&](int c, std::size_t w) {
         const auto at = static_cast<std::size_t>(c);
         return problem.configurations[at].throughput[w] / std::max(costs[at], 1e-12);
@@ -130,16 +128,16 @@ inline std::vector<int> best_per_dollar(const milp::ServingProblem& problem, con
 }
 
 inline ServingInstance kept(const ServingInstance& all, const std::vector<int>& keep) {
-    ServingInstance result{milp::with_configurations(all.problem, keep), {}, all.left_out};
+    ServingInstance result{with_configurations(all.problem, keep), {}, all.left_out};
     for (const auto c : keep) result.deployments.push_back(all.deployments[static_cast<std::size_t>(c)]);
     return result;
 }
 
 /// Of these configurations, what is left after pruning, ascending. `left_out` are undominated ones that are not.
-inline std::vector<int> chosen(const milp::ServingProblem& problem, const std::vector<int>& of, int most,
+inline std::vector<int> chosen(const ServingProblem& problem, const std::vector<int>& of, int most,
                                int& left_out) {
-    const auto part = milp::with_configurations(problem, of);
-    const auto undominated = milp::undominated_configurations(part);
+    const auto part = with_configurations(problem, of);
+    const auto undominated = undominated_configurations(part);
     auto keep = best_per_dollar(part, undominated, most);
     left_out = static_cast<int>(undominated.size() - keep.size());
     for (auto& c : keep) c = of[static_cast<std::size_t>(c)];
@@ -161,7 +159,7 @@ inline ServingInstance selected(const ServingInstance& all, int most, const std:
     return result;
 }
 
-inline void round_robin(const milp::ServingProblem& problem, milp::ServingAllocation& allocation) {
+inline void round_robin(const ServingProblem& problem, ServingAllocation& allocation) {
     for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
         int replicas = 0;
         for (std::size_t c = 0; c < problem.configurations.size(); ++c)
@@ -174,9 +172,9 @@ inline void round_robin(const milp::ServingProblem& problem, milp::ServingAlloca
 }
 
 /// The plan in words of the request.
-inline ServingPlanResult described(const ServingRequest& request, const ServingInstance& instance,
-                                   const milp::ServingPlan& plan) {
-    ServingPlanResult result;
+inline ServingPlan described(const ServingRequest& request, const ServingInstance& instance,
+                             const ServingSolution& plan) {
+    ServingPlan result;
     result.status = plan.status;
     result.rented.assign(request.gpus.size(), 0);
     result.bound = plan.bound;
@@ -186,7 +184,7 @@ inline ServingPlanResult described(const ServingRequest& request, const ServingI
     result.message = plan.message;
     if (!plan.has_plan()) return result;
     const auto& problem = instance.problem;
-    const auto costs = milp::configuration_costs(problem);
+    const auto costs = configuration_costs(problem);
     for (std::size_t c = 0; c < problem.configurations.size(); ++c) {
         const int count = plan.allocation.replicas[c];
         if (count == 0) continue;
@@ -202,7 +200,7 @@ inline ServingPlanResult described(const ServingRequest& request, const ServingI
         result.cost += replicas.cost;
         result.replicas.push_back(std::move(replicas));
     }
-    result.makespan = milp::makespan(problem, plan.allocation);
+    result.makespan = serving::makespan(problem, plan.allocation);
     double requests = 0;
     for (const auto& workload : problem.workloads) requests += workload.requests;
     result.requests_per_s = result.makespan > 0 ? requests / result.makespan : 0;

@@ -18,10 +18,10 @@ class Planner {
   public:
     Planner(const PlannerOptions& options, const milp::AnySolver& solver, const Context& context)
         : options_(options), solver_(solver), context_(context),
-          budget_(context, options.solve.solve.time_limit) {}
+          budget_(context, options.search.solve.time_limit) {}
 
     /// @param before a plan for less money, or none: what it uses is not left out, and no worse plan is returned
-    ServingPlanResult run(const ServingRequest& request, const ServingPlanResult& before = {}) {
+    ServingPlan run(const ServingRequest& request, const ServingPlan& before = {}) {
         before_ = &before;
         if (options_.composition == Composition::homogeneous) {
             if (request.gpus.empty()) each_degree(request);  // which says that there is no plan
@@ -67,8 +67,8 @@ class Planner {
     }
 
   private:
-    [[nodiscard]] bool better(const ServingPlanResult& a, const ServingPlanResult& b) const {
-        const auto key = [&](const ServingPlanResult& r) { return options_.deadline ? r.cost : r.makespan; };
+    [[nodiscard]] bool better(const ServingPlan& a, const ServingPlan& b) const {
+        const auto key = [&](const ServingPlan& r) { return options_.deadline ? r.cost : r.makespan; };
         return a.has_plan() && (!b.has_plan() || key(a) < key(b));
     }
 
@@ -86,12 +86,13 @@ class Planner {
         const auto all = all_deployments(request, options);
         auto instance = selected(all, options.max_deployments);
         const auto solved = [&](const ServingInstance& of, double part) {
-            auto solve = options.solve;
-            if (solve.solve.time_limit)
-                solve.solve.time_limit = part * std::max(0.0, *solve.solve.time_limit - budget_.elapsed_s());
-            auto plan = options.deadline ? milp::cheapest_serving_plan(of.problem, *options.deadline, solve,
-                                                                       solver_, context_)
-                                         : milp::solve_serving_plan(of.problem, solve, solver_, context_);
+            auto search = options.search;
+            if (search.solve.time_limit)
+                search.solve.time_limit =
+                    part * std::max(0.0, *search.solve.time_limit - budget_.elapsed_s());
+            auto plan = options.deadline
+                            ? cheapest_serving_plan(of.problem, *options.deadline, search, solver_, context_)
+                            : solve_serving_plan(of.problem, search, solver_, context_);
             if (plan.has_plan() && options.routing == Routing::round_robin) {
                 round_robin(of.problem, plan.allocation);
                 plan.bound = 0;
@@ -102,8 +103,8 @@ class Planner {
         // Plans of one type are quick to find. Where time is short or deployments are left out, they may be better than what is
         // found among all; what the best of them uses is not left out.
         const auto types = static_cast<int>(request.gpus.size());
-        const bool may_help = options.solve.solve.time_limit || instance.left_out > 0;
-        ServingPlanResult single;
+        const bool may_help = options.search.solve.time_limit || instance.left_out > 0;
+        ServingPlan single;
         std::vector<int> used;
         for (int g = 0; may_help && g < types; ++g) {
             std::vector<int> alone;
@@ -154,9 +155,9 @@ class Planner {
     const PlannerOptions& options_;
     const milp::AnySolver& solver_;
     const Context& context_;
-    const ServingPlanResult* before_ = nullptr;
+    const ServingPlan* before_ = nullptr;
     Budget budget_;
-    ServingPlanResult best_;
+    ServingPlan best_;
     double bound_ = std::numeric_limits<double>::infinity();
     int deployments_ = 0, left_out_ = 0;
     bool first_ = true, proved_ = true;

@@ -87,15 +87,15 @@ GPUSCHED_INLINE ServingInstance serving_instance(const ServingRequest& request,
     return detail::selected(detail::all_deployments(request, options), options.max_deployments);
 }
 
-GPUSCHED_INLINE ServingPlanResult plan_serving(const ServingRequest& request, const PlannerOptions& options,
-                                               const milp::AnySolver& solver, const Context& context) {
+GPUSCHED_INLINE ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options,
+                                         const milp::AnySolver& solver, const Context& context) {
     validate(request);
     validate(options);
     return detail::Planner(options, solver, context).run(request);
 }
 
-GPUSCHED_INLINE ServingPlanResult plan_serving(const ServingRequest& request, const PlannerOptions& options,
-                                               const std::string& solver, const Context& context) {
+GPUSCHED_INLINE ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options,
+                                         const std::string& solver, const Context& context) {
     return plan_serving(request, options, milp::find_solver(solver), context);
 }
 

@@ -34,7 +34,7 @@ inline Change changed(const ServingRequest& request, const std::vector<PlannedRe
                 all.deployments[c].stages == replicas.deployment.stages)
                 runs[c] += replicas.count;
     }
-    const auto undominated = milp::undominated_configurations(all.problem);
+    const auto undominated = undominated_configurations(all.problem);
     const auto fresh = best_per_dollar(all.problem, undominated, options.max_deployments);
     change.instance.left_out = static_cast<int>(undominated.size() - fresh.size());
     auto& problem = change.instance.problem;
@@ -65,7 +65,7 @@ inline Change changed(const ServingRequest& request, const std::vector<PlannedRe
 }
 
 /// Puts kept and new replicas of one deployment together.
-inline void join(ServingPlanResult& plan) {
+inline void join(ServingPlan& plan) {
     std::vector<PlannedReplicas> joined;
     for (auto& replicas : plan.replicas) {
         const auto same = std::find_if(joined.begin(), joined.end(), [&](const PlannedReplicas& other) {
@@ -106,14 +106,14 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
     auto change = detail::changed(request, running, options.planner);
     auto& problem = change.instance.problem;
     const auto start = request.gpus.size();
-    Budget budget(context, options.planner.solve.solve.time_limit);
+    Budget budget(context, options.planner.search.solve.time_limit);
     bool sure = true;  // every question was answered
     const auto within = [&](int starts) {
         problem.gpus[start].available = starts;
-        auto solve = options.planner.solve;
-        if (solve.solve.time_limit)
-            solve.solve.time_limit = std::max(0.0, *solve.solve.time_limit - budget.elapsed_s());
-        auto found = milp::solve_serving_plan(problem, solve, solver, context);
+        auto search = options.planner.search;
+        if (search.solve.time_limit)
+            search.solve.time_limit = std::max(0.0, *search.solve.time_limit - budget.elapsed_s());
+        auto found = solve_serving_plan(problem, search, solver, context);
         sure = sure && (found.optimal || found.status == milp::Status::infeasible);
         return found;
     };
@@ -127,8 +127,8 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
     auto best = within(most);
     auto plan = best;
     if (best.has_plan()) {
-        result.makespan_free = milp::makespan(problem, best.allocation);
-        const auto count = [&](const milp::ServingPlan& p, bool fresh) {
+        result.makespan_free = serving::makespan(problem, best.allocation);
+        const auto count = [&](const ServingSolution& p, bool fresh) {
             int sum = 0;
             for (std::size_t c = 0; c < change.fresh.size(); ++c)
                 if (change.fresh[c] == fresh) sum += p.allocation.replicas[c];
@@ -136,14 +136,14 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
         };
         // The tolerance of the search decides nothing: what is as good within it counts as good.
         const double accepted =
-            result.makespan_free * (1 + std::max(options.slack, options.planner.solve.tolerance));
-        const auto good = [&](const milp::ServingPlan& p) {
-            return p.has_plan() && milp::makespan(problem, p.allocation) <= accepted;
+            result.makespan_free * (1 + std::max(options.slack, options.planner.search.tolerance));
+        const auto good = [&](const ServingSolution& p) {
+            return p.has_plan() && serving::makespan(problem, p.allocation) <= accepted;
         };
         int high = count(best, true);
         int low = -1;  // so many starts are too few
         const auto none = within(0);
-        if (none.has_plan()) result.makespan_kept = milp::makespan(problem, none.allocation);
+        if (none.has_plan()) result.makespan_kept = serving::makespan(problem, none.allocation);
         if (good(none)) {
             plan = none;
             high = 0;
@@ -163,10 +163,10 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
         result.starts = count(plan, true);
         result.stops = change.running - count(plan, false);
         // What was proved is about as many starts as are allowed, not about the few that the plan makes.
-        const double makespan = milp::makespan(problem, plan.allocation);
+        const double makespan = serving::makespan(problem, plan.allocation);
         plan.bound = best.bound;
         plan.optimal =
-            best.optimal && makespan - best.bound <= options.planner.solve.tolerance * (1 + 1e-9) * makespan;
+            best.optimal && makespan - best.bound <= options.planner.search.tolerance * (1 + 1e-9) * makespan;
         if (!plan.optimal && plan.message.empty())
             plan.message = sure ? "fewest starts within slack"
                                 : "few starts within slack; fewer may do, the solver gave no answer";

@@ -41,7 +41,7 @@ GPUSCHED_INLINE std::vector<BudgetPlan> sweep_budgets(const ServingRequest& requ
     std::vector<BudgetPlan> plans;
     for (const double budget : sorted) {
         one.budget = budget;
-        const ServingPlanResult none;
+        const ServingPlan none;
         auto plan =
             detail::Planner(options, solver, context).run(one, plans.empty() ? none : plans.back().plan);
         plans.push_back({budget, std::move(plan)});

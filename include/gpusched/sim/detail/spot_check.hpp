@@ -24,9 +24,9 @@ inline void validate_spot(const SpotTrace& trace, const SpotReplayOptions& o) {
     if (allocation::expects_workload(o.gpu_picker))
         problems.add(
             bad_value("gpu_picker", gpusched::quoted(o.gpu_picker), "a picker that needs no workload"));
-    check_range(problems, "start_delay_s", o.start_delay_s, 0, longest_replay_s);
-    check_range(problems, "consolidate_every_h", o.consolidate_every_h, 0, 1'000'000);
-    if (check_range(problems, "measure_from_s", o.measure_from_s, 0, longest_replay_s) && o.measure_until_s)
+    const auto before = problems.count();
+    check_fields(problems, o);
+    if (problems.count() == before && o.measure_until_s)
         check_range(problems, "measure_until_s", *o.measure_until_s, o.measure_from_s, longest_replay_s);
     std::int64_t last = 0;
     for (const auto& job : trace.jobs) {

@@ -293,12 +293,7 @@ GPUSCHED_INLINE void validate(const GeneratorOptions& options) {
     if (options.preset != "asi" && options.preset != "openb" && options.preset != "flextopo-4090")
         problems.add(
             bad_value("preset", gpusched::quoted(options.preset), "one of asi, openb, flextopo-4090"));
-    if (options.nodes) check_range(problems, "nodes", *options.nodes, 1, 1'000'000);
-    if (options.layout > Layout::packed)
-        problems.add(bad_value("layout", number_text(static_cast<int>(options.layout)),
-                               "one of random, spread, packed"));
-    check_range(problems, "load", options.load, 0, 10);
-    if (options.locked_fraction) check_range(problems, "locked_fraction", *options.locked_fraction, 0, 1);
+    check_fields(problems, options);
     if (options.cpu_tight && options.preset != "asi")
         problems.add(bad_value("cpu_tight", "true", "false with preset " + gpusched::quoted(options.preset)));
     problems.throw_if_any();

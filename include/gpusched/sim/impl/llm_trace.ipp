@@ -1,48 +1,37 @@
 #pragma once
 
-#include <gpusched/core/checks.hpp>
+#include <gpusched/core/detail/csv_reader.hpp>
+#include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/sim/llm_trace.hpp>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <chrono>
 #include <cmath>
+#include <limits>
 #include <string>
 
 namespace gpusched::sim {
 
 namespace llm_detail {
 
-/// Days since 1970-01-01 of a date of the Gregorian calendar.
-constexpr std::int64_t days_of(int year, int month, int day) noexcept {
-    year -= month <= 2;
-    const int era = year / 400, of_era = year % 400;
-    const int of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    return std::int64_t{era} * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
-template <class T>
-bool number(std::string_view text, T& value) {
-    const auto end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc{} && rest == end;
-}
-
-/// `YYYY-MM-DD hh:mm:ss[.fraction]` in seconds, split so that fractions keep their digits.
+/// `YYYY-MM-DD hh:mm:ss[.fraction]` in seconds since 1970, split so that fractions keep their digits.
 inline bool time_of(std::string_view text, std::int64_t& seconds, double& fraction) {
     if (text.size() < 19 || text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') ||
         text[13] != ':' || text[16] != ':')
         return false;
-    std::array<int, 6> part{};
+    std::array<unsigned, 6> part{};
     constexpr std::array<std::size_t, 6> at{0, 5, 8, 11, 14, 17}, length{4, 2, 2, 2, 2, 2};
     for (std::size_t k = 0; k < 6; ++k)
-        if (!number(text.substr(at[k], length[k]), part[k]) || part[k] < 0) return false;
+        if (!read_number(text.substr(at[k], length[k]), part[k])) return false;
     const auto [year, month, day, hour, minute, second] = part;
-    if (year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 ||
-        second > 60)
-        return false;
-    seconds = days_of(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
+    const std::chrono::year_month_day date{std::chrono::year(static_cast<int>(year)),
+                                           std::chrono::month(month), std::chrono::day(day)};
+    if (year < 1970 || !date.ok() || hour > 23 || minute > 59 || second > 60) return false;
+    const auto midnight = std::chrono::sys_days(date).time_since_epoch();
+    seconds = std::chrono::seconds(midnight).count() + hour * 3600 + minute * 60 + second;
     fraction = 0;
     if (text.size() == 19) return true;
     if (text[19] != '.' || text.size() == 20 || text.size() > 32) return false;
@@ -55,55 +44,28 @@ inline bool time_of(std::string_view text, std::int64_t& seconds, double& fracti
     return true;
 }
 
-inline std::vector<std::string_view> cells_of(std::string_view line) {
-    std::vector<std::string_view> cells;
-    for (;;) {
-        const auto comma = line.find(',');
-        cells.push_back(line.substr(0, comma));
-        if (comma == std::string_view::npos) return cells;
-        line.remove_prefix(comma + 1);
-    }
-}
-
 }  // namespace llm_detail
 
-GPUSCHED_INLINE std::vector<LlmRequest> read_llm_trace(std::string_view csv) {
-    using namespace llm_detail;
-    constexpr std::array<std::string_view, 3> names{"TIMESTAMP", "ContextTokens", "GeneratedTokens"};
-    std::array<std::size_t, 3> column{};
+GPUSCHED_INLINE std::vector<LlmRequest> read_llm_trace(std::string_view text, std::string_view source) {
+    constexpr std::int64_t most_tokens = std::numeric_limits<std::int32_t>::max();
+    enum { timestamp, context, generated };
     std::vector<LlmRequest> out;
+    if (text.empty()) return out;
+    Problems problems;
+    csv::Reader<3> table(text, std::string(source), {"TIMESTAMP", "ContextTokens", "GeneratedTokens"}, 3,
+                         problems, csv::Header::others);
     std::int64_t first = 0;
-    std::size_t width = 0;
-    for (std::size_t line = 1; !csv.empty(); ++line) {
-        const auto end = csv.find('\n');
-        auto row = csv.substr(0, end);
-        csv.remove_prefix(end == std::string_view::npos ? csv.size() : end + 1);
-        if (!row.empty() && row.back() == '\r') row.remove_suffix(1);
-        if (line == 1 && row.substr(0, 3) == "\xEF\xBB\xBF") row.remove_prefix(3);
-        if (row.empty()) continue;
-        const auto cells = cells_of(row);
-        if (width == 0) {
-            width = cells.size();
-            for (std::size_t k = 0; k < names.size(); ++k) {
-                const auto found = std::find(cells.begin(), cells.end(), names[k]);
-                if (found == cells.end())
-                    throw InvalidInput("LLM trace: no column " + gpusched::quoted(names[k]));
-                column[k] = static_cast<std::size_t>(found - cells.begin());
-            }
-            continue;
-        }
+    while (table.next()) {
         std::int64_t seconds = 0;
         double fraction = 0;
-        LlmRequest r;
-        if (cells.size() != width || !time_of(cells[column[0]], seconds, fraction) ||
-            !number(cells[column[1]], r.prompt_tokens) || !number(cells[column[2]], r.output_tokens) ||
-            r.prompt_tokens < 0 || r.output_tokens < 0)
-            throw InvalidInput("LLM trace: line " + std::to_string(line) + ": " + gpusched::quoted(row) +
-                               "; expected a time and two numbers of tokens");
+        if (!llm_detail::time_of(table.cell(timestamp), seconds, fraction))
+            table.expected(timestamp, "a time such as 2023-11-16 18:17:03.9799600");
         if (out.empty()) first = seconds;
-        r.time_s = static_cast<double>(seconds - first) + fraction;
-        out.push_back(r);
+        out.push_back({static_cast<double>(seconds - first) + fraction,
+                       static_cast<std::int32_t>(table.integer(context, 0, most_tokens)),
+                       static_cast<std::int32_t>(table.integer(generated, 0, most_tokens))});
     }
+    problems.throw_if_any();
     std::sort(out.begin(), out.end(), [](const LlmRequest& a, const LlmRequest& b) {
         if (a.time_s != b.time_s) return a.time_s < b.time_s;
         return a.prompt_tokens != b.prompt_tokens ? a.prompt_tokens < b.prompt_tokens

@@ -84,14 +84,9 @@ GPUSCHED_INLINE SpotTrace generate_spot_trace(const SpotTraceOptions& o) {
     if (found == detail::asi_kinds.end())
         problems.add(
             bad_value("gpu_model", gpusched::quoted(o.gpu_model), "a GPU model of the preset \"asi\""));
-    check_range(problems, "nodes", o.nodes, 1, 100'000);
-    check_range(problems, "hours", o.hours, 1, 100'000);
-    check_range(problems, "hp_load", o.hp_load, 0, 2);
-    check_range(problems, "lp_load", o.lp_load, 0, 2);
-    check_range(problems, "hp_swing", o.hp_swing, 0, 1);
+    check_fields(problems, o);
     if (!(o.lp_runtime > 0 && o.lp_runtime <= 10))
         problems.add(bad_value("lp_runtime", number_text(o.lp_runtime), "above 0, at most 10"));
-    check_range(problems, "no_checkpoint", o.no_checkpoint, 0, 1);
     problems.throw_if_any();
 
     const auto& kind = *found;

@@ -63,16 +63,7 @@ inline void keep_core_holders(const BoostHardware& known, BoostHardware& reading
 
 GPUSCHED_INLINE HardwareGraph::HardwareGraph(const Hardware& hardware, const HardwareGraphOptions& options)
     : HardwareGraph([&] {
-          Problems problems;
-          check_at_least(problems, "core_group_size", options.core_group_size, 1);
-          check_at_least(problems, "gpus_per_pcie_root", options.gpus_per_pcie_root, 0);
-          const auto positive = [&](const char* field, double value) {
-              if (!(value > 0)) problems.add(bad_value(field, number_text(value), "more than 0"));
-          };
-          positive("pcie_gb_s", options.pcie_gb_s);
-          positive("interconnect_gb_s", options.interconnect_gb_s);
-          if (options.nvlink_gb_s) positive("nvlink_gb_s", *options.nvlink_gb_s);
-          problems.throw_if_any();
+          require_fields(options);
 
           std::vector<HardwareVertex> vertices;
           std::vector<Link> links;

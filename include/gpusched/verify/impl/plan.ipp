@@ -255,9 +255,7 @@ class Replay {
 }  // namespace detail
 
 GPUSCHED_INLINE Report plan(const ClusterSpec& snapshot, const PlanSpec& plan, const Options& options) {
-    Problems problems;
-    check_at_least(problems, "max_violations", options.max_violations, 1);
-    problems.throw_if_any();
+    require_fields(options);
     return detail::Replay(snapshot, plan, options).run();
 }
 

@@ -1,0 +1,120 @@
+// Fields: the members of a struct by name, with their ranges, described once for every use.
+#pragma once
+
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/enum_names.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace gpusched {
+
+/// The rule of a field: no value below `low`.
+template <class T>
+struct AtLeast {
+    T low;
+};
+template <class T>
+[[nodiscard]] constexpr AtLeast<T> at_least(T low) noexcept {
+    return {low};
+}
+
+/// The rule of a field: every value above `bound`.
+template <class T>
+struct MoreThan {
+    T bound;
+};
+template <class T>
+[[nodiscard]] constexpr MoreThan<T> more_than(T bound) noexcept {
+    return {bound};
+}
+
+/// The rule of a field: values from `low` to `high`.
+template <class T>
+struct Within {
+    T low, high;
+};
+template <class T>
+[[nodiscard]] constexpr Within<T> within(T low, T high) noexcept {
+    return {low, high};
+}
+
+namespace detail {
+struct FieldProbe {
+    void operator()(const char*, auto, const auto&...) const {}
+};
+}  // namespace detail
+
+/// A struct with a table of fields: a function `visit_fields` beside it, found by argument-dependent lookup, which calls
+/// `field(name, &T::member, rules...)` for each member in the order in which the members are written:
+///
+///     struct Options {
+///         int depth = 3;                     ///< nesting of moves, 1 .. 16
+///         std::optional<double> time_limit;  ///< seconds, >= 0
+///     };
+///     template <class F>
+///     constexpr void visit_fields(std::type_identity<Options>, F&& field) {
+///         field("depth", &Options::depth, within(1, 16));
+///         field("time_limit", &Options::time_limit, at_least(0.0));
+///     }
+///
+/// The table drives range checks (`check_fields`), JSON documents, hashes, pickles, Python's keyword arguments with their
+/// documentation and stubs, and the options of the console script. A struct with a base visits the fields of the base first.
+template <class T>
+concept Described = requires { visit_fields(std::type_identity<T>{}, detail::FieldProbe{}); };
+
+namespace detail {
+
+template <class T, class Rule>
+void check_rule(Problems& problems, std::string_view name, const T& value, const Rule& rule,
+                std::string_view owner) {
+    if constexpr (requires { value.has_value(); }) {
+        if (value) check_rule(problems, name, *value, rule, owner);
+    } else if constexpr (requires { rule.high; }) {
+        check_range(problems, name, value, static_cast<T>(rule.low), static_cast<T>(rule.high), owner);
+    } else if constexpr (requires { rule.low; }) {
+        check_at_least(problems, name, value, static_cast<T>(rule.low), owner);
+    } else if constexpr (requires { rule.bound; }) {
+        if (!(value > static_cast<T>(rule.bound)))  // NaN is not above anything
+            problems.add(bad_value(name, number_text(value), "more than " + number_text(rule.bound), owner));
+    }
+}
+
+template <class T>
+void check_enumerator(Problems& problems, std::string_view name, const T& value, std::string_view owner) {
+    if constexpr (NamedEnum<T>) {
+        for (const auto& row : enum_names(value))
+            if (row.value == value) return;
+        problems.add(bad_value(name, "no value with the number " + std::to_string(static_cast<int>(value)),
+                               "a number below " + std::to_string(enum_names(value).size()), owner));
+    } else if constexpr (requires { value.has_value(); }) {
+        if (value) check_enumerator(problems, name, *value, owner);
+    }
+}
+
+}  // namespace detail
+
+/// Adds a problem for every field whose value breaks a rule of its table or is no enumerator.
+/// @param owner what the fields belong to, such as a node; empty for options
+template <Described T>
+void check_fields(Problems& problems, const T& object, std::string_view owner = {}) {
+    visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
+        const auto& value = object.*member;
+        detail::check_enumerator(problems, name, value, owner);
+        (detail::check_rule(problems, name, value, rules, owner), ...);
+    });
+}
+
+/// @throws InvalidInput with every field whose value breaks a rule of its table
+template <Described T>
+void require_fields(const T& object) {
+    Problems problems;
+    check_fields(problems, object);
+    problems.throw_if_any();
+}
+
+}  // namespace gpusched

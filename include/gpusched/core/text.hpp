@@ -1,0 +1,90 @@
+// Text from outside: numbers, words and lines in it, and how it may be shown in messages.
+#pragma once
+
+#include <gpusched/config.hpp>
+
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+
+namespace gpusched {
+
+/// Reads a number; true if all of `text` is one. Independent of the locale; no blanks, no leading plus sign.
+template <std::integral T>
+[[nodiscard]] bool read_number(std::string_view text, T& value, int base = 10) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+    return error == std::errc{} && end == text.data() + text.size();
+}
+template <std::floating_point T>
+[[nodiscard]] bool read_number(std::string_view text, T& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc{} && end == text.data() + text.size();
+}
+
+/// Takes the number with which `text` begins off it, with its sign; false where there is none, or it does not fit.
+template <class T>
+    requires std::is_arithmetic_v<T>
+[[nodiscard]] bool take_number(std::string_view& text, T& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{}) return false;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return true;
+}
+
+/// What stands between words. Searching for any of them (`find_first_of`) takes a call per character.
+[[nodiscard]] constexpr bool is_blank(char c) noexcept { return c == ' ' || c == '\t' || c == '\r'; }
+
+/// The text without blanks at its ends.
+[[nodiscard]] constexpr std::string_view trimmed(std::string_view text) noexcept {
+    while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+    while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+    return text;
+}
+
+/// Takes what stands before the first `separator` off a text, and the separator; all of it where there is none.
+[[nodiscard]] constexpr std::string_view take_until(std::string_view& text, char separator) noexcept {
+    const auto end = text.find(separator);
+    const auto part = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    return part;
+}
+
+/// Takes the next line off a text.
+[[nodiscard]] constexpr std::string_view take_line(std::string_view& text) noexcept {
+    return take_until(text, '\n');
+}
+
+/// Takes the next word off a line; empty at its end.
+[[nodiscard]] constexpr std::string_view take_word(std::string_view& line) noexcept {
+    std::size_t first = 0;
+    while (first < line.size() && is_blank(line[first])) ++first;
+    auto end = first;
+    while (end < line.size() && !is_blank(line[end])) ++end;
+    const auto word = line.substr(first, end - first);
+    line.remove_prefix(end);
+    return word;
+}
+
+/// The digits at the end of a name.
+[[nodiscard]] constexpr std::string_view trailing_digits(std::string_view name) noexcept {
+    auto first = name.size();
+    while (first > 0 && name[first - 1] >= '0' && name[first - 1] <= '9') --first;
+    return name.substr(first);
+}
+
+/// Where the first byte that is not part of well-formed UTF-8 (RFC 3629) stands; npos = nowhere.
+[[nodiscard]] std::size_t find_invalid_utf8(std::string_view text) noexcept;
+
+/// `text` as it can be put into a message: control characters and bytes that are not UTF-8 become \xNN, and what
+/// exceeds `limit` bytes becomes "...".
+[[nodiscard]] std::string printable(std::string_view text, std::size_t limit = 80);
+
+}  // namespace gpusched
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/core/impl/text.ipp>
+#endif

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/host/files.hpp>
+
+#include <cerrno>
+#include <cstdio>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+namespace gpusched::host {
+
+namespace files_detail {
+
+/// A descriptor that is closed at the end; the number of errno where it could not be opened.
+struct Open {
+    int fd, error;
+    Open(const std::string& path, int flags)
+        : fd(::open(path.c_str(), flags | O_CLOEXEC, 0600)), error(fd < 0 ? errno : 0) {}
+    ~Open() {
+        if (fd >= 0) ::close(fd);
+    }
+    Open(const Open&) = delete;
+    Open& operator=(const Open&) = delete;
+};
+
+/// The whole text; control files take it in one call or not at all.
+inline int put(int fd, std::string_view text) {
+    while (!text.empty()) {
+        const auto n = ::write(fd, text.data(), text.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return n < 0 ? errno : EIO;
+        text.remove_prefix(static_cast<std::size_t>(n));
+    }
+    return 0;
+}
+
+}  // namespace files_detail
+
+GPUSCHED_INLINE int SystemFiles::read(const std::string& path, std::string& text) {
+    text.clear();
+    // Not to wait for whoever may write into a pipe of that name.
+    const files_detail::Open file(path, O_RDONLY | O_NONBLOCK);
+    if (file.error != 0) return file.error;
+    char buffer[16384];
+    for (;;) {
+        const auto n = ::read(file.fd, buffer, sizeof buffer);
+        if (n < 0 && errno == EINTR) continue;
+        const int error = n < 0 ? errno : text.size() > (std::size_t{16} << 20) ? EFBIG : 0;
+        if (error != 0) {
+            text.clear();
+            return error;
+        }
+        if (n == 0) return 0;
+        text.append(buffer, static_cast<std::size_t>(n));
+    }
+}
+
+GPUSCHED_INLINE int SystemFiles::write(const std::string& path, std::string_view text) {
+    const files_detail::Open file(path, O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOFOLLOW);
+    return file.error != 0 ? file.error : files_detail::put(file.fd, text);
+}
+
+GPUSCHED_INLINE int SystemFiles::create(const std::string& path, std::string_view text) {
+    const files_detail::Open file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+    if (file.error != 0) return file.error;
+    if (const int error = files_detail::put(file.fd, text); error != 0) return error;
+    return ::fsync(file.fd) == 0 ? 0 : errno;
+}
+
+GPUSCHED_INLINE int SystemFiles::rename(const std::string& from, const std::string& to) {
+    if (std::rename(from.c_str(), to.c_str()) != 0) return errno;
+    const auto slash = to.rfind('/');
+    const files_detail::Open folder(slash == std::string::npos ? "." : to.substr(0, slash + 1),
+                                    O_RDONLY | O_DIRECTORY);
+    if (folder.error != 0) return folder.error;
+    return ::fsync(folder.fd) == 0 ? 0 : errno;
+}
+
+GPUSCHED_INLINE int SystemFiles::set_affinity(std::int64_t thread, const CpuSet& cpus) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    // All that a set can name stands for all that there are.
+    const bool all = cpus == CpuSet{{~0ull, ~0ull, ~0ull, ~0ull}};
+    for (std::size_t c = 0; c < CPU_SETSIZE; ++c)
+        if (all || (c < 256 && cpus.contains(c))) CPU_SET(c, &set);
+    return ::sched_setaffinity(static_cast<pid_t>(thread), sizeof set, &set) == 0 ? 0 : errno;
+}
+
+GPUSCHED_INLINE BackendStatus errno_status(int error) noexcept {
+    using enum BackendStatus;
+    switch (error) {
+    case 0:
+        return ok;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ELOOP:  // a link where a file should be
+        return no_permission;
+    case ENOENT:
+    case ENODEV:
+    case ENXIO:
+    case ESRCH:
+    case ENOTDIR:
+        return not_found;
+    case EBUSY:
+    case ETXTBSY:
+        return in_use;
+    case ENOSPC:
+    case ENOMEM:
+    case EDQUOT:
+    case EMFILE:
+        return insufficient_resources;
+    case EINVAL:
+    case EOPNOTSUPP:
+    case ERANGE:
+        return not_supported;
+    case ETIMEDOUT:
+        return timeout;
+    default:
+        return unknown;
+    }
+}
+
+}  // namespace gpusched::host

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/control/detail/memory_json.hpp>
+#include <gpusched/host/journal.hpp>
+
+#include <algorithm>
+
+namespace gpusched::host {
+
+GPUSCHED_INLINE JournalTenant& Journal::of(std::string_view name) {
+    for (auto& t : tenants)
+        if (t.name == name) return t;
+    auto& t = tenants.emplace_back();
+    t.name = name;
+    return t;
+}
+
+GPUSCHED_INLINE ControllerMemory remembered(const Journal& journal, const Host& host, double now_s,
+                                            double window_s) {
+    ControllerMemory out(host.tenants.size());
+    const double passed = std::max(0.0, now_s - journal.memory_s);
+    for (const auto& m : journal.memory)
+        if (auto* const to = control::detail::memory_of_tenant(out, host, m.name))
+            *to = aged(m.memory, passed, window_s);
+    for (std::size_t i = 0; i < out.size(); ++i)
+        if (host.tenants[i].is_protected && !out[i].floor) out[i].floor = host.tenants[i].start;
+    return out;
+}
+
+GPUSCHED_INLINE Journal believed(const std::optional<Journal>& found, const std::string& boot) {
+    Journal out;
+    if (found && !boot.empty() && found->boot == boot) {
+        out = *found;
+    } else if (found) {
+        // The monotonic clock begins with the boot: no less than what it shows has passed.
+        out.memory = found->memory;
+        // Instances are gone with the boot: what a tenant is to have at least is as configured now.
+        for (auto& m : out.memory) m.memory.floor.reset();
+    }
+    out.boot = boot;
+    return out;
+}
+
+GPUSCHED_INLINE std::string write_journal(const Journal& journal, const Host& host) {
+    nlohmann::ordered_json j;
+    j["format"] = "gpusched.control-journal";
+    j["version"] = 3;
+    j["boot"] = journal.boot;
+    j["tenants"] = j["leases"] = nlohmann::ordered_json::array();
+    for (const auto& t : journal.tenants) {
+        auto& out = j["tenants"].emplace_back();
+        out["name"] = t.name;
+        out["now"] = control::detail::write_configuration(t.now, host);
+        if (t.pending) out["pending"] = control::detail::write_configuration(*t.pending, host);
+        if (t.switched) out["switched"] = true;
+        if (t.drained) out["drained"] = true;
+        if (t.cpuset) out["cpuset"] = *t.cpuset;
+    }
+    for (const auto& l : journal.leases)
+        j["leases"].push_back({{"tenant", l.tenant}, {"file", l.file}, {"before", l.before}});
+    j["memory_s"] = journal.memory_s;
+    j["memory"] = nlohmann::ordered_json::array();
+    for (const auto& m : journal.memory)
+        j["memory"].push_back(control::detail::write_memory(m.name, m.memory, host));
+    return j.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+GPUSCHED_INLINE Journal parse_journal(std::string_view text, const Host& host) {
+    Problems problems;
+    Journal journal;
+    try {
+        const auto j = control::detail::parse_document(text, "journal");
+        const control::detail::FieldReader reader(j, "", problems);
+        std::string format;
+        std::int32_t version = 0;
+        reader("format", format);
+        reader("version", version);
+        reader("boot", journal.boot);
+        if (format != "gpusched.control-journal" || version < 1 || version > 3)
+            problems.add("format, version: " + gpusched::quoted(format) + ", " + number_text(version) +
+                         "; expected gpusched.control-journal, 1 to 3");
+        reader.elements("tenants", [&](const control::detail::Json& item, const std::string& path) {
+            const control::detail::FieldReader fields(item, path, problems);
+            auto& t = journal.tenants.emplace_back();
+            fields("name", t.name);
+            fields("switched", t.switched);
+            fields("drained", t.drained);
+            if (fields.take("cpuset") != nullptr) fields("cpuset", t.cpuset.emplace());
+            bool known = false;
+            for (const auto& other : host.tenants) known |= other.is_protected && other.name == t.name;
+            if (!known) fields.bad(path + "/name", t.name, "the name of a protected tenant");
+            if (const auto* now = fields.take("now"))
+                control::detail::read_configuration(fields, *now, path + "/now", host, t.now, problems);
+            else
+                problems.add(path + "/now: missing");
+            if (const auto* pending = fields.take("pending"))
+                control::detail::read_configuration(fields, *pending, path + "/pending", host,
+                                                    t.pending.emplace(), problems);
+            fields.finish();
+        });
+        reader.elements("leases", [&](const control::detail::Json& item, const std::string& path) {
+            const control::detail::FieldReader fields(item, path, problems);
+            auto& l = journal.leases.emplace_back();
+            fields("tenant", l.tenant);
+            fields("file", l.file);
+            fields("before", l.before);
+            fields.finish();
+        });
+        if (version >= 2) {
+            reader("memory_s", journal.memory_s);
+            if (!(journal.memory_s >= 0 && journal.memory_s <= 1e12))
+                problems.add(bad_value("/memory_s", number_text(journal.memory_s), "0 to 1e12"));
+            control::detail::read_memories(
+                reader, "memory", host, problems, [&](const std::string& name) -> TenantMemory* {
+                    for (const auto& tenant : host.tenants)
+                        if (tenant.is_protected && tenant.name == name)
+                            return &journal.memory.emplace_back(JournalMemory{name}).memory;
+                    return nullptr;
+                });
+        }
+        reader.finish();
+        problems.throw_if_any();
+    } catch (const InvalidInput& e) {
+        throw BackendError(std::string("journal: ") + e.what());
+    }
+    return journal;
+}
+
+}  // namespace gpusched::host

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/host/impl/live_state.ipp>
+
+#include <utility>
+
+namespace gpusched::host {
+
+GPUSCHED_INLINE LiveController::LiveController(ControllerOptions options, LiveOptions live, std::string audit)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(live))) {
+    if (impl_->options.flags.dry_run)
+        impl_->driver.emplace(impl_->live.command_limit_s);  // it looks only
+    else
+        impl_->take_host();
+    if (!audit.empty()) impl_->audit.open(audit);
+}
+
+GPUSCHED_INLINE LiveController::~LiveController() = default;
+
+GPUSCHED_INLINE std::vector<std::string> LiveController::start() {
+    impl_->start();
+    return std::exchange(impl_->lines, {});
+}
+
+GPUSCHED_INLINE std::vector<std::string> LiveController::window() {
+    impl_->need_start();
+    impl_->tell(impl_->runner->window());
+    if (const auto n = impl_->signals->take_ignored(); n > 0)
+        impl_->say(number_text(n) + " lines of latencies could not be read");
+    return std::exchange(impl_->lines, {});
+}
+
+GPUSCHED_INLINE std::vector<std::string> LiveController::release() {
+    impl_->need_start();
+    impl_->audit.must = false;
+    impl_->released = true;
+    impl_->runner->release();
+    impl_->actuator->retry_releases();
+    impl_->tell_outcomes();
+    if (impl_->actuator->releases_left()) impl_->say("a limit is left; the next start tries again");
+    return std::exchange(impl_->lines, {});
+}
+
+GPUSCHED_INLINE std::vector<std::string> LiveController::resume() {
+    impl_->need_start();
+    impl_->resume();
+    return std::exchange(impl_->lines, {});
+}
+
+GPUSCHED_INLINE bool LiveController::waits_for_operator() const noexcept {
+    for (std::size_t i = 0; impl_->runner && i < impl_->access.size(); ++i)
+        if (impl_->runner->state().tenants[i].frozen) return true;
+    return false;
+}
+
+GPUSCHED_INLINE bool LiveController::state_known() const noexcept { return impl_->known; }
+
+GPUSCHED_INLINE const ControllerOptions& LiveController::options() const noexcept { return impl_->options; }
+
+}  // namespace gpusched::host

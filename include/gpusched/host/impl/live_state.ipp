@@ -1,0 +1,252 @@
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/host/detail/live_files.hpp>
+#include <gpusched/host/detail/memory_meter.hpp>
+#include <gpusched/host/detail/mig_port.hpp>
+#include <gpusched/host/live.hpp>
+#include <gpusched/host/names.hpp>
+#include <gpusched/host/recovery.hpp>
+#include <gpusched/host/signals.hpp>
+#include <gpusched/host/system_command.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <optional>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+namespace gpusched::host {
+
+struct LiveController::Impl {
+    using Mig = detail::MigPort;
+    using Act = HostActuator<Mig, SystemFiles, SystemCommand>;
+    using Signals = HostSignals<Mig, SystemFiles>;
+    struct Source {
+        Impl& self;
+        void read(Observation& seen) const {
+            self.signals->read(seen, live_detail::clock_s(CLOCK_MONOTONIC));
+            self.actuator->give_feedback(seen);
+            self.measure(seen);
+            self.vouch(seen);
+        }
+    };
+    struct Clock {
+        double monotonic_s() const { return live_detail::clock_s(CLOCK_MONOTONIC); }
+        double wall_s() const { return live_detail::clock_s(CLOCK_REALTIME); }
+    };
+    using Run = Runner<Source, Act, Clock, live_detail::AuditFile>;
+
+    ControllerOptions options;
+    LiveOptions live;
+    SystemFiles files{};
+    SystemCommand commands;
+    std::optional<SystemCommand> driver{};  ///< its programs keep the lock: a restart waits for what they do
+    std::vector<TenantAccess> access{};
+    std::optional<Nvml> nvml{};
+    std::vector<int> handles{};
+    std::unique_ptr<Mig> mig{}, by_nvml{};  ///< the second reads only, where `mig` starts programs
+    Mig* eyes = nullptr;                    ///< the one of them that windows look with
+    detail::MemoryMeter meter{};
+    live_detail::Descriptor lock{}, groups{};
+    live_detail::AuditFile audit{};
+    std::unique_ptr<Signals> signals{};
+    std::unique_ptr<Act> actuator{};
+    Source source{*this};
+    Clock clock{};
+    std::unique_ptr<Run> runner{};
+    std::vector<std::string> lines{};
+    bool known = true;
+    bool released = false;         ///< disabled since
+    bool resume_accepted = false;  ///< the next window tells the decision core
+
+    Impl(ControllerOptions o, LiveOptions l)
+        : options(std::move(o)), live(std::move(l)),
+          commands(live.command_limit_s, -1, options.flags.dry_run ? std::string() : program()) {
+        validate(options);
+        if (live.tenants.size() != options.host.tenants.size())
+            throw InvalidInput("live.tenants: expected one per tenant of the host");
+        for (const auto& t : live.tenants) {
+            access.push_back(t.access);
+            if (!t.access.cgroup.empty()) access.back().cgroup = live.cgroups + "/" + t.access.cgroup;
+        }
+    }
+
+    [[nodiscard]] std::string program() const { return live.journal + ".program"; }
+    /// Tries until it is done or the time is over.
+    template <class F>
+    void wait_for(const F& done, const std::string& why) const {
+        for (int tries = 0; !done(); ++tries) {
+            if (tries * 0.1 >= live.lock_wait_s) throw BackendError(why);
+            pause_for(0.1);
+        }
+    }
+    void take_host() {
+        const auto name = live.journal + ".lock";
+        lock.open(name, O_RDWR | O_CREAT | O_NOFOLLOW);
+        // A command that a killed controller left behind may still be at work; it ends soon.
+        wait_for([&] { return ::flock(lock.fd, LOCK_EX | LOCK_NB) == 0; },
+                 name + ": another controller has this journal, or a command of one is at work");
+        // One with another journal would limit and restore the same groups.
+        groups.fd = ::open(live.cgroups.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (groups.fd >= 0)
+            wait_for([&] { return ::flock(groups.fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; },
+                     live.cgroups + ": another controller has these control groups");
+        wait_for([&] { return program_at_work(program()) == 0; },
+                 program() +
+                     ": a tenant's program, started by a controller that is gone, is at work (process " +
+                     number_text(program_at_work(program())) + ")");
+        driver.emplace(live.command_limit_s, lock.fd);
+    }
+    void say(const std::string& line) { lines.push_back(line); }
+    void off(bool& flag, const char* name, const std::string& why) {
+        if (flag) say(std::string(name) + " is off: " + why);
+        flag = false;
+    }
+    [[nodiscard]] const std::string& name(std::size_t i) const { return options.host.tenants[i].name; }
+
+    /// What a dry run starts from: as recorded, nothing mended.
+    Journal look(const std::optional<Journal>& found, const std::string& boot) {
+        auto journal = believed(found, boot);
+        for (std::size_t i = 0; i < access.size(); ++i) {
+            if (!options.host.tenants[i].is_protected) continue;
+            bool recorded = false;
+            for (const auto& t : journal.tenants) recorded |= t.name == name(i);
+            auto& t = journal.of(name(i));
+            if (!recorded) t.now = options.host.tenants[i].start;
+            if (t.pending) say(name(i) + ": a change was cut off; a dry run leaves it so");
+        }
+        return journal;
+    }
+    Journal mend(JournalFile<SystemFiles>& file, const std::string& boot) {
+        auto r = recover_host(*mig, files, commands, options.host, access, file, boot, live.mig != "none",
+                              live.backoff_s, live.cgroups);
+        if (r.leases_ended > 0)
+            say(number_text(r.leases_ended) + " limits of a controller that is gone ended");
+        for (const auto& t : r.tenants)
+            say(t.name + ": " + enum_name(t.verdict) + ", " + describe(options.host, t.now));
+        if (!r.known()) {
+            known = false;
+            std::string text = "the host's state is not known:";
+            for (const auto& problem : r.problems) text += "\n  - " + problem;
+            throw BackendError(text);
+        }
+        return r.journal;
+    }
+    [[nodiscard]] Configuration at(std::size_t tenant) const {
+        for (const auto& t : actuator->journal().tenants)
+            if (t.name == name(tenant)) return t.now;
+        return options.host.tenants[tenant].start;
+    }
+    void measure(Observation& seen) {
+        if (!signals->looked()) return;
+        const auto line = meter.read(options.host, seen, [&](std::size_t i) { return at(i); });
+        if (!line.empty()) say(line);
+    }
+    std::unique_ptr<LatencySource> source_of(std::size_t i) const {
+        const auto& l = live.tenants[i].latency;
+        const double tau = options.host.tenants[i].tau_ms;
+        if (l.kind == "file") return std::make_unique<LatencyFile>(l.path, tau);
+        if (l.kind == "socket") return std::make_unique<LatencySocket>(l.path, tau);
+        if (l.kind == "prometheus")
+            return std::make_unique<LatencyHistogram>(l.path, l.metric, l.labels, l.ms_per_unit, tau);
+        return nullptr;
+    }
+    void start() {
+        if (runner) throw InvalidInput("start: called twice");
+        require_ends_of_programs();
+        load_nvml();
+        JournalFile<SystemFiles> file(files, live.journal);
+        std::optional<Journal> found;
+        try {
+            found = file.load(options.host);
+        } catch (const BackendError&) {
+            known = false;
+            throw;
+        }
+        const auto boot = boot_id(files, live.proc);
+        auto owned = owned_instances(options.host, found, boot);
+        if (live.mig == "nvml")
+            mig = std::make_unique<detail::MigPortOf<NvmlMig>>(*nvml, options.host.gpus, handles, owned);
+        else if (live.mig == "nvidia-smi")
+            mig = std::make_unique<detail::MigPortOf<SmiMig<SystemCommand>>>(*driver, options.host.gpus,
+                                                                             owned, live.pci);
+        else
+            mig = std::make_unique<detail::MigPortOf<detail::NoMig>>(detail::NoMig{options.host});
+        check_tables();
+        probe_mig();
+        probe_guards();
+        auto journal = options.flags.dry_run ? look(found, boot) : mend(file, boot);
+        // Before what stands takes the place of what is configured.
+        const auto memory =
+            remembered(journal, options.host, live_detail::clock_s(CLOCK_MONOTONIC), options.window_s);
+        for (auto& tenant : options.host.tenants)
+            if (tenant.is_protected) tenant.start = journal.of(tenant.name).now;
+        probe_memory();
+        std::vector<TenantSource> sources(access.size());
+        for (std::size_t i = 0; i < access.size(); ++i)
+            sources[i] = {source_of(i), access[i].cgroup, access[i].disks};
+        tell_memory(memory);
+        actuator = std::make_unique<Act>(*mig, files, commands, options.host, access, file,
+                                         std::move(journal), live.backoff_s);
+        signals = std::make_unique<Signals>(options.host, files, *eyes, nvml ? &*nvml : nullptr, handles,
+                                            std::move(sources), live.proc, live.numa_disks, live.layout_every,
+                                            options.window_s);
+        runner = std::make_unique<Run>(options, source, *actuator, clock, audit, WeightedScore{}, memory);
+        std::string record;
+        append_start_record(record, options, memory);
+        audit.write(record);
+    }
+    void tell_memory(const ControllerMemory& memory) {
+        for (std::size_t i = 0; i < memory.size(); ++i) {
+            const auto& m = memory[i];
+            if (m.structural.empty() && m.blocked.empty() && m.cooldown_windows == 0) continue;
+            say(name(i) + ": remembered: " + number_text(m.structural.size()) + " structural actions, " +
+                number_text(m.blocked.size()) + " changes not to be repeated, " +
+                number_text(m.cooldown_windows) + " windows of cool-down");
+        }
+    }
+    void tell(const StepResult& result) {
+        for (const auto& e : result.events) say(describe(options, e));
+        for (const auto& c : result.wished)
+            if (options.flags.dry_run) say("would " + describe(options, c));
+        for (const auto& c : result.actions) say(describe(options, c));
+        tell_outcomes();
+    }
+    void tell_outcomes() {
+        for (const auto& note : actuator->take_notes()) say(note);
+        for (const auto& o : actuator->take_outcomes()) {
+            if (o.kind == ActionKind::reconfigure) signals->look_again();
+            const auto& whom = name(static_cast<std::size_t>(o.target));
+            say(std::string(enum_name(o.kind)) + " of " + whom + ": " + enum_name(o.status));
+            const nlohmann::ordered_json record{{"record", "outcome"},
+                                                {"kind", enum_name(o.kind)},
+                                                {"target", whom},
+                                                {"status", enum_name(o.status)}};
+            audit.write(record.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+        }
+    }
+    // What there is (live_probe.ipp).
+    void load_nvml();
+    void check_tables();
+    void probe_mig();
+    void probe_guards();
+    void probe_memory();
+    // An operator has come (live_resume.ipp).
+    [[nodiscard]] std::vector<std::int32_t> frozen() const;
+    void tell_resume(const char* verdict, const std::vector<std::string>& texts);
+    void resume();
+    void vouch(Observation& seen);
+    void need_start() const {
+        if (!runner) throw InvalidInput("start: not called yet");
+    }
+};
+
+}  // namespace gpusched::host

@@ -1,0 +1,144 @@
+// Journal: what the controller is about to do, and must undo if it dies, on disk.
+#pragma once
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/host/cgroup.hpp>
+#include <gpusched/host/names.hpp>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusched::host {
+
+/// A protected tenant in the journal.
+struct JournalTenant {
+    std::string name{};
+    Configuration now{};                     ///< as last settled
+    std::optional<Configuration> pending{};  ///< a change of instance that has begun
+    bool switched = false;                   ///< the tenant already runs in `pending`
+    bool drained = false;                    ///< the tenant was stopped for the change
+    /// Text of cpuset.cpus before it was pinned; `threads` where the cores of its threads are set instead.
+    std::optional<std::string> cpuset{};
+    friend bool operator==(const JournalTenant&, const JournalTenant&) = default;
+};
+
+/// A limit of block I/O that ends with the controller.
+struct JournalLease {
+    std::string tenant{};  ///< whom it hits
+    std::string file{};    ///< of its cgroup: .../io.max
+    std::string before{};  ///< what to write to have it as it was, such as `259:0 rbps=max wbps=max`
+    friend bool operator==(const JournalLease&, const JournalLease&) = default;
+};
+
+/// What outlives the controller of a protected tenant.
+struct JournalMemory {
+    std::string name{};
+    TenantMemory memory{};
+    friend bool operator==(const JournalMemory&, const JournalMemory&) = default;
+};
+
+struct Journal {
+    std::string boot{};  ///< of the kernel: GPU instances and cgroups do not outlive it
+    std::vector<JournalTenant> tenants{};
+    std::vector<JournalLease> leases{};
+    double memory_s = 0;  ///< of the monotonic clock of that boot: when `memory` was so
+    std::vector<JournalMemory> memory{};
+    friend bool operator==(const Journal&, const Journal&) = default;
+
+    /// The entry of a tenant, made if need be.
+    JournalTenant& of(std::string_view name);
+};
+
+/// What a start at `now_s` of the monotonic clock must respect. It is kept over a boot, where the time in between is not
+/// known and counts as none.
+/// @param host as configured: its `start` is the floor of those for whom the journal has none
+[[nodiscard]] ControllerMemory remembered(const Journal& journal, const Host& host, double now_s,
+                                          double window_s);
+
+/// Where a start stands with a journal: all of it in the same boot, nothing but the memory after another, and of that not
+/// the floors.
+[[nodiscard]] Journal believed(const std::optional<Journal>& found, const std::string& boot);
+
+/// The document of format `gpusched.control-journal`, version 3. Version 2, which has no floors, and 1, which has no memory,
+/// are read too.
+[[nodiscard]] std::string write_journal(const Journal& journal, const Host& host);
+
+/// The inverse.
+/// @throws BackendError when it is no such document or does not fit the host, with all problems: somebody has to look
+///     before anything is changed
+[[nodiscard]] Journal parse_journal(std::string_view text, const Host& host);
+
+/// Puts a tenant on cores, none meaning those that it had before.
+/// @param before `JournalTenant::cpuset`
+template <FileAccess Files>
+[[nodiscard]] BackendStatus set_cores(Files& files, const std::string& cgroup, const CpuSet& cpus,
+                                      const std::string& before) {
+    Cgroup<Files> group(files, cgroup);
+    const bool pinned = !(cpus == CpuSet{});
+    if (before != "threads") return group.set_cpus(pinned ? cpus_text(cpus) : before, pinned);
+    // All cores: the kernel leaves out those that are not there.
+    constexpr CpuSet all{{~0ull, ~0ull, ~0ull, ~0ull}};
+    return group.set_affinity(pinned ? cpus : all);
+}
+
+/// Ends a limit, and reads back that it has. A control group or disk that is gone has none.
+template <FileAccess Files>
+[[nodiscard]] BackendStatus end_lease(Files& files, const JournalLease& lease) {
+    const int error = files.write(lease.file, lease.before);
+    std::string text;
+    if (error == ENODEV || (error == ENOENT && files.read(lease.file, text) == ENOENT))
+        return BackendStatus::ok;
+    if (error != 0) return errno_status(error);
+    if (const int failed = files.read(lease.file, text); failed != 0)
+        return failed == ENOENT ? BackendStatus::ok : errno_status(failed);
+    const auto disk = std::string_view(lease.before).substr(0, lease.before.find(' '));
+    try {
+        return parse_io_max(text, disk) == parse_io_max(lease.before, disk) ? BackendStatus::ok
+                                                                            : BackendStatus::invalid_state;
+    } catch (const BackendError&) {
+        return BackendStatus::invalid_state;
+    }
+}
+
+/// A journal in a file that is replaced as a whole: written beside it, brought to the disk, renamed. Whoever reads it
+/// finds the old or the new one, whenever the writer or the machine stops.
+template <FileAccess Files>
+class JournalFile {
+  public:
+    JournalFile(Files& files, std::string path) : files_(files), path_(std::move(path)) {}
+
+    /// Nothing where there is no file.
+    /// @throws BackendError when it cannot be read
+    [[nodiscard]] std::optional<Journal> load(const Host& host) {
+        std::string text;
+        const int error = files_.read(path_, text);
+        if (error == ENOENT) return std::nullopt;
+        if (error != 0) throw BackendError(path_ + ": cannot be read: error " + std::to_string(error));
+        try {
+            return parse_journal(text, host);
+        } catch (const BackendError& e) {
+            throw BackendError(path_ + ": " + e.what());
+        }
+    }
+    [[nodiscard]] BackendStatus save(const Journal& journal, const Host& host) {
+        const auto beside = path_ + ".new";
+        if (const int error = files_.create(beside, write_journal(journal, host)); error != 0)
+            return errno_status(error);
+        return errno_status(files_.rename(beside, path_));
+    }
+    [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+  private:
+    Files& files_;
+    std::string path_;
+};
+
+}  // namespace gpusched::host
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/host/impl/journal.ipp>
+#endif

@@ -1,0 +1,115 @@
+// The controller on a real host: what it needs to know of it, and the loop.
+#pragma once
+
+#include <gpusched/host/actuator.hpp>
+#include <gpusched/host/names.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusched::host {
+
+/// Where a tenant's latencies come from; see `LatencyFile`, `LatencySocket` and `LatencyHistogram`.
+struct LatencyOptions {
+    std::string kind{};  ///< `file`, `socket` or `prometheus`; empty: nowhere
+    std::string path{};
+    std::string metric{};                         ///< of a histogram, without `_bucket`
+    std::map<std::string, std::string> labels{};  ///< of a histogram
+    double ms_per_unit = 1000;                    ///< of a histogram's bounds, above 0 and at most 1e6
+};
+
+/// A tenant of the host as it really is.
+struct LiveTenant {
+    LatencyOptions latency{};
+    TenantAccess access{};  ///< its folder of control groups without `LiveOptions::cgroups` before it
+};
+
+/// The real host: the section `live` of a configuration.
+struct LiveOptions {
+    std::string mig = "nvidia-smi";  ///< how GPU instances are changed: `nvidia-smi`, `nvml` or `none`
+    /// Loaded for PCIe counters, memory in use, looks at the instances, and for `mig = nvml`; empty: not at all.
+    std::string nvml_library = "libnvidia-ml.so.1";
+    std::vector<std::string>
+        pci{};                    ///< PCI address of each GPU of the host, for both backends; empty: by index
+    std::string journal{};        ///< file; where it is, is where a restart finds what to mend
+    double command_limit_s = 30;  ///< how long a program may take, above 0 and at most 600
+    double backoff_s = 0.5;       ///< before what is in use is tried again, doubled each time; 0 to 60
+    double lock_wait_s =
+        35;  ///< how long a start waits for others, and for what a killed controller left running; 0 to 3600
+    /// Windows between looks at the GPU instances, 1 to 1000: by NVML, or else by one `nvidia-smi` per GPU.
+    std::int32_t layout_every = 5;
+    std::string cgroups = "/sys/fs/cgroup", proc = "/proc";
+    std::vector<std::vector<std::string>>
+        numa_disks{};                   ///< names (`nvme0n1`) of the whole disks of each NUMA node
+    std::vector<LiveTenant> tenants{};  ///< as those of the host
+};
+
+/// The section `live` of a document that `parse_config` takes: an object with the fields of `LiveOptions`, tenants by
+/// name, and for each of them the fields of `LiveTenant`, `LatencyOptions` (as `latency`) and `TenantAccess`.
+/// @throws InvalidInput with all problems, each with its place; also when there is no such section
+[[nodiscard]] LiveOptions parse_live(std::string_view text, const ControllerOptions& options);
+
+/// The controller on this machine: looks what is there, mends what a crash left, then reads, decides, writes down and
+/// acts, window by window. Not for use by several threads at once.
+class LiveController {
+  public:
+    /// Locks the journal and the control groups, and waits for a tenant's program that a controller which is gone left at
+    /// work; a dry run does neither. Nothing is changed yet.
+    /// @param audit file to which lines are appended, a record of the start first; empty: none is written
+    /// @throws InvalidInput when out of range; BackendError when another process has the journal or the control groups, such
+    ///     a program does not end, or a file cannot be opened
+    LiveController(ControllerOptions options, LiveOptions live, std::string audit);
+    ~LiveController();
+    LiveController(const LiveController&) = delete;
+    LiveController& operator=(const LiveController&) = delete;
+
+    /// Looks for what the host offers, and switches off the flags of what it does not; then recovery. Once, before the
+    /// first window.
+    /// @return lines for the operator: one per capability, one per protected tenant, one per limit ended
+    /// @throws BackendError when the state is not known: the instances must be seen to by hand
+    std::vector<std::string> start();
+
+    /// One window.
+    /// @return lines: transitions with reasons, actions and how they ended
+    std::vector<std::string> window();
+
+    /// An operator has looked: frozen tenants go on (HOLD ends after ten fresh windows), and after `release` the controller
+    /// is enabled again. Refused, with the reasons, unless the instance of every frozen tenant stands where the journal
+    /// has it, nothing stands where it was to go, and no program is at work any more; then the tenant is told to run in
+    /// its instance, the cut-off change leaves the journal, and the next window looks at the instances once more. Where
+    /// nothing waits for an operator nothing happens. In a dry run it looks only.
+    /// @return lines: what is resumed, or why not
+    std::vector<std::string> resume();
+
+    /// Whether a tenant is frozen until an operator has come: `resume`.
+    [[nodiscard]] bool waits_for_operator() const noexcept;
+
+    /// Ends all limits of block I/O; the end of a clean shutdown. Windows after it are DISABLED until `resume`.
+    /// @return lines, also for those that could not be ended: the next start tries again
+    std::vector<std::string> release();
+
+    /// False after `start` has failed for what it found, not for what it could not reach: a state that somebody has to
+    /// look at, or a journal that cannot be read. To start again does not help then.
+    [[nodiscard]] bool state_known() const noexcept;
+
+    /// As in effect: flags that the host does not support are off, and tenants start where they were found. What
+    /// `replay_audit` needs for the log.
+    [[nodiscard]] const ControllerOptions& options() const noexcept;
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gpusched::host
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/host/impl/live.ipp>
+#include <gpusched/host/impl/live_config.ipp>
+#include <gpusched/host/impl/live_probe.ipp>
+#include <gpusched/host/impl/live_resume.ipp>
+#endif

@@ -1,0 +1,69 @@
+// What spot tasks harvest from owners that sleep at night: a simulated population of Standby leases.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
+#include <gpusched/preemption/standby.hpp>
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+namespace gpusched::sim {
+
+/// A simulated population of owners with nightly Standby windows and a queue of spot tasks.
+///
+/// No trace of Standby exists, so windows and tasks are drawn: every owner (1, 2, 4 or 8 GPUs with 40, 22, 16, 22 %)
+/// sleeps each night from about `sleep_hour` to about `wake_hour`, each moment uniform within an hour and a half to either
+/// side; spot tasks of the same sizes arrive minute by minute, first in, first out with later ones overtaking where they
+/// fit, and an evicted one comes back with the work since its last checkpoint to do again.
+struct HarvestOptions {
+    std::int64_t owners = 500;  ///< 1 .. 100,000
+    std::int64_t days = 7;      ///< 1 .. 1,000
+    double sleep_hour = 22;     ///< hours after midnight, 0 .. 48
+    double wake_hour = 32;      ///< hours after midnight, above sleep_hour, at most 48; 32 = 8 the next day
+    double demand = 1.0;        ///< GPU-time that tasks ask for, per GPU-time of Standby, 0 .. 10
+    std::int64_t task_minutes = 120;  ///< mean; uniform from a quarter to seven quarters of it; 4 .. 10^9
+    std::int64_t checkpoint_minutes = 30;  ///< 1 .. 10^9
+    std::int64_t start_delay_s = 120;      ///< from the decision to work: image, start-up; 0 .. 10^9
+    std::uint64_t seed = 0;                ///< where random choices start
+    preemption::EvictionModel eviction{};  ///< how long borrowers take to leave
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<HarvestOptions>, F&& field) {
+    field("owners", &HarvestOptions::owners, within(1, 100'000));
+    field("days", &HarvestOptions::days, within(1, 1000));
+    field("sleep_hour", &HarvestOptions::sleep_hour, within(0, 48));
+    field("wake_hour", &HarvestOptions::wake_hour, within(0, 48));
+    field("demand", &HarvestOptions::demand, within(0, 10));
+    field("task_minutes", &HarvestOptions::task_minutes, within(4, 1'000'000'000));
+    field("checkpoint_minutes", &HarvestOptions::checkpoint_minutes, within(1, 1'000'000'000));
+    field("start_delay_s", &HarvestOptions::start_delay_s, within(0, 1'000'000'000));
+    field("seed", &HarvestOptions::seed);
+    field("eviction", &HarvestOptions::eviction);
+}
+
+struct HarvestResult {
+    double standby_gpu_h = 0;   ///< lent
+    double borrowed_gpu_h = 0;  ///< held by spot tasks, start-up and shutdown included
+    double useful_gpu_h = 0;    ///< of these, work that was kept
+    double lost_gpu_h = 0;      ///< work done again because of evictions
+    std::int64_t evictions = 0, killed = 0, completed = 0;
+    /// Until the owner's GPUs were free; the percentile is a value that occurs (nearest rank).
+    double eviction_mean_s = 0, eviction_p95_s = 0, eviction_max_s = 0;
+    std::array<double, 24> standby_by_hour{}, borrowed_by_hour{};  ///< GPU-hours by hour of the day
+    [[nodiscard]] double harvested() const noexcept {
+        return standby_gpu_h > 0 ? borrowed_gpu_h / standby_gpu_h : 0;
+    }
+};
+
+/// Runs the simulation in steps of a minute (evictions in milliseconds).
+/// @throws InvalidInput with every option out of range
+/// O(owners x minutes); the same options give the same result everywhere.
+[[nodiscard]] HarvestResult simulate_harvest(const HarvestOptions& options = {});
+
+}  // namespace gpusched::sim
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/sim/impl/harvest.ipp>
+#endif

@@ -1,0 +1,185 @@
+// Actions on a host whose programs fail: what the journal says stays true.
+#include <gpusched/host/actuator.hpp>
+
+#include <support/catch.hpp>
+#include <support/control_host.hpp>
+
+#include <cerrno>
+#include <map>
+#include <new>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::control;
+using namespace gpusched::host;
+
+namespace {
+
+struct NoInstances {
+    BackendStatus read(int, MigLayout&) { return BackendStatus::ok; }
+    BackendStatus create(int, MigInstance) { return BackendStatus::ok; }
+    BackendStatus destroy(int, MigInstance) { return BackendStatus::ok; }
+};
+
+struct Memory {
+    std::map<std::string, std::string> texts{};
+    bool out = false;  ///< no memory is left
+    int read(const std::string& path, std::string& text) {
+        if (out) throw std::bad_alloc();
+        const auto at = texts.find(path);
+        if (at == texts.end()) return ENOENT;
+        text = at->second;
+        return 0;
+    }
+    int busy = 0;         ///< so many writes of limits find them in use
+    bool broken = false;  ///< limits cannot be written
+    int write(const std::string& path, std::string_view text) {
+        if (path.ends_with("/io.max") && broken) return EIO;
+        if (path.ends_with("/io.max") && busy > 0 && busy-- > 0) return EBUSY;
+        texts[path] = text;
+        return 0;
+    }
+    int create(const std::string& path, std::string_view text) { return write(path, text); }
+    int rename(const std::string& from, const std::string& to) {
+        texts[to] = texts[from];
+        return 0;
+    }
+};
+
+/// The MPS daemon, and a program that restarts its client.
+struct Programs {
+    std::string percentage = "100";
+    int restart_code = 0, restarts = 0;
+    CommandResult run(std::span<const std::string>) {
+        ++restarts;
+        return {restart_code, false, "no such unit\n"};
+    }
+    CommandResult run(std::span<const std::string>, std::string_view input) {
+        constexpr std::string_view set = "set_default_active_thread_percentage ";
+        if (input.starts_with(set)) percentage = input.substr(set.size(), input.size() - set.size() - 1);
+        return {0, false, input.starts_with("get_server_list") ? "" : percentage + ".0\n"};
+    }
+};
+
+struct World {
+    ControllerOptions options = test::control_options();
+    NoInstances mig{};
+    Memory files{};
+    Programs programs{};
+    HostActuator<NoInstances, Memory, Programs> actuator;
+
+    World()
+        : actuator(mig, files, programs, options.host, access(), JournalFile<Memory>(files, "/j"),
+                   journal(options), 0) {}
+    static std::vector<TenantAccess> access() {
+        std::vector<TenantAccess> out(4);
+        out[1].cgroup = "/g/t2", out[1].disks = {"259:0"};
+        out[2].mps_pipe = "/run/mps", out[2].restart = {"restart-t3"};
+        return out;
+    }
+    static Journal journal(const ControllerOptions& options) {
+        Journal out;
+        out.of("T1").now = options.host.tenants[0].start;
+        return out;
+    }
+    BackendStatus act(ActionKind kind, std::int32_t target, std::int32_t value) {
+        const auto& at = options.host.tenants[0].start;
+        actuator.act(
+            {.kind = kind, .tenant = 0, .target = target, .value = value, .before = at, .after = at});
+        return actuator.take_outcomes().at(0).status;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a quota whose client does not restart is taken back, in the journal and in the daemon") {
+    World w;
+    CHECK(w.act(ActionKind::set_quota, 2, 75) == BackendStatus::ok);
+    CHECK(w.programs.percentage == "75");
+    w.programs.restart_code = 5;
+    CHECK(w.act(ActionKind::set_quota, 2, 50) == BackendStatus::not_supported);
+    CHECK(w.programs.percentage == "75");
+    CHECK(w.actuator.journal().tenants[0].now.quota_percent == 75);
+    CHECK(parse_journal(w.files.texts["/j"], w.options.host).tenants[0].now.quota_percent == 75);
+    CHECK(w.actuator.take_notes() ==
+          std::vector<std::string>{"program 'restart-t3' ended with code 5: no such unit"});
+}
+
+TEST_CASE("what a program says is cut between characters") {
+    const auto said = [](const std::string& output) {
+        return hook_failure({"p"}, {.code = 1, .output = output});
+    };
+    const std::string start = "program 'p' ended with code 1: ";
+    CHECK(said("first\nlast\n") == start + "last");
+    CHECK(said(std::string(199, 'x') + "\u00e9") == start + std::string(199, 'x'));
+    CHECK(said(std::string(198, 'x') + "\u00e9y") == start + std::string(198, 'x') + "\u00e9");
+    CHECK(said(std::string(300, '\x80')) == "program 'p' ended with code 1");
+}
+
+TEST_CASE("memory that is out is a failure of that action only") {
+    World w;
+    w.files.texts["/g/t2/io.max"] = "";
+    w.files.out = true;
+    CHECK(w.act(ActionKind::throttle_io, 1, 500) == BackendStatus::unknown);
+    w.files.out = false;
+    CHECK(w.act(ActionKind::throttle_io, 1, 500) == BackendStatus::ok);
+}
+
+TEST_CASE("the core is told which guard is not in place") {
+    World w;
+    Observation seen;
+    seen.feedback.resize(4);
+    const auto told = [&] {
+        w.actuator.give_feedback(seen);
+        return seen.guards;
+    };
+    const std::vector<BackendStatus> all(4, BackendStatus::ok);
+    auto failed = all;
+    failed[0] = BackendStatus::not_found;
+    CHECK(w.act(ActionKind::throttle_io, 1, 500) == BackendStatus::not_found);  // no io.max
+    CHECK(told() == failed);
+    CHECK(told() == all);
+    w.files.texts["/g/t2/io.max"] = "";
+    CHECK(w.act(ActionKind::throttle_io, 1, 500) == BackendStatus::ok);
+    CHECK(told() == all);
+    w.programs.restart_code = 5;
+    CHECK(w.act(ActionKind::set_quota, 2, 50) == BackendStatus::not_supported);
+    failed[0] = BackendStatus::not_supported;
+    CHECK(told() == failed);
+    CHECK(w.act(ActionKind::pin, 0, 0) == BackendStatus::ok);  // on the cores that it has
+    CHECK(told() == all);
+}
+
+TEST_CASE("what is in use is tried three more times") {
+    // The first try writes the limit and takes it back; each of the next begins with taking it back.
+    for (const int busy : {1, 4, 5}) {
+        World w;
+        auto& limit = w.files.texts["/g/t2/io.max"];
+        w.files.busy = busy;
+        const bool good = busy < 5;
+        CHECK(w.act(ActionKind::throttle_io, 1, 500) == (good ? BackendStatus::ok : BackendStatus::in_use));
+        CHECK((limit.find("rbps=500000000") != std::string::npos) == good);
+        CHECK(w.actuator.journal().leases.size() == 1);
+        w.actuator.retry_releases();
+        CHECK(w.actuator.journal().leases.size() == (good ? 1u : 0u));
+    }
+}
+
+TEST_CASE("a limit that cannot be ended is not taken for what was there before") {
+    World w;
+    auto& limit = w.files.texts["/g/t2/io.max"];
+    const std::string before = "259:0 rbps=max wbps=2000000 riops=max wiops=max";
+    limit = before;
+    REQUIRE(w.act(ActionKind::throttle_io, 1, 500) == BackendStatus::ok);
+    w.files.broken = true;
+    CHECK(w.act(ActionKind::release_io, 1, 0) != BackendStatus::ok);
+    CHECK(w.act(ActionKind::throttle_io, 1, 250) != BackendStatus::ok);
+    CHECK(w.actuator.journal().leases.size() == 1);
+    CHECK(w.actuator.releases_left());
+    w.files.broken = false;
+    CHECK(w.act(ActionKind::throttle_io, 1, 250) == BackendStatus::ok);
+    CHECK(w.act(ActionKind::release_io, 1, 0) == BackendStatus::ok);
+    CHECK(limit == before);
+    CHECK(w.actuator.journal().leases.empty());
+}
