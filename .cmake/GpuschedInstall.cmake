@@ -1,14 +1,29 @@
-# Install rules. Component "devel" holds the C++ library; the Python wheel takes component "python" only.
+# Install rules, from the tables of GpuschedComponents.cmake: per component a library, an export set and a pkg-config
+# file. CMake's install component "devel" holds the C++ library; the Python wheel takes "python" only.
 include(CMakePackageConfigHelpers)
 
 set(_gpusched_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/gpusched")
 
-install(
-  TARGETS gpusched gpusched_header_only
-  EXPORT gpuschedTargets
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT devel
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT devel NAMELINK_COMPONENT devel
-  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT devel)
+# gpusched_install_targets(<name> <target>): the target in an export set of its own, read as gpusched-<name>.cmake.
+function(gpusched_install_targets name target)
+  install(
+    TARGETS ${target}
+    EXPORT gpusched-${name}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT devel
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT devel NAMELINK_COMPONENT devel
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT devel)
+  install(
+    EXPORT gpusched-${name}
+    NAMESPACE gpusched::
+    DESTINATION ${_gpusched_config_dir}
+    COMPONENT devel)
+endfunction()
+
+foreach(_component IN LISTS gpusched_components)
+  gpusched_install_targets(${_component} gpusched_${_component})
+endforeach()
+gpusched_install_targets(gpusched gpusched)
+gpusched_install_targets(header_only gpusched_header_only)
 install(
   DIRECTORY "${PROJECT_SOURCE_DIR}/include/gpusched"
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
@@ -16,41 +31,37 @@ install(
   FILES_MATCHING
   PATTERN "*.hpp"
   PATTERN "*.ipp")
-install(
-  EXPORT gpuschedTargets
-  NAMESPACE gpusched::
-  DESTINATION ${_gpusched_config_dir}
-  COMPONENT devel)
 
-# Only those who link the static library need the libraries behind it.
-get_target_property(_gpusched_type gpusched TYPE)
-foreach(_solver IN ITEMS CLP CBC HIGHS PUGIXML LIBYAML)
-  set(GPUSCHED_NEEDS_${_solver} OFF)
-  set(GPUSCHED_HAS_${_solver} OFF)
+# ---- find_package ------------------------------------------------------------------------------------------
+# What gpuschedConfig.cmake knows of the components: for its users the compiled libraries hide the private packages,
+# and shared ones the optional packages, too.
+get_target_property(_type gpusched_core TYPE)
+set(GPUSCHED_CONFIG_TABLE "")
+set(_header_only "")
+foreach(_component IN LISTS gpusched_components)
+  set(_packages ${_gpusched_public_${_component}})
+  list(APPEND _header_only ${_gpusched_public_${_component}} ${_gpusched_private_${_component}})
+  if(_type STREQUAL "STATIC_LIBRARY")
+    foreach(_package IN LISTS _gpusched_optional_${_component})
+      if(_package IN_LIST gpusched_packages)
+        list(APPEND _packages ${_package})
+      endif()
+    endforeach()
+  endif()
+  string(APPEND GPUSCHED_CONFIG_TABLE "set(_gpusched_needs_${_component} \"${_gpusched_needs_${_component}}\")\n"
+                                      "set(_gpusched_packages_${_component} \"${_packages}\")\n")
 endforeach()
-set(_solvers "")
-if(Clp_FOUND)
-  list(APPEND _solvers CLP)
-endif()
-if(Cbc_FOUND)
-  list(APPEND _solvers CBC)
-endif()
-if(TARGET highs::highs)
-  list(APPEND _solvers HIGHS)
-endif()
-if(TARGET pugixml::pugixml)
-  list(APPEND _solvers PUGIXML)
-endif()
-if(LibYaml_FOUND)
-  list(APPEND _solvers LIBYAML)
-endif()
-foreach(_solver IN LISTS _solvers)
-  set(GPUSCHED_HAS_${_solver} ON)
-  if(_gpusched_type STREQUAL "STATIC_LIBRARY")
-    set(GPUSCHED_NEEDS_${_solver} ON)
+list(REMOVE_DUPLICATES _header_only)
+string(APPEND GPUSCHED_CONFIG_TABLE "set(_gpusched_needs_header_only \"\")\n"
+                                    "set(_gpusched_packages_header_only \"${_header_only}\")\n")
+set(GPUSCHED_CONFIG_OPTIONAL "")
+foreach(_package IN LISTS gpusched_packages)
+  string(APPEND GPUSCHED_CONFIG_TABLE "set(_gpusched_find_${_package} \"${_gpusched_find_${_package}}\")\n")
+  if(_gpusched_definition_${_package})
+    string(APPEND GPUSCHED_CONFIG_OPTIONAL
+           "_gpusched_use_if_found(${_package} ${_gpusched_definition_${_package}} ${_gpusched_target_${_package}})\n")
   endif()
 endforeach()
-
 configure_package_config_file("${PROJECT_SOURCE_DIR}/.cmake/gpuschedConfig.cmake.in"
                               "${PROJECT_BINARY_DIR}/gpuschedConfig.cmake" INSTALL_DESTINATION ${_gpusched_config_dir})
 # Before 1.0 a minor version may break its callers, hence SameMinorVersion.
@@ -62,7 +73,7 @@ install(
   DESTINATION ${_gpusched_config_dir}
   COMPONENT devel)
 
-# pkg-config: prefix-relative, so that the installed tree can be moved.
+# ---- pkg-config: prefix-relative, so that the installed tree can be moved ----------------------------------------
 foreach(_dir IN ITEMS LIBDIR INCLUDEDIR)
   if(IS_ABSOLUTE "${CMAKE_INSTALL_${_dir}}")
     set(GPUSCHED_PC_${_dir} "${CMAKE_INSTALL_${_dir}}")
@@ -77,56 +88,87 @@ else()
   string(REGEX REPLACE "/$" "" _up "${_up}")
   set(GPUSCHED_PC_PREFIX "\${pcfiledir}/${_up}")
 endif()
-set(GPUSCHED_PC_CSV_INCLUDE_DIR "${GPUSCHED_CSV_INCLUDE_DIR}")
-set(GPUSCHED_PC_DEFINES "")
+set(_checked "")
 if(GPUSCHED_CHECKED)
-  set(GPUSCHED_PC_DEFINES " -DGPUSCHED_CHECKED=1")
+  set(_checked " -DGPUSCHED_CHECKED=1")
 endif()
-set(GPUSCHED_PC_LIBS "")
-set(GPUSCHED_PC_HEADER_ONLY_DEFINES "${GPUSCHED_PC_DEFINES}")
-set(GPUSCHED_PC_HEADER_ONLY_LIBS "")
-# Those who use others come first.
-set(_libraries_CLP "-lClp -lCoinUtils")
-set(_libraries_CBC "-lCbcSolver -lCbc -lCgl -lOsiClp -lOsi -lClp -lCoinUtils")
-set(_libraries_HIGHS "-lhighs")
-set(_libraries_PUGIXML "-lpugixml")
-set(_libraries_LIBYAML "-lyaml")
-set(_include_CLP "${GPUSCHED_CLP_INCLUDE_DIR}")
-set(_include_CBC "${GPUSCHED_CBC_INCLUDE_DIR}")
-set(_include_LIBYAML "${GPUSCHED_LIBYAML_INCLUDE_DIR}")
-set(_include_HIGHS "")
-set(_include_PUGIXML "")
-if(TARGET pugixml::pugixml)
-  get_target_property(_include_PUGIXML pugixml::pugixml INTERFACE_INCLUDE_DIRECTORIES)
-  if(NOT _include_PUGIXML)
-    set(_include_PUGIXML "")
+
+# Flags of the packages that have no pkg-config file everywhere; libraries that use others come first.
+set(_pc_libraries_clp "-lClp -lCoinUtils")
+set(_pc_libraries_cbc "-lCbcSolver -lCbc -lCgl -lOsiClp -lOsi -lClp -lCoinUtils")
+set(_pc_libraries_highs "-lhighs")
+set(_pc_libraries_pugixml "-lpugixml")
+set(_pc_libraries_libyaml "-lyaml")
+set(_pc_requires_eigen "eigen3 >= 3.4")
+set(_pc_requires_json "nlohmann_json >= 3.11")
+set(_pc_include_csv "${GPUSCHED_CSV_INCLUDE_DIR}")
+set(_pc_include_clp "${GPUSCHED_CLP_INCLUDE_DIR}")
+set(_pc_include_cbc "${GPUSCHED_CBC_INCLUDE_DIR}")
+set(_pc_include_libyaml "${GPUSCHED_LIBYAML_INCLUDE_DIR}")
+foreach(_package IN ITEMS pugixml highs)
+  if(TARGET ${_gpusched_target_${_package}})
+    get_target_property(_include ${_gpusched_target_${_package}} INTERFACE_INCLUDE_DIRECTORIES)
+    if(_include)
+      set(_pc_include_${_package} "${_include}")
+    endif()
   endif()
-endif()
+endforeach()
 if(TARGET highs::highs)
-  get_target_property(_include_HIGHS highs::highs INTERFACE_INCLUDE_DIRECTORIES)
   # It may lie where no linker looks by itself.
   get_target_property(_location highs::highs LOCATION)
   cmake_path(GET _location PARENT_PATH _folder)
   if(NOT _folder IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
-    set(_libraries_HIGHS "-L${_folder} -lhighs")
+    set(_pc_libraries_highs "-L${_folder} -lhighs")
   endif()
 endif()
-foreach(_solver IN ITEMS HIGHS CBC CLP PUGIXML LIBYAML)
-  if(GPUSCHED_NEEDS_${_solver})
-    string(APPEND GPUSCHED_PC_LIBS " ${_libraries_${_solver}}")
-  endif()
-  if(GPUSCHED_HAS_${_solver})
-    string(APPEND GPUSCHED_PC_HEADER_ONLY_DEFINES " -DGPUSCHED_HAS_${_solver}")
-    foreach(_folder IN LISTS _include_${_solver})
-      string(APPEND GPUSCHED_PC_HEADER_ONLY_DEFINES " -I${_folder}")
-    endforeach()
-    string(APPEND GPUSCHED_PC_HEADER_ONLY_LIBS " ${_libraries_${_solver}}")
-  endif()
-endforeach()
-foreach(_pc IN ITEMS gpusched gpusched-header-only)
-  configure_file("${PROJECT_SOURCE_DIR}/.cmake/${_pc}.pc.in" "${PROJECT_BINARY_DIR}/${_pc}.pc" @ONLY)
+
+# gpusched_install_pc(<name> <text behind the description> <requires> <cflags> <libs>)
+function(gpusched_install_pc name what requires cflags libs)
+  list(JOIN requires ", " GPUSCHED_PC_REQUIRES)
+  set(GPUSCHED_PC_NAME "${name}")
+  set(GPUSCHED_PC_WHAT "${what}")
+  set(GPUSCHED_PC_CFLAGS "${cflags}")
+  set(GPUSCHED_PC_LIBS "${libs}")
+  configure_file("${PROJECT_SOURCE_DIR}/.cmake/gpusched.pc.in" "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY)
   install(
-    FILES "${PROJECT_BINARY_DIR}/${_pc}.pc"
+    FILES "${PROJECT_BINARY_DIR}/${name}.pc"
     DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
     COMPONENT devel)
+endfunction()
+
+set(_all "")
+foreach(_component IN LISTS gpusched_components)
+  set(_requires "")
+  foreach(_below IN LISTS _gpusched_needs_${_component})
+    list(APPEND _requires gpusched-${_below})
+  endforeach()
+  foreach(_package IN LISTS _gpusched_public_${_component})
+    list(APPEND _requires ${_pc_requires_${_package}})
+  endforeach()
+  set(_libs " -L\${libdir} -lgpusched_${_component}")
+  if(_type STREQUAL "STATIC_LIBRARY")
+    foreach(_package IN LISTS _gpusched_optional_${_component})
+      if(_package IN_LIST gpusched_packages)
+        string(APPEND _libs " ${_pc_libraries_${_package}}")
+      endif()
+    endforeach()
+  endif()
+  gpusched_install_pc(gpusched-${_component} "the component ${_component}" "${_requires}" "${_checked}" "${_libs}")
+  list(PREPEND _all gpusched-${_component})
 endforeach()
+gpusched_install_pc(gpusched "all components" "${_all}" "" "")
+
+set(_requires "")
+set(_cflags "${_checked} -DGPUSCHED_HEADER_ONLY")
+set(_libs "")
+foreach(_package IN LISTS gpusched_packages)
+  list(APPEND _requires ${_pc_requires_${_package}})
+  if(_gpusched_definition_${_package})
+    string(APPEND _cflags " -D${_gpusched_definition_${_package}}")
+    string(APPEND _libs " ${_pc_libraries_${_package}}")
+  endif()
+  foreach(_folder IN LISTS _pc_include_${_package})
+    string(APPEND _cflags " -I${_folder}")
+  endforeach()
+endforeach()
+gpusched_install_pc(gpusched-header-only "used without the compiled library" "${_requires}" "${_cflags}" "${_libs}")

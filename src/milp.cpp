@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled bodies of milp/: every file of include/gpusched/milp/impl.
 #include <gpusched/milp/impl/cbc.ipp>
+#include <gpusched/milp/impl/clp.ipp>
 #include <gpusched/milp/impl/consolidation.ipp>
 #include <gpusched/milp/impl/highs.ipp>
 #include <gpusched/milp/impl/joint_allocation.ipp>

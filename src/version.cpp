@@ -4,6 +4,6 @@
 
 // Lets `strings` tell which version a binary was linked with.
 extern "C" {
-extern const char gpusched_version_string[];
+GPUSCHED_EXPORT extern const char gpusched_version_string[];
 const char gpusched_version_string[] = "gpusched " GPUSCHED_VERSION;
 }

@@ -12,6 +12,7 @@
 #include "gates.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
+#include <gpusched/milp/clp.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>
 
@@ -186,8 +187,8 @@ int measure(const Arguments& arguments) {
                                                      .load = scenario.load,
                                                      .cpu_tight = scenario.cpu_tight});
             const auto cluster = Cluster::build(spec);
-            const auto bound =
-                con::bound(cluster, arguments.lp ? con::BoundMethod::lp : con::BoundMethod::counting);
+            const auto method = arguments.lp ? con::BoundMethod::lp : con::BoundMethod::counting;
+            const auto bound = con::bound(cluster, method, {}, {.lp = milp::clp()});
             for (const auto& algorithm : arguments.algorithms) {
                 std::vector<std::optional<double>> limits{std::nullopt};
                 if (arguments.deadlines) limits = {0.02, 0.2, 2.0};

@@ -1,12 +1,19 @@
 // Build configuration shared by every header: how bodies are compiled, and internal assertions.
 #pragma once
 
-/// `GPUSCHED_INLINE` marks the definitions in `impl/*.ipp`. They are compiled once into the library
-/// (target `gpusched::gpusched`) or become inline functions (target `gpusched::header_only`).
+/// `GPUSCHED_EXPORT` marks the public classes with virtual functions, exceptions above all: their type information must
+/// be the same object on both sides of a shared library.
+#define GPUSCHED_EXPORT __attribute__((visibility("default")))
+
+/// `GPUSCHED_INLINE` marks the definitions in `impl/*.ipp`. They are compiled once into the library of their component,
+/// which exports them, or become inline functions (target `gpusched::header_only`). `GPUSCHED_INTERNAL` marks those that
+/// only their own component calls: a shared library keeps them to itself. docs/abi.md has the rules.
 #ifdef GPUSCHED_HEADER_ONLY
 #define GPUSCHED_INLINE inline
+#define GPUSCHED_INTERNAL inline
 #else
-#define GPUSCHED_INLINE
+#define GPUSCHED_INLINE GPUSCHED_EXPORT
+#define GPUSCHED_INTERNAL
 #endif
 
 /// `GPUSCHED_ASSERT(condition)` guards internal invariants, never user input. It is on in debug builds and

@@ -41,15 +41,48 @@ Keywords<ConsolidateArguments> scope_keywords() {
 }
 
 struct NamedBlocker {
-    std::string task, fixed_by, obstacle;
-    std::size_t nodes_with_obstacle = 0, nodes_looked_at = 0;
+    /// The task's name.
+    std::string task;
+    /// Why it must stay: 'locked', 'standby', 'cpu_local', 'exempt node', 'max_disrupted is 0', 'core member', or
+    /// '' for a task that may move but has nowhere to go.
+    std::string fixed_by;
+    /// For a task that may move but has nowhere to go: over all nodes that may receive it, the obstacle that stands
+    /// in the way of most, and how many nodes that is. Obstacles on nodes of its kind come before those of other
+    /// kinds.
+    std::string obstacle;
+    /// On how many nodes that obstacle stands.
+    std::size_t nodes_with_obstacle = 0;
+    /// Of how many.
+    std::size_t nodes_looked_at = 0;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedBlocker>, F&& field) {
+    field("task", &NamedBlocker::task);
+    field("fixed_by", &NamedBlocker::fixed_by);
+    field("obstacle", &NamedBlocker::obstacle);
+    field("nodes_with_obstacle", &NamedBlocker::nodes_with_obstacle);
+    field("nodes_looked_at", &NamedBlocker::nodes_looked_at);
+}
 struct NodeExplanation {
-    std::string node, fate;
+    /// The node's name.
+    std::string node;
+    /// What became of a node.
+    std::string fate;
+    /// The tasks of its own that keep it occupied.
     std::vector<NamedBlocker> blockers;
+    /// tasks that the plan moves onto the node
     std::vector<std::string> received;
+    /// the same in words, with names
     std::string text;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NodeExplanation>, F&& field) {
+    field("node", &NodeExplanation::node);
+    field("fate", &NodeExplanation::fate);
+    field("blockers", &NodeExplanation::blockers);
+    field("received", &NodeExplanation::received);
+    field("text", &NodeExplanation::text);
+}
 
 NodeExplanation named(const Cluster& cluster, const c::Explanation& e) {
     NodeExplanation result{cluster.name(e.node), gpusched::enum_name(e.fate), {}, {}, e.text};
@@ -64,23 +97,11 @@ NodeExplanation named(const Cluster& cluster, const c::Explanation& e) {
 void bind_explain(py::module_& m) {
     using B = NamedBlocker;
     py::class_<B> blocker(m, "Blocker", doc("consolidation::Blocker").c_str());
-    define_record(
-        blocker, attribute("task", &B::task, "The task's name."),
-        attribute(
-            "fixed_by", &B::fixed_by,
-            "Why it must stay: 'locked', 'standby', 'cpu_local', 'exempt node', 'max_disrupted is 0', 'core "
-            "member', or '' for a task that may move but has nowhere to go."),
-        attribute("obstacle", &B::obstacle, doc("consolidation::Blocker::obstacle")),
-        attribute("nodes_with_obstacle", &B::nodes_with_obstacle, "On how many nodes that obstacle stands."),
-        attribute("nodes_looked_at", &B::nodes_looked_at, "Of how many."));
+    define_record(blocker);
     using E = NodeExplanation;
     py::class_<E> explanation(m, "Explanation",
                               "Why a node did or did not become empty; `str` tells it in words.");
-    define_record(explanation, attribute("node", &E::node, "The node's name."),
-                  attribute("fate", &E::fate, doc("consolidation::NodeFate")),
-                  attribute("blockers", &E::blockers, "The tasks of its own that keep it occupied."),
-                  attribute("received", &E::received, doc("consolidation::Explanation::received")),
-                  attribute("text", &E::text, doc("consolidation::Explanation::text")));
+    define_record(explanation);
     explanation.def("__str__", [](const E& e) { return e.text; });
     const auto keywords = scope_keywords();
     m.def(
@@ -103,25 +124,10 @@ void bind_explain(py::module_& m) {
 void bind_value_report(py::module_& m) {
     using V = c::ModelValue;
     py::class_<V> model(m, "ModelValue", doc("consolidation::ModelValue").c_str());
-    define_record(model, attribute("gpu_model", &V::gpu_model, doc("consolidation::ModelValue::gpu_model")),
-                  attribute("vacated_nodes", &V::vacated_nodes, "How many nodes become empty."),
-                  attribute("vacated_gpus", &V::vacated_gpus, "How many GPUs they have."),
-                  attribute("moved_tasks", &V::moved_tasks, doc("consolidation::ModelValue::moved_tasks")));
+    define_record(model);
     using R = c::ValueReport;
-    const auto text = [](const std::string& name) { return doc("consolidation::PlanStatistics::" + name); };
-    const auto total = [&](const char* name, auto member) { return attribute(name, member, text(name)); };
     py::class_<R> report(m, "ValueReport", "Costs and gains of a plan; `str` tells them in words.");
-    define_record(report, total("moves", &R::moves), total("moved_tasks", &R::moved_tasks),
-                  total("move_cost", &R::move_cost), total("disturbed_jobs", &R::disturbed_jobs),
-                  attribute("waves", &R::waves, "How many waves."),
-                  attribute("first_wave_moves", &R::first_wave_moves, "Moves of the first wave."),
-                  total("most_moves_at_once", &R::most_moves_at_once),
-                  total("vacated_nodes", &R::vacated_nodes), total("vacated_gpus", &R::vacated_gpus),
-                  total("vacated_domains", &R::vacated_domains),
-                  attribute("not_fully_occupied_before", &R::not_fully_occupied_before,
-                            "Nodes with a task and an idle GPU, before."),
-                  attribute("not_fully_occupied_after", &R::not_fully_occupied_after, "The same, after."),
-                  attribute("models", &R::models, doc("consolidation::ValueReport::models")));
+    define_record(report);
     report.def_property_readonly("vacated_gpus_per_move", &R::vacated_gpus_per_move,
                                  "GPUs vacated per move.");
     report.def_property_readonly("vacated_nodes_per_move", &R::vacated_nodes_per_move,

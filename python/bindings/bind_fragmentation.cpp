@@ -218,11 +218,7 @@ namespace {
 void bind_fgd(py::module_& m) {
     using S = f::WorkloadShape;
     py::class_<S> shape(m, "WorkloadShape", doc("fragmentation::WorkloadShape").c_str());
-    define_record(shape, attribute("cpu_milli", &S::cpu_milli, "Thousandths of a core."),
-                  attribute("gpu_count", &S::gpu_count, "Whole GPUs, or 1 with a share below 1000."),
-                  attribute("gpu_share_milli", &S::gpu_share_milli, "Thousandths of one GPU."),
-                  attribute("gpu_models", &S::gpu_models, "Acceptable models; empty = any."),
-                  attribute("weight", &S::weight, "Its popularity is weight / sum of weights."));
+    define_record(shape);
     using W = f::Workload;
     py::class_<W> type(m, "Workload", doc("fragmentation::Workload").c_str());
     type.def(py::init([](const Typed<"Sequence[Mapping[str, Any]] | Trace | Cluster">& shapes) {
@@ -231,7 +227,7 @@ void bind_fgd(py::module_& m) {
              py::arg("shapes"))
         .def("__len__", [](const W& w) { return w.shapes.size(); })
         .def_property_readonly("total_weight", &W::total_weight, "The sum of all weights.");
-    define_record(type, attribute("shapes", &W::shapes, "The kinds of tasks, most frequent first."));
+    define_record(type);
 
     using O = f::WorkloadOptions;
     const auto typical = Keywords<O>().fields();
@@ -296,11 +292,7 @@ void bind_counts(py::module_& m) {
         Keywords<O>().fields();
     using C = f::Occupancy;
     py::class_<C> counts(m, "Occupancy", doc("fragmentation::Occupancy").c_str());
-    define_record(
-        counts, attribute("empty", &C::empty, doc("fragmentation::Occupancy::empty")),
-        attribute("not_fully_occupied", &C::not_fully_occupied,
-                  doc("fragmentation::Occupancy::not_fully_occupied")),
-        attribute("fully_occupied", &C::fully_occupied, doc("fragmentation::Occupancy::fully_occupied")));
+    define_record(counts);
     counts.def_property_readonly("nodes", &C::nodes, "All of them.");
     m.def(
         "occupancy",
@@ -316,11 +308,7 @@ void bind_counts(py::module_& m) {
         return doc(std::string("fragmentation::AllocationRatio::") + field);
     };
     py::class_<A> ratio(m, "AllocationRatio", doc("fragmentation::AllocationRatio").c_str());
-    define_record(ratio, attribute("capacity_milli", &A::capacity_milli, text("capacity_milli")),
-                  attribute("hp_milli", &A::hp_milli, text("hp_milli")),
-                  attribute("lp_milli", &A::lp_milli, text("lp_milli")),
-                  attribute("other_milli", &A::other_milli, text("other_milli")),
-                  attribute("held_milli", &A::held_milli, text("held_milli")));
+    define_record(ratio);
     ratio.def_property_readonly("hp", &A::hp, text("hp").c_str())
         .def_property_readonly("total", &A::total, text("total").c_str());
     m.def(

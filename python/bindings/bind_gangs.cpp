@@ -23,16 +23,47 @@ namespace a = allocation;
 using Gpus = std::variant<std::int64_t, double>;
 
 struct NamedAllocation {
+    /// The job's name.
     std::string job;
+    /// All pods have a place; none has otherwise.
     bool placed = false;
+    /// (pod, node, gpus) of every pod; pods of a new job are `<job>-0` and on.
     std::vector<std::tuple<std::string, std::string, std::vector<int>>> pods;
+    /// Where the entropy is measured: an index, or "node".
     std::variant<std::int64_t, std::string> level;
+    /// GPUs per domain of `level` that is used; a node of unknown position has its own name, with " (node)" behind
+    /// it where a domain is called the same.
     std::map<std::string, Gpus> per_domain;
-    double entropy = 0, cross_traffic = 0;
+    /// over their GPUs (over pods where there is no GPU), in nats
+    double entropy = 0;
+    /// what crosses domains, in the unit of `traffic`
+    double cross_traffic = 0;
+    /// The best possible: the entropy is the least (with traffic: none crosses), or no placement exists. False
+    /// where a search over several shapes hit a limit or may have missed a better spread, where one over group
+    /// constraints across domains may have missed something, and for Algorithm 2 unless its entropy is the least.
     bool proven = false;
-    std::optional<std::string> obstacle, reason;
+    /// The binding constraint; None when placed.
+    std::optional<std::string> obstacle;
+    /// The same in words, with figures; None when placed.
+    std::optional<std::string> reason;
+    /// "completed", or the limit that ended the search, "time_limit" or "cancelled": a job without a place may have
+    /// one all the same.
     std::string stop_reason;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedAllocation>, F&& field) {
+    field("job", &NamedAllocation::job);
+    field("placed", &NamedAllocation::placed);
+    field("pods", &NamedAllocation::pods);
+    field("level", &NamedAllocation::level);
+    field("per_domain", &NamedAllocation::per_domain);
+    field("entropy", &NamedAllocation::entropy);
+    field("cross_traffic", &NamedAllocation::cross_traffic);
+    field("proven", &NamedAllocation::proven);
+    field("obstacle", &NamedAllocation::obstacle);
+    field("reason", &NamedAllocation::reason);
+    field("stop_reason", &NamedAllocation::stop_reason);
+}
 
 Gpus gpus_of(std::int64_t milli) {
     if (milli % 1000 == 0) return milli / 1000;
@@ -40,13 +71,31 @@ Gpus gpus_of(std::int64_t milli) {
 }
 
 struct NamedJointAllocation {
+    /// An `Allocation` per job, in the order given.
     std::vector<Typed<"Allocation">> jobs;
+    /// How many jobs are placed.
     std::int64_t placed = 0;
-    double entropy = 0, cross_traffic = 0;
+    /// of the placed jobs, each weighed with its part of all jobs' GPUs; nats
+    double entropy = 0;
+    /// of the placed jobs
+    double cross_traffic = 0;
+    /// As many jobs are placed as have a place alone, each with the least entropy that it would have alone.
     bool proven = false;
+    /// Trials of the local search.
     std::int64_t trials = 0;
+    /// "completed", "time_limit" or "cancelled".
     std::string stop_reason;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedJointAllocation>, F&& field) {
+    field("jobs", &NamedJointAllocation::jobs);
+    field("placed", &NamedJointAllocation::placed);
+    field("entropy", &NamedJointAllocation::entropy);
+    field("cross_traffic", &NamedJointAllocation::cross_traffic);
+    field("proven", &NamedJointAllocation::proven);
+    field("trials", &NamedJointAllocation::trials);
+    field("stop_reason", &NamedJointAllocation::stop_reason);
+}
 
 /// What the job's own description and the keywords say; a field that both name follows the keyword.
 struct AllocateArguments : a::AllocateOptions {
@@ -87,19 +136,9 @@ a::AllocateOptions merged(a::AllocateOptions own, const AllocateArguments& keywo
 
 void bind_joint(py::module_& m) {
     using J = NamedJointAllocation;
-    const auto of = [](const char* name) {
-        return doc(std::string("allocation::JointAllocations::") + name);
-    };
     auto result =
         py::class_<J>(m, "JointAllocation", "Where the pods of several jobs go; see `allocate_many`.");
-    define_record(
-        result, attribute("jobs", &J::jobs, "An `Allocation` per job, in the order given."),
-        attribute("placed", &J::placed, "How many jobs are placed."),
-        attribute("entropy", &J::entropy, of("entropy")),
-        attribute("cross_traffic", &J::cross_traffic, of("cross_traffic")),
-        attribute("proven", &J::proven, of("proven")),
-        attribute("trials", &J::trials, "Trials of the local search."),
-        attribute("stop_reason", &J::stop_reason, "\"completed\", \"time_limit\" or \"cancelled\"."));
+    define_record(result);
     using O = a::JointOptions;
     struct WithProgress : O {
         ProgressLike progress = py::none();
@@ -185,25 +224,8 @@ void bind_gangs(py::module_& m) {
     m.def(
         "_require_job", [](const JobLike& job) { static_cast<void>(job_argument(job)); }, py::arg("job"));
     using A = NamedAllocation;
-    const auto of = [](const char* name) { return doc(std::string("allocation::Allocation::") + name); };
     auto result = py::class_<A>(m, "Allocation", "Where the pods of a job go; see `allocate`.");
-    define_record(result, attribute("job", &A::job, "The job's name."),
-                  attribute("placed", &A::placed, "All pods have a place; none has otherwise."),
-                  attribute("pods", &A::pods,
-                            "(pod, node, gpus) of every pod; pods of a new job are `<job>-0` and on."),
-                  attribute("level", &A::level, "Where the entropy is measured: an index, or \"node\"."),
-                  attribute("per_domain", &A::per_domain,
-                            "GPUs per domain of `level` that is used; a node of unknown position has its own "
-                            "name, with \" (node)\" behind "
-                            "it where a domain is called the same."),
-                  attribute("entropy", &A::entropy, of("entropy")),
-                  attribute("cross_traffic", &A::cross_traffic, of("cross_traffic")),
-                  attribute("proven", &A::proven, of("proven")),
-                  attribute("obstacle", &A::obstacle, "The binding constraint; None when placed."),
-                  attribute("reason", &A::reason, "The same in words, with figures; None when placed."),
-                  attribute("stop_reason", &A::stop_reason,
-                            "\"completed\", or the limit that ended the search, \"time_limit\" or "
-                            "\"cancelled\": a job without a place may have one all the same."));
+    define_record(result);
     const auto options = allocate_keywords();
     m.def(
         "allocate",

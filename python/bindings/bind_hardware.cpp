@@ -314,10 +314,7 @@ void bind_graph(py::module_& m) {
 void bind_racks(py::module_& m) {
     using P = topology::RackPreset;
     py::class_<P> preset(m, "RackPreset", doc("topology::RackPreset").c_str());
-    define_record(preset, attribute("name", &P::name, "Of the preset."),
-                  attribute("nodes_per_rack", &P::nodes_per_rack, "How many nodes a rack has."),
-                  attribute("gpus_per_node", &P::gpus_per_node, "How many GPUs each node has."),
-                  attribute("nvlink_gb_s", &P::nvlink_gb_s, doc("topology::RackPreset::nvlink_gb_s")));
+    define_record(preset);
     m.def(
         "rack_preset", [](const std::string& name) { return topology::rack_preset(name); }, py::arg("name"),
         documented("rack_preset(name)", doc("topology::rack_preset") + "\n\nNone for an unknown name.")

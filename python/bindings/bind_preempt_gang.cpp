@@ -21,11 +21,25 @@ namespace {
 namespace p = preemption;
 
 struct NamedGangDecision {
+    /// A `Decision` per pod, each with the victims that it alone adds.
     std::vector<NamedDecision> pods;
-    std::vector<std::string> victims, vacated_nodes;
+    /// Of all pods, in snapshot order.
+    std::vector<std::string> victims;
+    /// left to daemons alone, ascending
+    std::vector<std::string> vacated_nodes;
+    /// gangs of which fewer than must run would go on, tasks without a job included
     std::int64_t lost_gangs = 0;
+    /// Lost work in GPU-seconds, each lost gang's once and whole.
     double cost = 0;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedGangDecision>, F&& field) {
+    field("pods", &NamedGangDecision::pods);
+    field("victims", &NamedGangDecision::victims);
+    field("vacated_nodes", &NamedGangDecision::vacated_nodes);
+    field("lost_gangs", &NamedGangDecision::lost_gangs);
+    field("cost", &NamedGangDecision::cost);
+}
 
 using GangLike = Typed<"Mapping[str, Any] | str | Iterable[str]">;
 
@@ -73,14 +87,8 @@ GangInCluster gang_argument(const ClusterPtr& cluster, const py::object& pods) {
 
 void bind_preempt_gang(py::module_& m) {
     using G = NamedGangDecision;
-    const auto of = [](const char* name) { return doc(std::string("preemption::GangDecision::") + name); };
     auto type = py::class_<G>(m, "GangDecision", "Where all pods of a gang go, and whom to evict for them.");
-    define_record(
-        type, attribute("pods", &G::pods, "A `Decision` per pod, each with the victims that it alone adds."),
-        attribute("victims", &G::victims, "Of all pods, in snapshot order."),
-        attribute("vacated_nodes", &G::vacated_nodes, of("vacated_nodes")),
-        attribute("lost_gangs", &G::lost_gangs, of("lost_gangs")),
-        attribute("cost", &G::cost, "Lost work in GPU-seconds, each lost gang's once and whole."));
+    define_record(type);
     const auto options = decision_options<GangOptions>().field(
         "objective", &GangOptions::objective,
         "What domains are compared by first: \"cost\", least lost work, or "

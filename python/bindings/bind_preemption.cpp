@@ -21,11 +21,22 @@ namespace {
 namespace p = preemption;
 
 struct PreemptionExplanation {
+    /// The node that came closest; None = none may run it.
     std::optional<std::string> node;
+    /// What is in the way; "none" = something helps.
     std::string obstacle;
+    /// milli-cores, MiB or GPUs; 0 where the obstacle is no quantity
     std::int64_t missing = 0;
+    /// in words
     std::string text;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<PreemptionExplanation>, F&& field) {
+    field("node", &PreemptionExplanation::node);
+    field("obstacle", &PreemptionExplanation::obstacle);
+    field("missing", &PreemptionExplanation::missing);
+    field("text", &PreemptionExplanation::text);
+}
 
 /// A cost function written in Python.
 struct PythonCost {
@@ -221,26 +232,11 @@ NamedDecision named_decision(const Cluster& cluster, TaskId task, const preempti
 void bind_preemption(py::module_& parent) {
     auto m = submodule(parent, "preemption");
     using D = NamedDecision;
-    const auto of = [](const char* name) { return doc(std::string("preemption::Decision::") + name); };
     auto decision = py::class_<D>(m, "Decision", doc("preemption::Decision").c_str());
-    define_record(decision, attribute("task", &D::task, "The preemptor."),
-                  attribute("node", &D::node, "Where it goes."),
-                  attribute("victims", &D::victims,
-                            "Whom to evict there, in snapshot order; empty = it fits as it is."),
-                  attribute("gpus", &D::gpus, "The GPUs that it takes."),
-                  attribute("topology", &D::topology, "Of these GPUs: \"numa\", \"socket\" or \"cross\"."),
-                  attribute("score", &D::score, of("score")),
-                  attribute("priority_sum", &D::priority_sum, of("priority_sum")),
-                  attribute("cost", &D::cost, "Work lost, in GPU-seconds."),
-                  attribute("vacates", &D::vacates, of("vacates")),
-                  attribute("proven", &D::proven, doc("preemption::Result::proven")));
+    define_record(decision);
     using E = PreemptionExplanation;
     auto explanation = py::class_<E>(m, "Explanation", doc("preemption::Explanation").c_str());
-    define_record(explanation,
-                  attribute("node", &E::node, "The node that came closest; None = none may run it."),
-                  attribute("obstacle", &E::obstacle, "What is in the way; \"none\" = something helps."),
-                  attribute("missing", &E::missing, doc("preemption::Explanation::missing")),
-                  attribute("text", &E::text, doc("preemption::Explanation::text")));
+    define_record(explanation);
     explanation.def("__str__", [](const E& e) { return e.text; });
 
     const auto options = decision_options();

@@ -100,21 +100,11 @@ void bind_node_resources(py::module_& m, const Keywords<io::HardwareReadOptions>
     using R = io::NodeResources;
     const auto of = [](const char* name) { return doc(std::string("io::") + name); };
     auto amount = py::class_<A>(m, "ResourceAmount", of("ResourceAmount").c_str());
-    define_record(
-        amount, attribute("capacity_milli", &A::capacity_milli, "What there is."),
-        attribute("allocatable_milli", &A::allocatable_milli, of("ResourceAmount::allocatable_milli")),
-        attribute("available_milli", &A::available_milli, of("ResourceAmount::available_milli")));
+    define_record(amount);
     auto numa = py::class_<N>(m, "NumaResources", of("NumaResources").c_str());
-    define_record(
-        numa, attribute("zone", &N::zone, of("NumaResources::zone")),
-        attribute("id", &N::id, of("NumaResources::id")),
-        attribute("socket", &N::socket, of("NumaResources::socket")),
-        attribute("resources", &N::resources, "A `ResourceAmount` by name, such as nvidia.com/gpu."),
-        attribute("costs", &N::costs, of("NumaResources::costs")));
+    define_record(numa);
     auto node = py::class_<R>(m, "NodeResources", of("NodeResources").c_str());
-    define_record(
-        node, attribute("node", &R::node, "Its name."),
-        attribute("numa_nodes", &R::numa_nodes, "A `NumaResources` per NUMA node, by ascending id."));
+    define_record(node);
     m.def(
         "read_node_resource_topology",
         [](const PathLike& path) {

@@ -224,11 +224,7 @@ SpotReplayResult replay_from_state(const py::tuple& s) {
 
 void bind_spot_result(py::module_& m) {
     auto spread = py::class_<Spread>(m, "Spread", doc("sim::Spread").c_str());
-    define_record(spread, attribute("count", &Spread::count, "How many values."),
-                  attribute("mean", &Spread::mean, "Their mean."), attribute("p50", &Spread::p50, "Median."),
-                  attribute("p90", &Spread::p90, "90th percentile."),
-                  attribute("p99", &Spread::p99, "99th percentile."),
-                  attribute("max", &Spread::max, "The largest."));
+    define_record(spread);
     using R = SpotReplayResult;
     const auto of = [](const char* name) { return doc(std::string("sim::SpotReplayResult::") + name); };
     py::class_<R>(

@@ -20,10 +20,19 @@ namespace p = preemption;
 using EvictionTimeline = p::EvictionModel::Timeline;
 
 struct NamedBorrower {
+    /// Its name.
     std::string task;
+    /// The GPUs that it borrows.
     std::vector<int> gpus;
+    /// An `EvictionTimeline` once it was told to leave, else None.
     std::optional<EvictionTimeline> eviction;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedBorrower>, F&& field) {
+    field("task", &NamedBorrower::task);
+    field("gpus", &NamedBorrower::gpus);
+    field("eviction", &NamedBorrower::eviction);
+}
 
 GpuMask any_gpus(const std::vector<int>& gpus) {
     const auto bad = [](int gpu) {
@@ -72,22 +81,15 @@ struct ModelKeywords : p::EvictionModel {
 
 void bind_evictions(py::module_& m) {
     using E = p::EvictionModel;
-    const auto of = [](const char* name) { return doc(std::string("preemption::EvictionModel::") + name); };
     auto timeline = py::class_<EvictionTimeline>(m, "EvictionTimeline", "One eviction, in milliseconds.");
-    define_record(timeline, attribute("term_ms", &EvictionTimeline::term_ms, "When it gets SIGTERM."),
-                  attribute("exit_ms", &EvictionTimeline::exit_ms, "When the container is gone."),
-                  attribute("reclaim_ms", &EvictionTimeline::reclaim_ms, "When the GPU is free."),
-                  attribute("killed", &EvictionTimeline::killed, "It took SIGKILL, at `exit_ms`."));
+    define_record(timeline);
     const auto options =
         Keywords<ModelKeywords>()
             .field("shutdown_ms", &ModelKeywords::quantiles,
                    "21 quantiles, milliseconds at 0, 5, .., 100 %, ascending; None = the published figures.")
             .fields<p::EvictionModel>({"grace_ms", "reclaim_ms"});
     auto model = py::class_<E>(m, "EvictionModel", doc("preemption::EvictionModel").c_str());
-    define_record(model,
-                  attribute("shutdown_ms", &E::shutdown_ms, "21 quantiles, milliseconds at 0, 5, .., 100 %."),
-                  attribute("grace_ms", &E::grace_ms, of("grace_ms")),
-                  attribute("reclaim_ms", &E::reclaim_ms, of("reclaim_ms")));
+    define_record(model);
     model
         .def(py::init([options](const py::kwargs& keywords) {
                  const auto k = options.read("EvictionModel", keywords);
@@ -107,10 +109,7 @@ void bind_evictions(py::module_& m) {
 void bind_lease(py::module_& m) {
     using B = NamedBorrower;
     auto borrower = py::class_<B>(m, "Borrower", "A task that runs on GPUs which a Standby task lends.");
-    define_record(
-        borrower, attribute("task", &B::task, "Its name."),
-        attribute("gpus", &B::gpus, "The GPUs that it borrows."),
-        attribute("eviction", &B::eviction, "An `EvictionTimeline` once it was told to leave, else None."));
+    define_record(borrower);
     const auto of = [](const char* name) { return doc(std::string("preemption::StandbyLease::") + name); };
     const auto lease = [&of](const char* name) { return of(name); };
     py::class_<Lease>(m, "StandbyLease", doc("preemption::StandbyLease").c_str())

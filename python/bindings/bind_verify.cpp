@@ -13,12 +13,7 @@ void bind_verify(py::module_& parent) {
     using verify::Report;
     py::class_<Report> report(m, "Report",
                               "What the checker found. True in a condition when nothing is wrong.");
-    define_record(
-        report, attribute("ok", &Report::ok, doc("verify::Report::ok")),
-        attribute("violations", &Report::violations, doc("verify::Report::violations")),
-        attribute("violation_count", &Report::violation_count, doc("verify::Report::violation_count")),
-        attribute("vacated_nodes", &Report::vacated_nodes, doc("verify::Report::vacated_nodes")),
-        attribute("vacated_gpus", &Report::vacated_gpus, doc("verify::Report::vacated_gpus")));
+    define_record(report);
     report.def("__bool__", [](const Report& r) { return r.ok; });
 
     const auto options =

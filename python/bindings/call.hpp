@@ -4,6 +4,7 @@
 #include "bindings.hpp"
 
 #include <gpusched/core/context.hpp>
+#include <gpusched/milp/clp.hpp>
 
 #include <exception>
 #include <memory>
@@ -59,7 +60,8 @@ class Call {
                                 raised = std::current_exception();
                                 stop.request_stop();
                             }
-                        }};
+                        },
+                        .lp = milp::clp()};
         struct Close {
             py::object& progress;
             ~Close() {

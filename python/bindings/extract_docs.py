@@ -1,6 +1,6 @@
-"""Lifts the documentation of the C++ headers into a table for the Python bindings.
+"""Lifts the documentation of the C++ headers, and of the structs of the bindings, into a table for the Python bindings.
 
-Usage: extract_docs.py INCLUDE_DIR OUTPUT.cpp
+Usage: extract_docs.py SOURCE_DIR... OUTPUT.cpp
 
 Reads the `///` comment above a declaration and the `///<` comment behind one, and writes a C++ file that
 defines gpusched::python::doc(). Names are qualified without the leading `gpusched::`; of overloads, the first
@@ -165,10 +165,11 @@ def extract(path: Path, docs: dict[str, str]) -> None:
 
 
 def main() -> None:
-    include, output = Path(sys.argv[1]), Path(sys.argv[2])
+    *sources, output = map(Path, sys.argv[1:])
     docs: dict[str, str] = {}
-    for path in sorted(include.rglob("*.hpp")):
-        extract(path, docs)
+    for source in sources:
+        for path in sorted([*source.rglob("*.hpp"), *source.rglob("*.cpp")]):
+            extract(path, docs)
     entries = "\n".join(
         f'    {{"{name}", R"~~({text})~~"}},' for name, text in sorted(docs.items()) if text
     )

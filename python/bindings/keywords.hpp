@@ -242,13 +242,17 @@ inline std::optional<Level> read_optional_level(const std::string& field, py::ha
 
 namespace detail {
 
-/// The C++ name of a class without the leading `gpusched::`, under which the headers document its fields.
+/// The C++ name of a class without the leading `gpusched::` and without unnamed namespaces, under which its fields are
+/// documented.
 template <class T>
 std::string documented_name() {
     constexpr std::string_view text = __PRETTY_FUNCTION__;  // ... [with T = gpusched::sim::ReplayOptions; ...
     constexpr std::string_view before = "T = gpusched::";
     constexpr auto from = text.find(before) + before.size();
-    return std::string(text.substr(from, text.find_first_of(";]", from) - from));
+    std::string name(text.substr(from, text.find_first_of(";]", from) - from));
+    for (const std::string_view unnamed : {"{anonymous}::", "(anonymous namespace)::"})
+        if (const auto at = name.find(unnamed); at != name.npos) name.erase(at, unnamed.size());
+    return name;
 }
 
 template <class T>

@@ -16,16 +16,40 @@ namespace gpusched::python {
 
 /// A decision with names, so that it stands on its own.
 struct NamedDecision {
-    std::string task, node;
+    /// The preemptor.
+    std::string task;
+    /// Where it goes.
+    std::string node;
+    /// Whom to evict there, in snapshot order; empty = it fits as it is.
     std::vector<std::string> victims;
+    /// The GPUs that it takes.
     std::vector<int> gpus;
+    /// Of these GPUs: "numa", "socket" or "cross".
     std::string topology;
+    /// Equation 1; absent for spot policies and without victims
     std::optional<double> score;
+    /// of the victims
     std::int64_t priority_sum = 0;
+    /// Work lost, in GPU-seconds.
     double cost = 0;
+    /// the preemptor is a daemon, and with the victims the last other tasks leave the node
     bool vacates = false;
+    /// The policy's answer is exact: no limit was hit. Also "nothing" is then certain.
     bool proven = true;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedDecision>, F&& field) {
+    field("task", &NamedDecision::task);
+    field("node", &NamedDecision::node);
+    field("victims", &NamedDecision::victims);
+    field("gpus", &NamedDecision::gpus);
+    field("topology", &NamedDecision::topology);
+    field("score", &NamedDecision::score);
+    field("priority_sum", &NamedDecision::priority_sum);
+    field("cost", &NamedDecision::cost);
+    field("vacates", &NamedDecision::vacates);
+    field("proven", &NamedDecision::proven);
+}
 
 NamedDecision named_decision(const Cluster& cluster, TaskId task, const preemption::Decision& d, bool proven);
 

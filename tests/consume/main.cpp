@@ -12,9 +12,9 @@ int main() {
     gpusched::Budget budget(context);  // defined in the compiled library, unless header-only
     if (budget.exhausted()) return 2;
 #ifdef EXPECT_LP
-    if (gpusched::lp_available() != (EXPECT_LP != 0)) return 3;
+    if ((gpusched::milp::clp() != nullptr) != (EXPECT_LP != 0)) return 3;
     if (EXPECT_LP != 0) {  // minimise x subject to 2 <= x <= 9
-        const auto solved = gpusched::solve_lp({.column_start = {0, 0},
+        const auto solved = gpusched::milp::clp()->solve({.column_start = {0, 0},
                                                 .row_index = {},
                                                 .value = {},
                                                 .objective = {1},

@@ -25,16 +25,22 @@ namespace gpusched::consolidation {
 ///
 /// @param options `clear` and `exempt` narrow what may be vacated, `protect_core_members` and `max_disrupted` what may
 ///     move; `threads` and `time_limit` count as in `consolidate`
-/// @param context stop token, clock and progress hook; where the time is up, `lp` falls back to `counting`
-/// @throws InvalidInput for options out of range and for the method `none`; BackendError for `lp` where no LP solver was compiled in
+/// @param context stop token, clock and progress hook, and for `lp` the solver (`Context::lp`); where the time is up, `lp`
+///     falls back to `counting`
+/// @throws InvalidInput for options out of range and for the method `none`; BackendError for `lp` without an
+///     LP solver in the context
 /// @note deterministic; `lp` returns the stricter of both methods' values
 [[nodiscard]] Bound bound(const Cluster& cluster, BoundMethod method, const Options& options = {},
                           const Context& context = {});
 
 namespace detail {
+/// @throws BackendError for the method `lp` where the context has no LP solver
+void require_lp(BoundMethod method, const Context& context);
+
 /// The same for a scope at hand; `lp` falls back to `counting` where the budget is exhausted, and says so in `method`.
-[[nodiscard]] Bound bound(const Cluster& cluster, const Scope& scope, BoundMethod method, Budget& budget,
-                          ExecutorRef executor);
+/// @param lp for the method `lp` only
+[[nodiscard]] Bound bound(const Cluster& cluster, const Scope& scope, BoundMethod method, const LpSolver* lp,
+                          Budget& budget, ExecutorRef executor);
 }  // namespace detail
 
 }  // namespace gpusched::consolidation

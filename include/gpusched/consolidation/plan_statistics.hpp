@@ -6,6 +6,7 @@
 #include <gpusched/model/plan.hpp>
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::consolidation {
@@ -17,16 +18,17 @@ struct PlanStatistics {
     std::int64_t moved_tasks = 0;     ///< distinct tasks
     std::int64_t move_cost = 0;       ///< sum of `move_cost` over all moves
     std::int64_t disturbed_jobs = 0;  ///< jobs with a moved member; a task without a job counts as one
-    std::int64_t waves = 0;
-    std::int64_t first_wave_moves = 0;
+    std::int64_t waves = 0;             ///< how many waves
+    std::int64_t first_wave_moves = 0;  ///< moves of the first wave
     std::int64_t most_moves_at_once = 0;  ///< moves of the largest wave
     // Gain
     std::int64_t vacated_nodes = 0;  ///< nodes that hold a task other than daemons before and none after
     std::int64_t vacated_gpus = 0;   ///< their healthy GPUs
     std::int64_t vacated_domains =
         0;  ///< deepest network domains (racks, access switches) that lose all their tasks
-    std::int64_t not_fully_occupied_before = 0;  ///< as counted by fragmentation::occupancy
-    std::int64_t not_fully_occupied_after = 0;
+    /// Nodes with a task and an idle GPU before, as counted by fragmentation::occupancy.
+    std::int64_t not_fully_occupied_before = 0;
+    std::int64_t not_fully_occupied_after = 0;  ///< the same, after
 
     [[nodiscard]] double moves_per_vacated_node() const noexcept { return ratio(moves, vacated_nodes, 0); }
     [[nodiscard]] double vacated_gpus_per_move() const noexcept { return ratio(vacated_gpus, moves, 0); }
@@ -39,6 +41,21 @@ struct PlanStatistics {
         return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : otherwise;
     }
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<PlanStatistics>, F&& field) {
+    field("moves", &PlanStatistics::moves);
+    field("moved_tasks", &PlanStatistics::moved_tasks);
+    field("move_cost", &PlanStatistics::move_cost);
+    field("disturbed_jobs", &PlanStatistics::disturbed_jobs);
+    field("waves", &PlanStatistics::waves);
+    field("first_wave_moves", &PlanStatistics::first_wave_moves);
+    field("most_moves_at_once", &PlanStatistics::most_moves_at_once);
+    field("vacated_nodes", &PlanStatistics::vacated_nodes);
+    field("vacated_gpus", &PlanStatistics::vacated_gpus);
+    field("vacated_domains", &PlanStatistics::vacated_domains);
+    field("not_fully_occupied_before", &PlanStatistics::not_fully_occupied_before);
+    field("not_fully_occupied_after", &PlanStatistics::not_fully_occupied_after);
+}
 
 /// Counts what `plan` does to `cluster`. O(nodes + moves), plus one copy of the cluster.
 /// @throws InvalidInput for a plan that does not fit the snapshot

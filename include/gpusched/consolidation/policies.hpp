@@ -59,9 +59,8 @@ struct Policies {
 /// group's chains are then given up for this round.
 ///
 /// @return, throws, determinism: as `consolidate(cluster, options, context)`; a policy must be a pure function
-template <Partitioner P, NodeOrder O, DestinationRanking D, EjectionRule E, Acceptance A, NodeWeight W,
-          allocation::GpuPicker G>
-[[nodiscard]] Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W, G>& policies,
+template <class... Kinds>
+[[nodiscard]] Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies,
                                  const Options& options = {}, const Context& context = {});
 
 }  // namespace gpusched::consolidation

@@ -7,6 +7,7 @@
 #include <gpusched/model/plan.hpp>
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::consolidation {
@@ -31,6 +32,16 @@ struct Statistics : PlanStatistics {
     std::int64_t requests_dominated = 0;    ///< requests answered by an earlier, easier one that failed
     bool operator==(const Statistics&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Statistics>, F&& field) {
+    visit_fields(std::type_identity<PlanStatistics>{}, field);
+    field("hops", &Statistics::hops);
+    field("dropped_chains", &Statistics::dropped_chains);
+    field("nodes_tried", &Statistics::nodes_tried);
+    field("eject_calls", &Statistics::eject_calls);
+    field("destinations_scanned", &Statistics::destinations_scanned);
+    field("requests_dominated", &Statistics::requests_dominated);
+}
 
 /// A plan (with its bound inside), what it is worth, and why the search ended.
 struct Result {

@@ -1,6 +1,8 @@
 // Clocks: time is an argument, so that tests can hold it still.
 #pragma once
 
+#include <gpusched/config.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <ctime>
@@ -8,7 +10,7 @@
 namespace gpusched {
 
 /// A monotonic clock. Implementations must be safe to read from several threads.
-class Clock {
+class GPUSCHED_EXPORT Clock {
   public:
     Clock() = default;
     Clock(const Clock&) = delete;
@@ -19,7 +21,7 @@ class Clock {
 };
 
 /// The machine's monotonic clock.
-class SteadyClock final : public Clock {
+class GPUSCHED_EXPORT SteadyClock final : public Clock {
   public:
     [[nodiscard]] std::int64_t now_ns() const noexcept override {
         std::timespec t{};
@@ -34,7 +36,7 @@ class SteadyClock final : public Clock {
 };
 
 /// A clock that moves only when told to, or by a fixed step at every reading.
-class ManualClock final : public Clock {
+class GPUSCHED_EXPORT ManualClock final : public Clock {
   public:
     explicit ManualClock(std::int64_t step_ns = 0) : step_ns_(step_ns) {}
     [[nodiscard]] std::int64_t now_ns() const noexcept override { return now_ns_.fetch_add(step_ns_); }

@@ -17,6 +17,8 @@ struct Progress {
     std::int64_t total = 0;  ///< 0 where nobody knows it
 };
 
+class LpSolver;
+
 /// Everything an algorithm takes from its surroundings. The default runs to the end on one thread.
 struct Context {
     /// Cancellation; the algorithm returns its best valid result soon after.
@@ -27,6 +29,8 @@ struct Context {
     ExecutorRef executor{};
     /// Called on the calling thread only, at most about every 50 ms. May request a stop; must not throw.
     std::function<void(const Progress&)> progress{};
+    /// Solver of linear programs, for the algorithms that ask for one; nullptr = none. See `milp::clp()`.
+    const LpSolver* lp = nullptr;
 };
 
 }  // namespace gpusched

@@ -13,7 +13,7 @@ namespace gpusched {
 
 /// The caller's mistake. Carries every problem that was found, each naming the field, the value and what was
 /// expected. On a throw the inputs are unchanged. `ValueError` in Python.
-class InvalidInput : public std::invalid_argument {
+class GPUSCHED_EXPORT InvalidInput : public std::invalid_argument {
   public:
     explicit InvalidInput(const std::string& problem);
     explicit InvalidInput(std::vector<std::string> problems);
@@ -26,7 +26,7 @@ class InvalidInput : public std::invalid_argument {
 };
 
 /// The environment's failure: a file that cannot be read or written, a missing solver, a device that is gone.
-class BackendError : public std::runtime_error {
+class GPUSCHED_EXPORT BackendError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };

@@ -1,4 +1,4 @@
-// Linear programs: a small problem as data, solved by whatever solver the library was built with.
+// Linear programs: a small problem as data, and what a solver of them must do.
 #pragma once
 
 #include <gpusched/config.hpp>
@@ -24,6 +24,9 @@ struct LpProblem {
     [[nodiscard]] int columns() const noexcept { return static_cast<int>(objective.size()); }
 };
 
+/// @throws InvalidInput for arrays whose sizes do not agree and row indices out of range
+void validate(const LpProblem& problem);
+
 enum class LpStatus : std::uint8_t { optimal, infeasible, unbounded, time_limit, failed };
 
 /// Where a solver ended, to start a similar problem from: one entry per column, then one per row.
@@ -39,20 +42,32 @@ struct LpSolution {
     LpBasis basis;
 };
 
-/// True if the library was built with an LP solver.
-[[nodiscard]] bool lp_available() noexcept;
-
-/// @throws BackendError that says what to install when the library was built without an LP solver
-void require_lp();
-
-/// Solves a linear program with Clp.
+/// A solver of linear programs, handed to algorithms in `Context::lp`; `milp::clp()` is the library's own.
 ///
-/// @param start a basis of an earlier solve of the same rows and the first columns; columns beyond it start at a bound
-/// @param time_limit seconds
-/// @throws InvalidInput for arrays whose sizes do not agree; BackendError when no solver was compiled in
-/// @note deterministic as long as no time limit strikes. Values are floating point: do not take them as proof
-[[nodiscard]] LpSolution solve_lp(const LpProblem& problem, const LpBasis& start = {},
-                                  std::optional<double> time_limit = std::nullopt);
+/// Algorithms do not take its numbers as proof: bounds are computed from the duals with care for rounding.
+class GPUSCHED_EXPORT LpSolver {
+  public:
+    LpSolver() = default;
+    LpSolver(const LpSolver&) = delete;
+    LpSolver& operator=(const LpSolver&) = delete;
+    virtual ~LpSolver() = default;
+
+    /// Solves one problem. May be called from several threads at once.
+    ///
+    /// @param start a basis of an earlier solve of the same rows and the first columns; columns beyond it start at
+    ///     their lower bound; empty = none
+    /// @param time_limit seconds
+    /// @throws InvalidInput for a malformed problem
+    [[nodiscard]] LpSolution solve(const LpProblem& problem, const LpBasis& start = {},
+                                   std::optional<double> time_limit = std::nullopt) const {
+        validate(problem);
+        return solve_valid(problem, start, time_limit);
+    }
+
+  private:
+    [[nodiscard]] virtual LpSolution solve_valid(const LpProblem& problem, const LpBasis& start,
+                                                 std::optional<double> time_limit) const = 0;
+};
 
 }  // namespace gpusched
 

@@ -5,6 +5,7 @@
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace gpusched::fragmentation {
 
@@ -27,6 +28,14 @@ struct AllocationRatio {
         return capacity_milli == 0 ? 0.0 : static_cast<double>(milli) / static_cast<double>(capacity_milli);
     }
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<AllocationRatio>, F&& field) {
+    field("capacity_milli", &AllocationRatio::capacity_milli);
+    field("hp_milli", &AllocationRatio::hp_milli);
+    field("lp_milli", &AllocationRatio::lp_milli);
+    field("other_milli", &AllocationRatio::other_milli);
+    field("held_milli", &AllocationRatio::held_milli);
+}
 
 /// The GPU allocation ratio of the ASI paper (section 4.2): allocated over all GPUs, for HP tasks alone and for all.
 ///

@@ -27,6 +27,12 @@ struct Occupancy {
 
     [[nodiscard]] std::int64_t nodes() const noexcept { return empty + not_fully_occupied + fully_occupied; }
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Occupancy>, F&& field) {
+    field("empty", &Occupancy::empty);
+    field("not_fully_occupied", &Occupancy::not_fully_occupied);
+    field("fully_occupied", &Occupancy::fully_occupied);
+}
 
 /// Counts empty, not fully occupied and fully occupied nodes; the second is what the ASI paper's consolidation
 /// reduces (section 4.1). Failed GPUs, Standby claims and cordoned nodes are not idle. Complexity: O(nodes).

@@ -25,9 +25,19 @@ struct WorkloadShape {
     std::int64_t memory_mib = 0;            ///< of its tasks on average; FGD does not look at it
     bool operator==(const WorkloadShape&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<WorkloadShape>, F&& field) {
+    field("cpu_milli", &WorkloadShape::cpu_milli);
+    field("gpu_count", &WorkloadShape::gpu_count);
+    field("gpu_share_milli", &WorkloadShape::gpu_share_milli);
+    field("gpu_models", &WorkloadShape::gpu_models);
+    field("weight", &WorkloadShape::weight);
+    field("memory_mib", &WorkloadShape::memory_mib);
+}
 
 /// A distribution over task shapes. The weights are whole numbers, so that every sum over nodes is exact.
 struct Workload {
+    /// The kinds of tasks, most frequent first.
     std::vector<WorkloadShape> shapes{};
     bool operator==(const Workload&) const = default;
 
@@ -37,6 +47,10 @@ struct Workload {
         return sum;
     }
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Workload>, F&& field) {
+    field("shapes", &Workload::shapes);
+}
 
 /// Throws unless there is a shape, and all shapes and the sum of their weights are in range.
 /// @throws InvalidInput with every problem

@@ -9,17 +9,25 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::io {
 
 /// How much of a resource there is, in thousandths of its unit (CPU: cores; memory: bytes; GPUs: pieces).
 struct ResourceAmount {
+    /// What there is.
     std::int64_t capacity_milli = 0;
     std::int64_t allocatable_milli = 0;  ///< what pods may use
     std::int64_t available_milli = 0;    ///< of that, what nobody uses
     bool operator==(const ResourceAmount&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ResourceAmount>, F&& field) {
+    field("capacity_milli", &ResourceAmount::capacity_milli);
+    field("allocatable_milli", &ResourceAmount::allocatable_milli);
+    field("available_milli", &ResourceAmount::available_milli);
+}
 
 /// A NUMA node of a Kubernetes node.
 struct NumaResources {
@@ -30,13 +38,27 @@ struct NumaResources {
     std::map<std::string, std::int64_t> costs{};        ///< distance to other zones
     bool operator==(const NumaResources&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NumaResources>, F&& field) {
+    field("zone", &NumaResources::zone);
+    field("id", &NumaResources::id);
+    field("socket", &NumaResources::socket);
+    field("resources", &NumaResources::resources);
+    field("costs", &NumaResources::costs);
+}
 
 /// One NodeResourceTopology object.
 struct NodeResources {
+    /// Its name.
     std::string node{};
     std::vector<NumaResources> numa_nodes{};  ///< by ascending id
     bool operator==(const NodeResources&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NodeResources>, F&& field) {
+    field("node", &NodeResources::node);
+    field("numa_nodes", &NodeResources::numa_nodes);
+}
 
 /// Reads NodeResourceTopology objects (topology.node.k8s.io, v1alpha1 and v1alpha2; YAML or JSON, beside any others).
 ///

@@ -1,6 +1,7 @@
 // Everything in milp.
 #pragma once
 
+#include <gpusched/milp/clp.hpp>
 #include <gpusched/milp/consolidation.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/model.hpp>

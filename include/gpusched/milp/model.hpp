@@ -175,7 +175,7 @@ void require_values(const Model& model, std::span<const double> x);
 /// The model with all columns continuous.
 [[nodiscard]] Model lp_relaxation(Model model);
 
-/// The same as data for `solve_lp`: a minimisation, without offset.
+/// The same as data for an LP solver: a minimisation, without offset.
 [[nodiscard]] LpProblem lp_problem(const Model& model);
 
 /// A model in which every row of some groups may be violated at a price, so that it has a solution unless the rest contradicts

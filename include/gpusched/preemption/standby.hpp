@@ -47,6 +47,13 @@ struct EvictionModel {
     [[nodiscard]] Timeline draw(std::int64_t now_ms, Rng& rng) const;
 };
 template <class F>
+constexpr void visit_fields(std::type_identity<EvictionModel::Timeline>, F&& field) {
+    field("term_ms", &EvictionModel::Timeline::term_ms);
+    field("exit_ms", &EvictionModel::Timeline::exit_ms);
+    field("reclaim_ms", &EvictionModel::Timeline::reclaim_ms);
+    field("killed", &EvictionModel::Timeline::killed);
+}
+template <class F>
 constexpr void visit_fields(std::type_identity<EvictionModel>, F&& field) {
     field("shutdown_ms", &EvictionModel::shutdown_ms);
     field("grace_ms", &EvictionModel::grace_ms, within(0, 60'000));

@@ -48,14 +48,33 @@ struct HarvestResult {
     double borrowed_gpu_h = 0;  ///< held by spot tasks, start-up and shutdown included
     double useful_gpu_h = 0;    ///< of these, work that was kept
     double lost_gpu_h = 0;      ///< work done again because of evictions
-    std::int64_t evictions = 0, killed = 0, completed = 0;
-    /// Until the owner's GPUs were free; the percentile is a value that occurs (nearest rank).
-    double eviction_mean_s = 0, eviction_p95_s = 0, eviction_max_s = 0;
-    std::array<double, 24> standby_by_hour{}, borrowed_by_hour{};  ///< GPU-hours by hour of the day
+    std::int64_t evictions = 0;  ///< spot tasks that owners sent away
+    std::int64_t killed = 0;     ///< of these, how many took SIGKILL
+    std::int64_t completed = 0;  ///< spot tasks that ended by themselves
+    double eviction_mean_s = 0;  ///< mean seconds until the owner's GPUs were free
+    double eviction_p95_s = 0;   ///< their 95th percentile, a value that occurs (nearest rank)
+    double eviction_max_s = 0;   ///< their maximum
+    std::array<double, 24> standby_by_hour{};   ///< lent GPU-hours by hour of the day
+    std::array<double, 24> borrowed_by_hour{};  ///< borrowed GPU-hours by hour of the day
     [[nodiscard]] double harvested() const noexcept {
         return standby_gpu_h > 0 ? borrowed_gpu_h / standby_gpu_h : 0;
     }
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<HarvestResult>, F&& field) {
+    field("standby_gpu_h", &HarvestResult::standby_gpu_h);
+    field("borrowed_gpu_h", &HarvestResult::borrowed_gpu_h);
+    field("useful_gpu_h", &HarvestResult::useful_gpu_h);
+    field("lost_gpu_h", &HarvestResult::lost_gpu_h);
+    field("evictions", &HarvestResult::evictions);
+    field("killed", &HarvestResult::killed);
+    field("completed", &HarvestResult::completed);
+    field("eviction_mean_s", &HarvestResult::eviction_mean_s);
+    field("eviction_p95_s", &HarvestResult::eviction_p95_s);
+    field("eviction_max_s", &HarvestResult::eviction_max_s);
+    field("standby_by_hour", &HarvestResult::standby_by_hour);
+    field("borrowed_by_hour", &HarvestResult::borrowed_by_hour);
+}
 
 /// Runs the simulation in steps of a minute (evictions in milliseconds).
 /// @throws InvalidInput with every option out of range

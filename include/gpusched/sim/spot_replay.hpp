@@ -100,10 +100,23 @@ struct SpotTimeline {
 
 /// Of a number of values; all 0 when there are none. Percentiles are values that occur (nearest rank).
 struct Spread {
-    std::int64_t count = 0;
-    double mean = 0, p50 = 0, p90 = 0, p99 = 0, max = 0;
+    std::int64_t count = 0;  ///< how many values
+    double mean = 0;         ///< their mean
+    double p50 = 0;          ///< median
+    double p90 = 0;          ///< 90th percentile
+    double p99 = 0;          ///< 99th percentile
+    double max = 0;          ///< the largest
     bool operator==(const Spread&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Spread>, F&& field) {
+    field("count", &Spread::count);
+    field("mean", &Spread::mean);
+    field("p50", &Spread::p50);
+    field("p90", &Spread::p90);
+    field("p99", &Spread::p99);
+    field("max", &Spread::max);
+}
 
 /// Everything but `jobs`, `timeline` and `end_s` is about what is measured.
 struct SpotReplayResult {

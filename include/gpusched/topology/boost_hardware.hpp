@@ -10,10 +10,11 @@
 
 namespace gpusched::topology {
 
-/// How HardwareGraph holds its graph.
-struct BoostHardware
-    : boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, HardwareVertex, HardwareEdge> {
+/// How HardwareGraph holds its graph. Edges come in the order in which they were added, and the n-th one is found in O(1).
+struct BoostHardware : boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, HardwareVertex,
+                                             HardwareEdge, boost::no_property, boost::vecS> {
     using adjacency_list::adjacency_list;
+    using Base = adjacency_list;
 };
 
 /// A view of a graph that models Boost.Graph's VertexListGraph and EdgeListGraph and has HardwareVertex and

@@ -84,7 +84,7 @@ constexpr auto enum_names(GpuLocality) {
 class HardwareGraph {
   public:
     using Vertex = std::size_t;
-    /// Index into the list of edges.
+    /// Number in the list of edges.
     using Edge = std::size_t;
 
     /// The machine that NUMA nodes describe: PCIe roots hang from NUMA nodes, sockets are all connected.
@@ -173,8 +173,6 @@ class HardwareGraph {
     [[nodiscard]] Vertex gpu_vertex(int gpu) const;  // throws for unknown ones
 
     std::unique_ptr<BoostHardware> graph_;
-    std::vector<std::pair<Vertex, Vertex>> ends_;
-    std::vector<HardwareEdge> edge_bundles_;
     std::array<std::int64_t, max_gpus_per_node> gpu_vertex_{};  // -1 = no such GPU
     AffinityMasks masks_;
     std::array<std::array<int, max_gpus_per_node>, max_gpus_per_node> distance_{};  // -1 = no path

@@ -24,7 +24,8 @@ struct BoostTree;  // boost_tree.hpp
 ///
 /// Vertices are a root that stands for "outside" and is no domain, the domains, and the nodes. A node hangs below its
 /// deepest known domain; a node of unknown position hangs below the root, so that it shares no domain with anyone.
-/// Held as a Boost.Graph (see boost_tree.hpp for access to it), with flat indices for what search algorithms ask.
+/// Held as a Boost.Graph (see boost_tree.hpp for access to it), with what is computed once from it: depths, and the nodes
+/// below every vertex.
 /// Models NetworkGraph. Immutable; copies share the graph; safe to read from several threads.
 class NetworkTree {
   public:
@@ -43,7 +44,7 @@ class NetworkTree {
     [[nodiscard]] static NetworkTree from_graph(const G& graph, std::size_t node_count);
 
     // Vertices ---------------------------------------------------------------------------------------------
-    [[nodiscard]] std::size_t vertex_count() const noexcept { return vertices_.size(); }
+    [[nodiscard]] std::size_t vertex_count() const noexcept { return places_.size(); }
     [[nodiscard]] std::size_t node_count() const noexcept { return vertex_of_node_.size(); }
     [[nodiscard]] static constexpr Vertex root() noexcept { return Vertex{0}; }
     [[nodiscard]] Vertex vertex(NodeId node) const noexcept { return vertex_of_node_[index(node)]; }
@@ -53,15 +54,15 @@ class NetworkTree {
                                    : vertex_of_domain_[static_cast<std::size_t>(level)][index(domain)];
     }
     /// The node at a leaf; `none` for domains and the root.
-    [[nodiscard]] NodeId node(Vertex v) const noexcept { return at(v).node; }
+    [[nodiscard]] NodeId node(Vertex v) const noexcept;
     /// The id of a domain among those of its level; for a node, its index. Not for the root.
-    [[nodiscard]] DomainId domain(Vertex v) const noexcept { return at(v).domain; }
+    [[nodiscard]] DomainId domain(Vertex v) const noexcept;
     /// The name of a domain, empty for the root and for nodes (the inventory has theirs).
     [[nodiscard]] const std::string& name(Vertex v) const noexcept;
 
     // Levels -----------------------------------------------------------------------------------------------
     /// Levels of domains: 0 .. levels() - 1 from the top.
-    [[nodiscard]] int levels() const noexcept { return static_cast<int>(domains_.size()); }
+    [[nodiscard]] int levels() const noexcept { return static_cast<int>(domain_counts_.size()); }
     /// A domain's level, `node_level` for nodes. Not for the root.
     [[nodiscard]] Level level(Vertex v) const noexcept {
         return node(v) == none<NodeId> ? depth(v) - 1 : node_level;
@@ -70,16 +71,15 @@ class NetworkTree {
     [[nodiscard]] int depth(Vertex v) const noexcept { return at(v).depth; }
     /// The domains of a level, by ascending id; nodes of unknown position are not among them.
     [[nodiscard]] std::span<const Vertex> domains(Level level) const noexcept {
-        return domains_[static_cast<std::size_t>(level)];
+        const auto l = static_cast<std::size_t>(level);
+        return std::span(vertex_of_domain_[l]).first(domain_counts_[l]);
     }
 
     // Up and down ------------------------------------------------------------------------------------------
     /// The vertex above; the root for the root.
-    [[nodiscard]] Vertex parent(Vertex v) const noexcept { return at(v).parent; }
-    /// The vertices right below, domains before nodes.
-    [[nodiscard]] std::span<const Vertex> children(Vertex v) const noexcept {
-        return std::span(children_).subspan(at(v).first_child, at(v).child_count);
-    }
+    [[nodiscard]] Vertex parent(Vertex v) const noexcept;
+    /// The vertices right below, domains before nodes. O(their number).
+    [[nodiscard]] std::vector<Vertex> children(Vertex v) const;
     /// All nodes in depth-first order: those of any domain are neighbours, and of two neighbouring domains those
     /// with a common domain above come first. Nodes of unknown position come last.
     [[nodiscard]] std::span<const NodeId> locality_order() const noexcept { return order_; }
@@ -110,23 +110,19 @@ class NetworkTree {
     NetworkTree(std::vector<Record> records, std::size_t node_count);
     void build(std::vector<Record> records, std::size_t node_count);
 
-    struct Info {
-        Vertex parent{0};
-        NodeId node = none<NodeId>;
-        DomainId domain = none<DomainId>;
+    struct Place {
         int depth = 0;
-        std::uint32_t first_child = 0, child_count = 0;  // in children_
-        std::uint32_t first_node = 0, node_count = 0;    // in order_
+        std::uint32_t first_node = 0, node_count = 0;  // in order_
     };
-    [[nodiscard]] const Info& at(Vertex v) const noexcept { return vertices_[static_cast<std::size_t>(v)]; }
+    [[nodiscard]] const Place& at(Vertex v) const noexcept { return places_[static_cast<std::size_t>(v)]; }
 
-    std::vector<Info> vertices_;
-    std::vector<Vertex> children_;
+    std::shared_ptr<const BoostTree> graph_;
+    std::vector<Place> places_;  // by Vertex
     std::vector<NodeId> order_;
     std::vector<Vertex> vertex_of_node_;
-    std::vector<std::vector<Vertex>> vertex_of_domain_;  // [level][DomainId]
-    std::vector<std::vector<Vertex>> domains_;           // [level], without nodes that stand for themselves
-    std::shared_ptr<const BoostTree> graph_;
+    std::vector<std::vector<Vertex>>
+        vertex_of_domain_;  // [level][DomainId]: domains, then nodes that stand for themselves
+    std::vector<std::size_t> domain_counts_;  // [level]: how many of them are domains
 };
 
 // Template bodies --------------------------------------------------------------------------------------------

@@ -8,18 +8,29 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::topology {
 
 /// Racks whose GPUs are one NVLink domain: the nodes of a rack share a domain of the network below all others.
 struct RackPreset {
+    /// Of the preset.
     std::string name{};
+    /// How many nodes a rack has.
     int nodes_per_rack = 0;
+    /// How many GPUs each node has.
     int gpus_per_node = 0;
     double nvlink_gb_s = 0;  ///< of each GPU, in one direction
     bool operator==(const RackPreset&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<RackPreset>, F&& field) {
+    field("name", &RackPreset::name);
+    field("nodes_per_rack", &RackPreset::nodes_per_rack);
+    field("gpus_per_node", &RackPreset::gpus_per_node);
+    field("nvlink_gb_s", &RackPreset::nvlink_gb_s);
+}
 
 /// The preset of that name, or nothing. `gb200-nvl72`: 18 nodes (compute trays) of 4 GPUs, 900 GB/s (NVLink 5).
 [[nodiscard]] std::optional<RackPreset> rack_preset(std::string_view name);

@@ -30,6 +30,14 @@ struct Report {
         vacated_nodes;              ///< what the replay vacates, in snapshot order, whatever the plan claims
     std::int64_t vacated_gpus = 0;  ///< their healthy GPUs
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Report>, F&& field) {
+    field("ok", &Report::ok);
+    field("violations", &Report::violations);
+    field("violation_count", &Report::violation_count);
+    field("vacated_nodes", &Report::vacated_nodes);
+    field("vacated_gpus", &Report::vacated_gpus);
+}
 
 /// Replays `plan` step by step and reports every constraint that it breaks.
 ///

@@ -2,10 +2,14 @@
 #include "example_clusters.hpp"
 #include "support/catch.hpp"
 
-#include <gpusched/core/lp.hpp>
+#include <gpusched/milp/clp.hpp>
 
 using namespace testing_support;
 using con::BoundMethod;
+
+namespace {
+const Context with_lp{.lp = milp::clp()};
+}
 
 TEST_CASE("counting finds that large tasks cannot share a node") {
     // Five tasks of 5 GPUs: by volume four nodes would do (25 of 32 GPUs), but no two fit on one.
@@ -17,8 +21,8 @@ TEST_CASE("counting finds that large tasks cannot share a node") {
     }
     const auto bound = con::bound(Cluster::build(spec), BoundMethod::counting);
     CHECK(bound.vacated_nodes_at_most <= 1);
-    if (!lp_available()) return;
-    const auto lp = con::bound(Cluster::build(spec), BoundMethod::lp);
+    if (with_lp.lp == nullptr) return;
+    const auto lp = con::bound(Cluster::build(spec), BoundMethod::lp, {}, with_lp);
     CHECK(lp.vacated_nodes_at_most == 0);
     CHECK(lp.vacated_gpus_at_most == 0);
     CHECK(lp.occupied_nodes_at_least == 5);
@@ -50,8 +54,8 @@ TEST_CASE("nodes of different size are worth their GPUs") {
                      .tasks = {task("x", "big", {0}), task("y", "small", {0})}};
     const auto cluster = Cluster::build(spec);
     for (const auto method : {BoundMethod::counting, BoundMethod::lp}) {
-        if (method == BoundMethod::lp && !lp_available()) continue;
-        const auto bound = con::bound(cluster, method);
+        if (method == BoundMethod::lp && with_lp.lp == nullptr) continue;
+        const auto bound = con::bound(cluster, method, {}, with_lp);
         CHECK(bound.vacated_nodes_at_most == 1);
         CHECK(bound.vacated_gpus_at_most == 8);
     }
@@ -98,16 +102,37 @@ TEST_CASE("tasks that accept several models join their nodes to one component") 
 }
 
 TEST_CASE("the LP bound is at least as strict as counting, and no plan beats it") {
-    if (!lp_available()) return;
+    if (with_lp.lp == nullptr) return;
     const auto cluster = Cluster::build(generated(400, 11));
     const auto counting = con::bound(cluster, BoundMethod::counting),
-               lp = con::bound(cluster, BoundMethod::lp);
+               lp = con::bound(cluster, BoundMethod::lp, {}, with_lp);
     CHECK(lp.vacated_nodes_at_most <= counting.vacated_nodes_at_most);
     CHECK(lp.vacated_gpus_at_most <= counting.vacated_gpus_at_most);
-    const auto plan = con::consolidate(cluster, {.bound_method = BoundMethod::lp});
+    const auto plan = con::consolidate(cluster, {.bound_method = BoundMethod::lp}, with_lp);
     CHECK(plan.plan.bound == lp);
     CHECK(plan.stats.vacated_nodes <= lp.vacated_nodes_at_most);
     CHECK(plan.stats.vacated_gpus <= lp.vacated_gpus_at_most);
+}
+
+TEST_CASE("the LP bound says which solver to pass where the context has none") {
+    const auto cluster = Cluster::build(figure_15());
+    REQUIRE_THROWS_MESSAGE(con::bound(cluster, BoundMethod::lp), BackendError, "gpusched::milp::clp()");
+    REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.bound_method = BoundMethod::lp}), BackendError,
+                           "gpusched::milp::clp()");
+}
+
+TEST_CASE("a solver of linear programs of one's own proves no less than counting") {
+    class GivesUp final : public LpSolver {
+        [[nodiscard]] LpSolution solve_valid(const LpProblem&, const LpBasis&,
+                                             std::optional<double>) const override {
+            return {.status = LpStatus::failed};
+        }
+    };
+    const GivesUp solver;
+    const auto cluster = Cluster::build(generated(100, 11));
+    auto counting = con::bound(cluster, BoundMethod::counting);
+    counting.method = "lp";
+    CHECK(con::bound(cluster, BoundMethod::lp, {}, {.lp = &solver}) == counting);
 }
 
 TEST_CASE("no bound unless asked") {

@@ -113,7 +113,11 @@ TEST_CASE("the relaxation as data for an LP solver") {
     CHECK(relaxed.integer_columns() == 0);
     const auto lp = lp_problem(relaxed);
     CHECK(lp.objective == std::vector<double>{-4, -5, -1});  // a maximisation, turned round
-    if (lp_available()) CHECK(-solve_lp(lp).objective == Catch::Approx(9.25));
+    if (clp() != nullptr) CHECK(-clp()->solve(lp).objective == Catch::Approx(9.25));
+    auto wrong = lp;
+    wrong.row_upper.pop_back();
+    if (clp() != nullptr)
+        REQUIRE_THROWS_MESSAGE(clp()->solve(wrong), InvalidInput, "entries of row_upper: 0; expected 1");
 }
 
 TEST_CASE("an infeasible model's elastic form shows what to relax, and conflicting groups are named") {

@@ -181,8 +181,8 @@ TEST_CASE("Boost.Graph algorithms run on the tree") {
     boost::breadth_first_search(graph, 0,
                                 boost::visitor(boost::make_bfs_visitor(
                                     boost::record_distances(depth.data(), boost::on_tree_edge{}))));
-    for (std::uint32_t i = 0; i < tree.vertex_count(); ++i) {
-        const NetworkTree::Vertex v{i};
+    for (BoostTree::vertex_descriptor i = 0; i < tree.vertex_count(); ++i) {
+        const NetworkTree::Vertex v{static_cast<std::uint32_t>(i)};
         CHECK(depth[i] == tree.depth(v));
         CHECK(graph[i].name == tree.name(v));
         CHECK(graph[i].node == tree.node(v));

@@ -4,6 +4,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/detail/bin_packing.hpp>
 #include <gpusched/core/budget.hpp>
+#include <gpusched/core/lp.hpp>
 
 namespace gpusched::consolidation::detail {
 
@@ -17,9 +18,8 @@ namespace gpusched::consolidation::detail {
 /// need not be trusted. Stops when rounding makes the gap vanish, or when the budget is exhausted.
 ///
 /// @param known a bound of the same packing that the result must not fall below
-/// @throws BackendError when no LP solver was compiled in
 [[nodiscard]] MustStay pattern_bound(const BinPacking& packing, MustStay known, const Inventory& inventory,
-                                     Budget& budget);
+                                     const LpSolver& lp, Budget& budget);
 
 }  // namespace gpusched::consolidation::detail
 

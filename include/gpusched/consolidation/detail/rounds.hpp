@@ -124,14 +124,19 @@ struct NoisyOrder {
     }
 };
 
+/// Policies with noise in their node order; all others as they are.
+template <class Policies>
+struct NoisyPolicies : Policies {
+    NoisyOrder<decltype(Policies::node_order)> node_order;
+};
+
 }  // namespace detail
 
-template <Partitioner P, NodeOrder O, DestinationRanking D, EjectionRule E, Acceptance A, NodeWeight W,
-          allocation::GpuPicker G>
-Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W, G>& policies,
-                   const Options& options, const Context& context) {
+template <class... Kinds>
+Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, const Options& options,
+                   const Context& context) {
     validate(options, cluster);
-    if (options.bound_method == BoundMethod::lp) require_lp();
+    detail::require_lp(options.bound_method, context);
     Budget budget(context, options.time_limit);
     const detail::Threads threads(options, context);
     const auto executor = threads.executor();
@@ -147,21 +152,7 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W, G>& 
         const auto first_reason = best.stop_reason;
         Budget polish(context, *options.polish_time);
         for (std::uint64_t seed = options.seed + 1; !polish.exhausted() && !budget.exhausted(); ++seed) {
-            const Policies<P, detail::NoisyOrder<O>, D, E, A, W, G> noisy{policies.partitioner,
-                                                                          {policies.node_order, seed},
-                                                                          policies.destinations,
-                                                                          policies.ejection,
-                                                                          policies.acceptance,
-                                                                          policies.weight,
-                                                                          policies.picker,
-                                                                          policies.deepest,
-                                                                          policies.most_rounds,
-                                                                          policies.shallow_round_first,
-                                                                          policies.shortest_chains_first,
-                                                                          policies.remember_failures,
-                                                                          policies.gather_fractions,
-                                                                          policies.fill_gaps,
-                                                                          policies.exact_when_tiny};
+            const detail::NoisyPolicies<Policies<Kinds...>> noisy{policies, {policies.node_order, seed}};
             auto again = options;
             again.seed = seed;
             auto other = detail::search(cluster, noisy, again, executor, polish);
@@ -172,7 +163,7 @@ Result consolidate(const Cluster& cluster, const Policies<P, O, D, E, A, W, G>& 
                                                                       : first_reason;
     }
     best.plan.bound =
-        detail::bound(cluster, make_scope(cluster, options), options.bound_method, budget, executor);
+        detail::bound(cluster, make_scope(cluster, options), options.bound_method, context.lp, budget, executor);
     if (best.stop_reason == StopReason::completed) best.stop_reason = budget.reason();  // in the bound
     return best;
 }

@@ -10,8 +10,15 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMethod method, Budget& budget,
-                            ExecutorRef executor) {
+GPUSCHED_INLINE void require_lp(BoundMethod method, const Context& context) {
+    if (method == BoundMethod::lp && context.lp == nullptr)
+        throw BackendError("the bound lp needs a solver of linear programs, and Context::lp has none: set it to "
+                           "gpusched::milp::clp() (component milp, built with Clp: apt-get install "
+                           "coinor-libclp-dev) or to a solver of your own, or choose the bound counting");
+}
+
+GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMethod method,
+                            const LpSolver* lp, Budget& budget, ExecutorRef executor) {
     Bound result;
     if (method == BoundMethod::none) return result;
     std::int64_t occupied = 0, may_vacate = 0, gpus = 0;
@@ -35,7 +42,7 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMet
         for (std::size_t i = 0; i < parts.size(); ++i) {
             whole = whole && !budget.exhausted();
             if (!whole) continue;
-            const auto tighter = pattern_bound(packings[i], bounds[i], cluster.inventory(), budget);
+            const auto tighter = pattern_bound(packings[i], bounds[i], cluster.inventory(), *lp, budget);
             whole = !budget.exhausted();  // otherwise how far it came depends on the machine
             if (whole) bounds[i] = tighter;
         }
@@ -57,10 +64,10 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, BoundMethod method, const Op
                             const Context& context) {
     validate(options, cluster);
     if (method == BoundMethod::none) throw InvalidInput("method: none; expected counting or lp");
-    if (method == BoundMethod::lp) require_lp();
+    detail::require_lp(method, context);
     Budget budget(context, options.time_limit);
     const detail::Threads threads(options, context);
-    return detail::bound(cluster, make_scope(cluster, options), method, budget, threads.executor());
+    return detail::bound(cluster, make_scope(cluster, options), method, context.lp, budget, threads.executor());
 }
 
 }  // namespace gpusched::consolidation

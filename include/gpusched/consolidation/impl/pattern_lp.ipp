@@ -46,14 +46,14 @@ class PatternLp {
         }
     }
 
-    std::int64_t run(Budget& budget) {
+    std::int64_t run(const LpSolver& lp, Budget& budget) {
         if (items_.empty() || unit_ == 0) return 0;
         start();
         double best = 0;
         LpBasis basis;
         std::vector<double> price(items_.size());
         for (int iteration = 0; iteration < 300 && !budget.exhausted(); ++iteration) {
-            const auto master = solve_lp(problem_, basis);
+            const auto master = lp.solve(problem_, basis);
             if (master.status != LpStatus::optimal) break;
             basis = master.basis;
             for (std::size_t k = 0; k < items_.size(); ++k) price[k] = std::max(0.0, master.row_dual[k]);
@@ -245,7 +245,7 @@ class PatternLp {
 };
 
 GPUSCHED_INLINE MustStay pattern_bound(const BinPacking& packing, MustStay bound, const Inventory& inventory,
-                                       Budget& budget) {
+                                       const LpSolver& lp, Budget& budget) {
     std::int64_t weight = -1;
     bool alike = true;
     for (const auto& bin : packing.bins)
@@ -253,9 +253,9 @@ GPUSCHED_INLINE MustStay pattern_bound(const BinPacking& packing, MustStay bound
             alike = alike && (weight < 0 || weight == bin.weight);
             weight = bin.weight;
         }
-    bound.nodes = std::max(bound.nodes, PatternLp(packing, inventory, false).run(budget));
+    bound.nodes = std::max(bound.nodes, PatternLp(packing, inventory, false).run(lp, budget));
     bound.gpus = std::max(bound.gpus, alike && weight >= 0 ? bound.nodes * weight
-                                                           : PatternLp(packing, inventory, true).run(budget));
+                                                           : PatternLp(packing, inventory, true).run(lp, budget));
     return bound;
 }
 

@@ -5,6 +5,8 @@
 #include <gpusched/topology/boost_hardware.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 
+#include <boost/range/iterator_range.hpp>
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -40,10 +42,9 @@ inline void keep_core_holders(const BoostHardware& known, BoostHardware& reading
         for (std::size_t v = 0; v < boost::num_vertices(graph); ++v)
             if (graph[v].kind == Kind::core || graph[v].kind == Kind::core_group)
                 units[{graph[v].kind, graph[v].id}].vertex = v;
-        const auto [first, last] = boost::edges(graph);
-        for (auto e = first; e != last; ++e) {
-            if (graph[*e].relation != HardwareRelation::contains) continue;
-            auto group = boost::source(*e, graph), core = boost::target(*e, graph);
+        for (const auto e : boost::make_iterator_range(boost::edges(graph))) {
+            if (graph[e].relation != HardwareRelation::contains) continue;
+            auto group = boost::source(e, graph), core = boost::target(e, graph);
             if (graph[group].kind == Kind::core) std::swap(group, core);
             units[{Kind::core_group, graph[group].id}].cores.insert(graph[core].id);
         }
@@ -144,11 +145,11 @@ GPUSCHED_INLINE Hardware HardwareGraph::hardware() const {
         placed |= masks_.numa[n];
     }
     std::map<Vertex, int> group_socket, group_numa, group_cores;
-    for (std::size_t e = 0; e < ends_.size(); ++e) {
-        auto [a, b] = ends_[e];
+    for (const auto e : boost::make_iterator_range(boost::edges(graph))) {
+        auto a = boost::source(e, graph), b = boost::target(e, graph);
         if (graph[a].kind == HardwareKind::core_group || graph[a].kind == HardwareKind::core) std::swap(a, b);
         if (graph[a].kind == HardwareKind::core) std::swap(a, b);
-        switch (edge_bundles_[e].relation) {
+        switch (graph[e].relation) {
         case HardwareRelation::hosts:
             if (graph[b].kind == HardwareKind::numa_node) std::swap(a, b);
             if (graph[a].kind == HardwareKind::numa_node)
@@ -235,14 +236,12 @@ GPUSCHED_INLINE std::vector<HardwareChange> HardwareGraph::reconcile(const Hardw
         gone.status = HardwareStatus::failed;
         vertices.push_back(gone);
         // It stays where it was, as long as that place exists.
-        for (std::size_t e = 0; e < ends_.size(); ++e) {
-            const auto [a, b] = ends_[e];
-            const auto self = static_cast<Vertex>(gpu_vertex_[i]);
-            if (a != self && b != self) continue;
-            const auto& other = (*graph_)[a == self ? b : a];
+        const auto self = static_cast<Vertex>(gpu_vertex_[i]);
+        for (const auto e : boost::make_iterator_range(boost::out_edges(self, *graph_))) {
+            const auto& other = (*graph_)[boost::target(e, *graph_)];
             for (Vertex v = 0; v + 1 < vertices.size(); ++v)
                 if (vertices[v].kind == other.kind && vertices[v].id == other.id)
-                    links.push_back({vertices.size() - 1, v, edge_bundles_[e]});
+                    links.push_back({vertices.size() - 1, v, (*graph_)[e]});
         }
     }
     *this = HardwareGraph(std::move(vertices), std::move(links));

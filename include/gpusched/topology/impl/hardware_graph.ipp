@@ -2,21 +2,18 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/topology/boost_hardware.hpp>
+#include <gpusched/topology/detail/hardware_search.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <numeric>
-#include <queue>
 #include <set>
 #include <tuple>
 
 namespace gpusched::topology {
 namespace detail {
-
-inline constexpr double no_bottleneck = std::numeric_limits<double>::infinity();
 
 inline std::string vertex_text(const HardwareVertex& v) {
     return std::string(enum_name(v.kind)) + " " + std::to_string(v.id);
@@ -45,6 +42,10 @@ inline bool relation_fits(HardwareRelation relation, HardwareKind a, HardwareKin
         return between(K::socket, K::socket);
     }
     return false;
+}
+
+inline HardwareEdgeId edge_at(const BoostHardware& graph, std::size_t number) {
+    return *(boost::edges(graph).first + static_cast<std::ptrdiff_t>(number));
 }
 
 inline std::optional<int> sole_holder(const std::vector<GpuMask>& masks, GpuMask gpus) {
@@ -98,23 +99,16 @@ GPUSCHED_INLINE HardwareGraph::HardwareGraph(std::vector<HardwareVertex> vertice
     }
     problems.throw_if_any();
     for (auto& v : vertices) boost::add_vertex(std::move(v), *graph_);
-    for (const auto& link : links) {
-        boost::add_edge(link.a, link.b, link.edge, *graph_);
-        ends_.emplace_back(link.a, link.b);
-        edge_bundles_.push_back(link.edge);
-    }
+    for (const auto& link : links) boost::add_edge(link.a, link.b, link.edge, *graph_);
     index_graph();
 }
 
 GPUSCHED_INLINE HardwareGraph::HardwareGraph(const HardwareGraph& other)
-    : graph_(std::make_unique<BoostHardware>(*other.graph_)), ends_(other.ends_),
-      edge_bundles_(other.edge_bundles_), gpu_vertex_(other.gpu_vertex_), masks_(other.masks_),
-      distance_(other.distance_), bandwidth_(other.bandwidth_) {}
+    : graph_(std::make_unique<BoostHardware>(*other.graph_)), gpu_vertex_(other.gpu_vertex_),
+      masks_(other.masks_), distance_(other.distance_), bandwidth_(other.bandwidth_) {}
 GPUSCHED_INLINE HardwareGraph::HardwareGraph(HardwareGraph&&) noexcept = default;
 GPUSCHED_INLINE HardwareGraph& HardwareGraph::operator=(HardwareGraph other) noexcept {
     std::swap(graph_, other.graph_);
-    std::swap(ends_, other.ends_);
-    std::swap(edge_bundles_, other.edge_bundles_);
     std::swap(gpu_vertex_, other.gpu_vertex_);
     std::swap(masks_, other.masks_);
     std::swap(distance_, other.distance_);
@@ -129,14 +123,20 @@ GPUSCHED_INLINE std::vector<HardwareGraph::Vertex> HardwareGraph::vertices() con
     return all;
 }
 GPUSCHED_INLINE std::vector<HardwareGraph::Edge> HardwareGraph::edges() const {
-    std::vector<Edge> all(ends_.size());
+    std::vector<Edge> all(boost::num_edges(*graph_));
     std::iota(all.begin(), all.end(), Edge{0});
     return all;
 }
 GPUSCHED_INLINE const HardwareVertex& HardwareGraph::vertex(Vertex v) const { return (*graph_)[v]; }
-GPUSCHED_INLINE const HardwareEdge& HardwareGraph::edge(Edge e) const { return edge_bundles_[e]; }
-GPUSCHED_INLINE HardwareGraph::Vertex HardwareGraph::source(Edge e) const { return ends_[e].first; }
-GPUSCHED_INLINE HardwareGraph::Vertex HardwareGraph::target(Edge e) const { return ends_[e].second; }
+GPUSCHED_INLINE const HardwareEdge& HardwareGraph::edge(Edge e) const {
+    return (*graph_)[detail::edge_at(*graph_, e)];
+}
+GPUSCHED_INLINE HardwareGraph::Vertex HardwareGraph::source(Edge e) const {
+    return boost::source(detail::edge_at(*graph_, e), *graph_);
+}
+GPUSCHED_INLINE HardwareGraph::Vertex HardwareGraph::target(Edge e) const {
+    return boost::target(detail::edge_at(*graph_, e), *graph_);
+}
 
 GPUSCHED_INLINE void HardwareGraph::index_graph() {
     const auto& graph = *graph_;
@@ -146,57 +146,34 @@ GPUSCHED_INLINE void HardwareGraph::index_graph() {
     for (Vertex v = 0; v < count; ++v)
         if (graph[v].kind == HardwareKind::gpu)
             gpu_vertex_[static_cast<std::size_t>(graph[v].id)] = static_cast<std::int64_t>(v);
-    const auto other = [](Vertex v, const std::pair<Vertex, Vertex>& ends) {
-        return ends.first == v ? ends.second : ends.first;
+    // Calls back for every edge of that meaning, with its end of that kind and its other end.
+    const auto for_edges = [&](HardwareRelation relation, HardwareKind kind, auto&& visit) {
+        for (const auto e : boost::make_iterator_range(boost::edges(graph))) {
+            if (graph[e].relation != relation) continue;
+            const auto a = boost::source(e, graph), b = boost::target(e, graph);
+            graph[a].kind == kind ? visit(a, b) : visit(b, a);
+        }
     };
     // Sockets of core groups first, then of NUMA nodes through their core groups or directly.
-    for (std::size_t e = 0; e < ends_.size(); ++e)
-        if (edge_bundles_[e].relation == HardwareRelation::hosts) {
-            const auto [a, b] = ends_[e];
-            const auto socket = graph[a].kind == HardwareKind::socket ? a : b;
-            socket_of[other(socket, ends_[e])] = graph[socket].id;
-        }
-    for (std::size_t e = 0; e < ends_.size(); ++e) {
-        const auto [a, b] = ends_[e];
-        if (edge_bundles_[e].relation == HardwareRelation::localized) {
-            const auto numa = graph[a].kind == HardwareKind::numa_node ? a : b;
-            const int socket = socket_of[other(numa, ends_[e])];
-            if (socket < 0) continue;
-            if (socket_of[numa] >= 0 && socket_of[numa] != socket)
-                throw InvalidInput("numa_node " + std::to_string(graph[numa].id) + ": lies in sockets " +
-                                   std::to_string(socket_of[numa]) + " and " + std::to_string(socket));
-            socket_of[numa] = socket;
-        }
-    }
-    for (std::size_t e = 0; e < ends_.size(); ++e)
-        if (edge_bundles_[e].relation == HardwareRelation::nearby) {
-            const auto [a, b] = ends_[e];
-            const auto gpu = graph[a].kind == HardwareKind::gpu ? a : b;
-            numa_of[gpu] = graph[other(gpu, ends_[e])].id;
-            socket_of[gpu] = socket_of[other(gpu, ends_[e])];
-        }
-    // PCIe roots reach down through switches.
+    for_edges(HardwareRelation::hosts, HardwareKind::socket,
+              [&](Vertex socket, Vertex hosted) { socket_of[hosted] = graph[socket].id; });
+    for_edges(HardwareRelation::localized, HardwareKind::numa_node, [&](Vertex numa, Vertex group) {
+        const int socket = socket_of[group];
+        if (socket < 0) return;
+        if (socket_of[numa] >= 0 && socket_of[numa] != socket)
+            throw InvalidInput("numa_node " + std::to_string(graph[numa].id) + ": lies in sockets " +
+                               std::to_string(socket_of[numa]) + " and " + std::to_string(socket));
+        socket_of[numa] = socket;
+    });
+    for_edges(HardwareRelation::nearby, HardwareKind::gpu, [&](Vertex gpu, Vertex numa) {
+        numa_of[gpu] = graph[numa].id;
+        socket_of[gpu] = socket_of[numa];
+    });
     for (Vertex root = 0; root < count; ++root) {
         if (graph[root].kind != HardwareKind::pcie_root) continue;
-        std::vector<Vertex> open{root};
-        std::vector<bool> seen(count, false);
-        while (!open.empty()) {
-            const auto v = open.back();
-            open.pop_back();
-            if (seen[v]) continue;
-            seen[v] = true;
-            if (graph[v].kind == HardwareKind::gpu) {
-                root_of[v] = graph[root].id;
-                continue;
-            }
-            const auto [first, last] = boost::out_edges(v, graph);
-            for (auto e = first; e != last; ++e) {
-                const auto to = boost::target(*e, graph);
-                if (graph[*e].relation == HardwareRelation::pcie &&
-                    graph[to].kind != HardwareKind::numa_node && graph[to].kind != HardwareKind::pcie_root)
-                    open.push_back(to);
-            }
-        }
+        const auto hops = detail::hops_from(graph, root, detail::PcieEdges{&graph});
+        for (Vertex v = 0; v < count; ++v)
+            if (graph[v].kind == HardwareKind::gpu && hops[v] >= 0) root_of[v] = graph[root].id;
     }
     masks_ = {};
     const auto size_for = [&](HardwareKind kind, std::vector<GpuMask>& masks) {
@@ -223,40 +200,8 @@ GPUSCHED_INLINE void HardwareGraph::index_graph() {
     for (int g = 0; g < max_gpus_per_node; ++g) {
         if (gpu_vertex_[static_cast<std::size_t>(g)] < 0) continue;
         const auto from = static_cast<Vertex>(gpu_vertex_[static_cast<std::size_t>(g)]);
-        // Traffic does not pass through other GPUs: they may belong to somebody else, or have failed.
-        const auto ends_path = [&](Vertex v) { return v != from && graph[v].kind == HardwareKind::gpu; };
-        std::vector<int> hops(count, -1);
-        std::queue<Vertex> open;
-        hops[from] = 0;
-        open.push(from);
-        while (!open.empty()) {
-            const auto v = open.front();
-            open.pop();
-            if (ends_path(v)) continue;
-            const auto [first, last] = boost::out_edges(v, graph);
-            for (auto e = first; e != last; ++e)
-                if (const auto to = boost::target(*e, graph); hops[to] < 0) {
-                    hops[to] = hops[v] + 1;
-                    open.push(to);
-                }
-        }
-        std::vector<double> width(count, 0);
-        std::priority_queue<std::pair<double, Vertex>> widest;
-        width[from] = detail::no_bottleneck;
-        widest.push({width[from], from});
-        while (!widest.empty()) {
-            const auto [here, v] = widest.top();
-            widest.pop();
-            if (here < width[v] || ends_path(v)) continue;
-            const auto [first, last] = boost::out_edges(v, graph);
-            for (auto e = first; e != last; ++e) {
-                const auto to = boost::target(*e, graph);
-                const auto through = std::min(here, graph[*e].bandwidth_gb_s);
-                if (through <= width[to]) continue;
-                width[to] = through;
-                widest.push({through, to});
-            }
-        }
+        const auto hops = detail::hops_from(graph, from, detail::TrafficEdges{&graph, from});
+        const auto width = detail::widths_from(graph, from, detail::TrafficEdges{&graph, from});
         for (int h = 0; h < max_gpus_per_node; ++h) {
             const auto to = gpu_vertex_[static_cast<std::size_t>(h)];
             if (to < 0) continue;

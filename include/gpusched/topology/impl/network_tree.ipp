@@ -61,7 +61,7 @@ GPUSCHED_INLINE NetworkTree::NetworkTree(const Inventory& inventory) {
 
     // Constraints may name levels that no node has; there every node stands for itself.
     vertex_of_domain_.resize(static_cast<std::size_t>(levels));
-    domains_.resize(static_cast<std::size_t>(levels));
+    domain_counts_.resize(static_cast<std::size_t>(levels));
     for (Level l = 0; l < levels; ++l) {
         auto& here = vertex_of_domain_[static_cast<std::size_t>(l)];
         here.resize(inventory.domain_count(l), root());
@@ -103,54 +103,70 @@ GPUSCHED_INLINE NetworkTree::NetworkTree(std::vector<Record> records, std::size_
 
 GPUSCHED_INLINE void NetworkTree::build(std::vector<Record> records, std::size_t node_count) {
     // Children in the order of their edges: domains first, then nodes.
-    const auto made = std::make_shared<BoostTree>(records.size());
-    auto& graph = *made;
+    std::vector<std::pair<std::size_t, std::size_t>> edges;
+    edges.reserve(records.size() - 1);
     for (const bool leaves : {false, true})
         for (std::size_t i = 1; i < records.size(); ++i)
-            if ((records[i].node != none<NodeId>) == leaves) add_edge(records[i].parent, i, graph);
+            if ((records[i].node != none<NodeId>) == leaves) edges.emplace_back(records[i].parent, i);
+    const auto made = std::make_shared<BoostTree>(boost::edges_are_unsorted_multi_pass, edges.begin(),
+                                                  edges.end(), records.size());
+    auto& graph = *made;
+    for (std::size_t i = 0; i < records.size(); ++i)
+        graph[i] = {std::move(records[i].name), records[i].node, records[i].domain};
+    graph_ = made;
 
-    vertices_.resize(records.size());
+    places_.resize(records.size());
     vertex_of_node_.resize(node_count);
-    for (std::size_t i = 0; i < records.size(); ++i) {
-        auto& info = vertices_[i];
-        info.parent = Vertex{records[i].parent};
-        info.node = records[i].node;
-        info.domain = records[i].domain;
-        if (info.node != none<NodeId>)
-            vertex_of_node_[index(info.node)] = Vertex{static_cast<std::uint32_t>(i)};
-        graph[i] = {std::move(records[i].name), info.node};
-    }
-
+    order_.reserve(node_count);
     const auto discover = [&](std::size_t v) {
-        auto& info = vertices_[v];
-        if (v != 0) info.depth = at(info.parent).depth + 1;
-        info.first_node = static_cast<std::uint32_t>(order_.size());
-        if (info.node != none<NodeId>) order_.push_back(info.node);
-        info.first_child = static_cast<std::uint32_t>(children_.size());
-        for (auto [edge, end] = out_edges(v, graph); edge != end; ++edge)
-            children_.push_back(Vertex{static_cast<std::uint32_t>(target(*edge, graph))});
-        info.child_count = static_cast<std::uint32_t>(children_.size()) - info.first_child;
+        const Vertex id{static_cast<std::uint32_t>(v)};
+        auto& place = places_[v];
+        if (id != root()) place.depth = depth(parent(id)) + 1;
+        place.first_node = static_cast<std::uint32_t>(order_.size());
+        if (graph[v].node == none<NodeId>) return;
+        order_.push_back(graph[v].node);
+        vertex_of_node_[index(graph[v].node)] = id;
     };
     const auto finish = [&](std::size_t v) {
-        vertices_[v].node_count = static_cast<std::uint32_t>(order_.size()) - vertices_[v].first_node;
+        places_[v].node_count = static_cast<std::uint32_t>(order_.size()) - places_[v].first_node;
     };
     std::vector<boost::default_color_type> colour(records.size());
     boost::depth_first_visit(
         graph, 0, detail::DepthFirst(discover, finish),
         boost::make_iterator_property_map(colour.begin(), get(boost::vertex_index, graph)));
-    graph_ = made;
 
-    for (std::size_t i = 1; i < vertices_.size(); ++i) {
-        if (vertices_[i].node != none<NodeId>) continue;
-        const auto level = static_cast<std::size_t>(vertices_[i].depth) - 1;
-        if (domains_.size() <= level) domains_.resize(level + 1);
-        domains_[level].push_back(Vertex{static_cast<std::uint32_t>(i)});
+    for (std::size_t i = 1; i < records.size(); ++i) {
+        if (graph[i].node != none<NodeId>) continue;
+        const auto level = static_cast<std::size_t>(places_[i].depth) - 1;
+        if (vertex_of_domain_.size() <= level) vertex_of_domain_.resize(level + 1);
+        vertex_of_domain_[level].push_back(Vertex{static_cast<std::uint32_t>(i)});
     }
-    vertex_of_domain_ = domains_;
+    for (const auto& domains : vertex_of_domain_) domain_counts_.push_back(domains.size());
+}
+
+GPUSCHED_INLINE NodeId NetworkTree::node(Vertex v) const noexcept {
+    return (*graph_)[static_cast<std::size_t>(v)].node;
+}
+
+GPUSCHED_INLINE DomainId NetworkTree::domain(Vertex v) const noexcept {
+    return (*graph_)[static_cast<std::size_t>(v)].domain;
 }
 
 GPUSCHED_INLINE const std::string& NetworkTree::name(Vertex v) const noexcept {
     return (*graph_)[static_cast<std::size_t>(v)].name;
+}
+
+GPUSCHED_INLINE NetworkTree::Vertex NetworkTree::parent(Vertex v) const noexcept {
+    if (v == root()) return root();
+    const auto up = in_edges(static_cast<std::size_t>(v), *graph_).first;
+    return Vertex{static_cast<std::uint32_t>(source(*up, *graph_))};
+}
+
+GPUSCHED_INLINE std::vector<NetworkTree::Vertex> NetworkTree::children(Vertex v) const {
+    std::vector<Vertex> below;
+    for (auto [child, end] = adjacent_vertices(static_cast<std::size_t>(v), *graph_); child != end; ++child)
+        below.push_back(Vertex{static_cast<std::uint32_t>(*child)});
+    return below;
 }
 
 GPUSCHED_INLINE NetworkTree::Vertex NetworkTree::ancestor(NodeId node, Level level) const noexcept {
