@@ -82,6 +82,7 @@ using Name = Typed<detail::literal_type<E>()>;
 // Arguments.
 using Integer = Typed<"int">;
 using Number = Typed<"float">;
+using Flag = Typed<"bool">;
 using Integers = Typed<"Sequence[int]">;
 using PathLike = Typed<"str | PathLike[str]">;
 using Document = Typed<"Mapping[str, Any] | str">;  ///< a dict, or JSON text

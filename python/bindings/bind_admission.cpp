@@ -23,7 +23,7 @@ struct NamedPlace {
     double score = 0, worst_ratio = 0;
 };
 struct NamedAnswer {
-    std::string verdict;
+    Name<control::AdmissionVerdict> verdict;
     Newcomer newcomer{};
     std::optional<NamedPlace> place{};
 };

@@ -79,7 +79,8 @@ Keywords<O> host_options() {
     using A = HostArguments;
     Keywords<O> options;
     options.field("variant", &A::variant,
-                  "\"static\", \"guards\", \"placement\", \"mig\", \"full\" or \"ours\".");
+                  "\"static\", \"guards\", \"placement\", \"mig\", \"full\" or \"ours\".",
+                  "Literal['static', 'guards', 'placement', 'mig', 'full', 'ours']");
     if constexpr (std::is_same_v<O, SeededArguments>)
         options.field("seeds", &O::seeds, "Integers; runs of two variants under the same seed are a pair.");
     options.field("duration_s", &A::duration_s, "Simulated seconds, above 0.")

@@ -1,7 +1,7 @@
 // gpusched.serving.
 #include "call.hpp"
-#include "milp.hpp"
 #include "keywords.hpp"
+#include "milp.hpp"
 #include "pickles.hpp"
 #include "records.hpp"
 #include "serving.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 /// The planner's options in Python, and what the surroundings give.
 struct PlanArguments : s::PlannerOptions, SolveArguments {
-    py::object deployment_dict = py::none(), estimate_dict = py::none();
+    Typed<"dict[str, Any] | None"> deployment_dict = py::none(), estimate_dict = py::none();
     serving::ServingMethod method = s::PlannerOptions{}.search.method;
     double tolerance = s::PlannerOptions{}.search.tolerance;
 };
@@ -174,15 +174,17 @@ struct Members<NamedReplan> {
 
 namespace {
 
-py::object number(double value) { return std::isfinite(value) ? py::object(py::float_(value)) : py::none(); }
+OptionalNumber number(double value) {
+    return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
+}
 
-py::dict rented_by_name(const PlannedServing& plan) {
+Typed<"dict[str, int]"> rented_by_name(const PlannedServing& plan) {
     py::dict result;
     for (std::size_t g = 0; g < plan.rented.size(); ++g)
         if (plan.rented[g] > 0) result[py::str(plan.gpus[g])] = plan.rented[g];
     return result;
 }
-py::list replica_list(const PlannedServing& plan) {
+JsonObjects replica_list(const PlannedServing& plan) {
     py::list result;
     for (const auto& r : plan.replicas) {
         py::dict gpus, share, rate;
@@ -226,7 +228,8 @@ void bind_planner(py::module_& m) {
     using P = PlannedServing;
     py::class_<P> plan(m, "ServingPlan", doc("serving::ServingPlan").c_str());
     plan.def_property_readonly(
-            "status", [](const P& p) { return enum_name(p.status); }, doc("milp::Status").c_str())
+            "status", [](const P& p) -> Name<milp::Status> { return enum_name(p.status); },
+            doc("milp::Status").c_str())
         .def_property_readonly(
             "makespan", [](const P& p) { return number(p.makespan); },
             "Seconds; None where there is no plan.")
@@ -262,7 +265,7 @@ void bind_planner(py::module_& m) {
     const std::string more = "\n\nThe request is a dict as docs/serving.md describes it.";
     m.def(
         "plan_serving",
-        [options](const py::object& request, const py::kwargs& keywords) {
+        [options](const Request& request, const py::kwargs& keywords) {
             Problems problems;
             const auto arguments = options.read("plan_serving", keywords, problems);
             s::ServingRequest asked;
@@ -285,7 +288,8 @@ void bind_planner(py::module_& m) {
         .field("uniform_tp", &PlanArguments::uniform_tp);
     m.def(
         "sweep_budgets",
-        [sweep](const py::object& request, const py::object& budgets, const py::kwargs& keywords) {
+        [sweep](const Request& request, const Typed<"Sequence[float]">& budgets,
+                const py::kwargs& keywords) -> Typed<"dict[float, ServingPlan]"> {
             Problems problems;
             const auto arguments = sweep.read("sweep_budgets", keywords, problems);
             std::vector<double> amounts;
@@ -327,7 +331,8 @@ void bind_planner(py::module_& m) {
         .field("slack", &ReplanArguments::slack, doc("serving::ReplanOptions::slack"));
     m.def(
         "replan",
-        [changes](const py::object& request, const py::object& running, const py::kwargs& keywords) {
+        [changes](const Request& request, const Typed<"ServingPlan | Sequence[Mapping[str, Any]]">& running,
+                  const py::kwargs& keywords) {
             Problems problems;
             const auto arguments = changes.read("replan", keywords, problems);
             s::ServingRequest asked;
@@ -373,12 +378,13 @@ void bind_serving(py::module_& parent) {
     bind_serving_problem(m);
     // For the console script, which says in which file a request or a plan is wrong.
     m.def(
-        "_require_request",
-        [](const py::object& request) { static_cast<void>(read_serving_request(request)); },
+        "_require_request", [](const Request& request) { static_cast<void>(read_serving_request(request)); },
         py::arg("request"));
     m.def(
         "_require_running",
-        [](const py::object& running) { static_cast<void>(read_running(running, s::ServingRequest{})); },
+        [](const Typed<"Sequence[Mapping[str, Any]]">& running) {
+            static_cast<void>(read_running(running, s::ServingRequest{}));
+        },
         py::arg("running"));
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 /// The options of the simulation; estimates are a dict in Python.
 struct LatencyArguments : s::LatencyOptions {
-    py::object estimate_dict = py::none();
+    Typed<"dict[str, Any] | None"> estimate_dict = py::none();
 };
 
 }  // namespace
@@ -34,7 +34,7 @@ void bind_serving_latency(py::module_& m) {
                                     "A dict of the options of `estimate_throughput`.");
     m.def(
         "simulate_latency",
-        [options](const py::object& request, const PlannedServing& plan, const py::kwargs& keywords) {
+        [options](const Request& request, const PlannedServing& plan, const py::kwargs& keywords) {
             auto o = options.read("simulate_latency", keywords);
             o.estimate = nested("estimate", o.estimate_dict, estimate_options(), o.estimate);
             const auto asked = read_serving_request(request);

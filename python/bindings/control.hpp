@@ -18,11 +18,14 @@ namespace gpusched::python {
 
 /// An action with names.
 struct NamedAction {
-    std::string kind, lever, tenant, target, text;
+    Name<control::ActionKind> kind;
+    std::string lever, tenant, target, text;
     int value = 0;
 };
 struct NamedEvent {
-    std::string tenant, before, after, cause, reason, text;
+    std::string tenant, before, after;
+    Name<control::Cause> cause;
+    std::string reason, text;
     int row = 0;
     double loss = 0;
 };

@@ -25,7 +25,7 @@ struct NamedDecision {
     /// The GPUs that it takes.
     std::vector<int> gpus;
     /// Of these GPUs: "numa", "socket" or "cross".
-    std::string topology;
+    Name<topology::GpuLocality> topology;
     /// Equation 1; absent for spot policies and without victims
     std::optional<double> score;
     /// of the victims
@@ -78,13 +78,12 @@ void use_cost_function(DecisionArguments& arguments, const ClusterPtr& cluster);
 /// The keywords of decisions, for options that are or extend DecisionArguments.
 template <class O = DecisionArguments>
 Keywords<O> decision_options() {
-    return Keywords<O>()
-        .template fields<preemption::Options>()
-        .field("cost", &DecisionArguments::cost_function,
-               "What evicting a task loses: a callable (cluster, task, now) that answers GPU-seconds, at "
-               "least 0, "
-               "for a `Task` and seconds; None for `lost_work`. It must depend on its arguments alone.",
-               "Callable[[Cluster, Task, int], float] | None");
+    return Keywords<O>().template fields<preemption::Options>().field(
+        "cost", &DecisionArguments::cost_function,
+        "What evicting a task loses: a callable (cluster, task, now) that answers GPU-seconds, at "
+        "least 0, "
+        "for a `Task` and seconds; None for `lost_work`. It must depend on its arguments alone.",
+        "Callable[[Cluster, Task, int], float] | None");
 }
 
 /// Warns that a limit cut the search short.

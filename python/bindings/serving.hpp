@@ -1,6 +1,7 @@
 // What the binding units of gpusched.serving share.
 #pragma once
 
+#include "arguments.hpp"
 #include "fields.hpp"
 #include "keywords.hpp"
 
@@ -37,6 +38,9 @@ O nested(const char* name, const py::object& value, const Keywords<O>& table, O 
         throw InvalidInput(std::string(error.what()));
     }
 }
+
+/// A request as docs/serving.md describes it, as a dict.
+using Request = Typed<"Mapping[str, Any]">;
 
 /// A plan that knows the names of its request.
 struct PlannedServing : serving::ServingPlan {
