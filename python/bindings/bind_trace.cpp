@@ -1,4 +1,5 @@
 // gpusched.sim: traces.
+#include "arguments.hpp"
 #include "arrays.hpp"
 #include "keywords.hpp"
 #include "trace.hpp"
