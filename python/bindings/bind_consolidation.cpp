@@ -113,9 +113,8 @@ void bind_explain(py::module_& m) {
             collect(problems, [&] { found = OptionType<NodeId>::read("node", node, *cluster); });
             const auto o = read_options(keywords, "explain", given, *cluster, problems);
             const auto spec = plan_argument(plan);
-            return unlocked([&] {
-                return named(*cluster, c::explain(*cluster, resolve(spec, *cluster), found, o));
-            });
+            return unlocked(
+                [&] { return named(*cluster, c::explain(*cluster, resolve(spec, *cluster), found, o)); });
         },
         py::arg("cluster"), py::arg("plan"), py::arg("node"),
         keywords.documented("explain(cluster, plan, node", doc("consolidation::explain")).c_str());
@@ -153,13 +152,12 @@ void bind_make_room(py::module_& m) {
     const auto keywords =
         Keywords<A>()
             .field("level", &A::level,
-                   doc("allocation::AllocateOptions::level") + "; \"node\" = every node for itself",
-                   "int | Literal['node'] | None")
+                   doc("allocation::AllocateOptions::level") + "; \"node\" = every node for itself")
             .field("mode", &A::mode, doc("allocation::AllocateOptions::mode"))
             .fields<c::Options>({"max_moves", "max_move_cost", "max_disrupted", "max_moves_per_wave",
                                  "max_moves_per_node", "protect_core_members", "exempt", "depth", "seed",
                                  "time_limit"})
-            .field("progress", &A::progress, progress_text, progress_type)
+            .field("progress", &A::progress, progress_text)
             .shared_as("consolidation.make_room");
     m.def(
         "make_room",
@@ -174,7 +172,8 @@ void bind_make_room(py::module_& m) {
             if (!arguments.level.is_none()) how.level = read_level("level", arguments.level);
             if (arguments.mode) how.mode = arguments.mode;
             return Call(arguments.progress).run([&](const Context& context) -> std::optional<NamedPlan> {
-                const auto room = c::make_room(*with.cluster, with.jobs.front().pods, how, arguments, context);
+                const auto room =
+                    c::make_room(*with.cluster, with.jobs.front().pods, how, arguments, context);
                 if (!room.allocation.placed) return std::nullopt;
                 NamedPlan plan{to_spec(room.plan, *with.cluster), room.stop_reason};
                 if (!argument.request.name.empty()) {  // in no snapshot yet
@@ -209,7 +208,7 @@ void bind_consolidation(py::module_& parent) {
     auto m = submodule(parent, "consolidation");
     const auto keywords = Keywords<ConsolidateArguments>()
                               .fields<c::Options>()
-                              .field("progress", &ConsolidateArguments::progress, progress_text, progress_type)
+                              .field("progress", &ConsolidateArguments::progress, progress_text)
                               .shared_as("consolidation.consolidate");
     m.def(
         "consolidate",
@@ -227,7 +226,7 @@ void bind_consolidation(py::module_& parent) {
     const auto scope = scope_keywords()
                            .field("time_limit", &ConsolidateArguments::time_limit,
                                   "Seconds, >= 0, after which \"lp\" falls back to counting.")
-                           .field("progress", &ConsolidateArguments::progress, progress_text, progress_type);
+                           .field("progress", &ConsolidateArguments::progress, progress_text);
     m.def(
         "bound",
         [scope](const ClusterPtr& cluster, const Name<c::BoundMethod>& method,

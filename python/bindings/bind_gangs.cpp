@@ -109,14 +109,12 @@ Keywords<AllocateArguments> allocate_keywords() {
     return Keywords<A>()
         .fields<a::AllocateOptions>()
         .field("further", &A::further_dicts,
-               "Wishes at other levels, a list of {\"level\", \"mode\"}; None = those of the job's dict.",
-               "Sequence[Mapping[str, Any]] | None")
+               "Wishes at other levels, a list of {\"level\", \"mode\"}; None = those of the job's dict.")
         .field("traffic", &A::traffic_rows,
                "Traffic between groups of pods, a symmetric matrix; None = that of the job's dict. The "
                "groups of a job by "
-               "name are its pending pods that ask for the same, in the order of their first pods.",
-               "Sequence[Sequence[float]] | None")
-        .field("progress", &A::progress, progress_text, progress_type)
+               "name are its pending pods that ask for the same, in the order of their first pods.")
+        .field("progress", &A::progress, progress_text)
         .shared_as("allocation.allocate");
 }
 
@@ -143,11 +141,10 @@ void bind_joint(py::module_& m) {
     struct WithProgress : O {
         ProgressLike progress = py::none();
     };
-    const auto options =
-        Keywords<WithProgress>()
-            .fields<O>()
-            .field("progress", &WithProgress::progress, progress_text, progress_type)
-            .shared_as("allocation.allocate_many");
+    const auto options = Keywords<WithProgress>()
+                             .fields<O>()
+                             .field("progress", &WithProgress::progress, progress_text)
+                             .shared_as("allocation.allocate_many");
     m.def(
         "allocate_many",
         [options](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any] | str]">& jobs,

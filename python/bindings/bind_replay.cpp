@@ -115,9 +115,8 @@ void bind_replay(py::module_& m) {
                    "A name of `allocation.placement_names`, or a callable (cluster, task) that answers None, "
                    "a node, or a "
                    "pair (node, gpus).")
-            .fields<sim::ReplayOptions>(
-                {"until", "ignore_departures", "resample_to", "shuffle", "seed"})
-            .field("progress", &ReplayArguments::progress, progress_text, progress_type)
+            .fields<sim::ReplayOptions>({"until", "ignore_departures", "resample_to", "shuffle", "seed"})
+            .field("progress", &ReplayArguments::progress, progress_text)
             .shared_as("sim.replay");
     m.def(
         "replay",

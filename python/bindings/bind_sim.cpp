@@ -23,11 +23,10 @@ void bind_sim(py::module_& parent) {
     bind_spot_jobs(m);
     bind_harvest(m);
     using G = GeneratorArguments;
-    const auto options =
-        Keywords<G>()
-            .fields<sim::GeneratorOptions>()
-            .field("progress", &G::progress, progress_text, progress_type)
-            .shared_as("sim.generate_cluster");
+    const auto options = Keywords<G>()
+                             .fields<sim::GeneratorOptions>()
+                             .field("progress", &G::progress, progress_text)
+                             .shared_as("sim.generate_cluster");
     m.def(
         "generate_cluster",
         [options](const py::kwargs& keywords) {

@@ -292,9 +292,8 @@ void bind_spot_jobs(py::module_& m) {
             .fields<sim::SpotReplayOptions>()
             .field("observer", &A::watcher,
                    "Called with every plan before it is carried out: (now_s, cluster, plan), with a "
-                   "copy of the cluster as it is. An exception in it ends the replay and surfaces.",
-                   "Callable[[int, Cluster, Plan], object] | None")
-            .field("progress", &A::progress, progress_text, progress_type);
+                   "copy of the cluster as it is. An exception in it ends the replay and surfaces.")
+            .field("progress", &A::progress, progress_text);
     m.def(
         "replay_spot",
         [options](const SpotTracePtr& trace, const py::kwargs& keywords) {

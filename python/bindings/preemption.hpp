@@ -82,8 +82,7 @@ Keywords<O> decision_options() {
         "cost", &DecisionArguments::cost_function,
         "What evicting a task loses: a callable (cluster, task, now) that answers GPU-seconds, at "
         "least 0, "
-        "for a `Task` and seconds; None for `lost_work`. It must depend on its arguments alone.",
-        "Callable[[Cluster, Task, int], float] | None");
+        "for a `Task` and seconds; None for `lost_work`. It must depend on its arguments alone.");
 }
 
 /// Warns that a limit cut the search short.

@@ -3,7 +3,7 @@
 // in the middle of a creation or of writing a file.
 #pragma once
 
-#include <gpusched/host/detail/text_scan.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/host/recovery.hpp>
 
 #include <support/control_host.hpp>
@@ -138,7 +138,7 @@ struct CrashingFiles {
         const auto disk = text.substr(0, text.find(' '));
         std::string next;
         for (std::string_view rest = now; !rest.empty();) {
-            const auto line = host::detail::take_line(rest);
+            const auto line = take_line(rest);
             if (!line.starts_with(disk)) next += std::string(line) + "\n";
         }
         if (host::parse_io_max(text, disk) != host::parse_io_max("", disk)) next += std::string(text) + "\n";

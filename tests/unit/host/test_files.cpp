@@ -1,7 +1,7 @@
 // The kernel's files and the MPS control program: recorded texts, a tree of files in memory, and failures at every call.
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/host/cgroup.hpp>
-#include <gpusched/host/detail/text_scan.hpp>
 #include <gpusched/host/journal.hpp>
 #include <gpusched/host/mps.hpp>
 #include <gpusched/host/proc_signals.hpp>
@@ -225,23 +225,23 @@ struct FakeMps {
         pipe = arguments[1];
         const bool fails = calls++ == fault_at;
         if (fails && !after_effect) return fault;
-        auto line = host::detail::take_line(input);
-        const std::string command(host::detail::take_word(line));
+        auto line = take_line(input);
+        const std::string command(take_word(line));
         const auto number = [](double x) { return CommandResult{0, false, number_text(x) + ".0\n"}; };
         CommandResult out;
         std::int64_t pid = 0;
         if (command == "get_default_active_thread_percentage") {
             out = number(percentage);
         } else if (command == "set_default_active_thread_percentage") {
-            static_cast<void>(host::detail::read_number(host::detail::take_word(line), percentage));
+            static_cast<void>(read_number(take_word(line), percentage));
             out = number(percentage);
         } else if (command == "get_server_list") {
             for (const auto& [server, value] : servers) out.output += std::to_string(server) + "\n";
         } else {
-            static_cast<void>(host::detail::read_number(host::detail::take_word(line), pid));
+            static_cast<void>(read_number(take_word(line), pid));
             if (!servers.contains(pid)) return {0, false, "Server not found\n"};
             if (command == "set_active_thread_percentage")
-                static_cast<void>(host::detail::read_number(host::detail::take_word(line), servers[pid]));
+                static_cast<void>(read_number(take_word(line), servers[pid]));
             out = number(servers[pid]);
         }
         return fails ? fault : out;

@@ -1,6 +1,7 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/milp/clp.hpp>
 #include <gpusched/milp/model.hpp>
 #include <gpusched/milp/solver.hpp>
 

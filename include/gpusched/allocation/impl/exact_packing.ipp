@@ -192,9 +192,9 @@ class Packing {
     std::vector<Choice> chosen_;
 };
 
-GPUSCHED_INLINE Packed pack(Cluster& cluster, std::span<const PodShape> shapes, std::span<const NodeId> nodes,
-                            bool grouped, std::int64_t& steps, std::vector<Placement>& out, Budget* budget,
-                            Obstacle ignored) {
+GPUSCHED_INTERNAL Packed pack(Cluster& cluster, std::span<const PodShape> shapes,
+                              std::span<const NodeId> nodes, bool grouped, std::int64_t& steps,
+                              std::vector<Placement>& out, Budget* budget, Obstacle ignored) {
     out.clear();
     if (steps <= 0) return Packed::unknown;
     Packing packing(cluster, shapes, steps, budget, ignored);

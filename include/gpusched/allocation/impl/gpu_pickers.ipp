@@ -259,4 +259,10 @@ GPUSCHED_INLINE GpuMask FgdGpus::operator()(const Cluster& cluster, TaskId task,
     return best;
 }
 
+GPUSCHED_INLINE GpuMask LeastFillLossGpus::operator()(const Cluster& cluster, TaskId task,
+                                                      NodeId node) const {
+    if (!cluster.is_fraction(task)) return TightestGpu{}(cluster, task, node);
+    return measure->best(cluster, task, node, candidate_gpus(cluster, task, node)).gpus;
+}
+
 }  // namespace gpusched::allocation

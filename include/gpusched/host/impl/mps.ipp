@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/host/detail/text_scan.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/host/mps.hpp>
 
 #include <algorithm>
@@ -36,22 +36,22 @@ GPUSCHED_INLINE BackendStatus mps_status(const CommandResult& result) {
 GPUSCHED_INLINE double parse_mps_percentage(std::string_view reply) {
     std::string_view last;
     while (!reply.empty()) {
-        auto line = detail::take_line(reply);
-        if (const auto word = detail::take_word(line); !word.empty()) last = word;
+        auto line = take_line(reply);
+        if (const auto word = take_word(line); !word.empty()) last = word;
     }
     double value = -1;
-    return detail::read_number(last, value) && value >= 0 && value <= 100 ? value : -1;
+    return read_number(last, value) && value >= 0 && value <= 100 ? value : -1;
 }
 
 GPUSCHED_INLINE std::vector<std::int64_t> parse_mps_servers(std::string_view reply) {
     std::vector<std::int64_t> servers;
     while (!reply.empty()) {
-        auto line = detail::take_line(reply);
+        auto line = take_line(reply);
         const auto all = line;
-        const auto word = detail::take_word(line);
+        const auto word = take_word(line);
         if (word.empty()) continue;
         std::int64_t pid = 0;
-        if (!detail::read_number(word, pid) || pid <= 0 || !detail::take_word(line).empty())
+        if (!read_number(word, pid) || pid <= 0 || !take_word(line).empty())
             throw BackendError("nvidia-cuda-mps-control: server cannot be read: " + std::string(all));
         servers.push_back(pid);
     }

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <gpusched/core/text.hpp>
 #include <gpusched/host/nvidia_smi.hpp>
 
-#include <charconv>
 #include <optional>
 
 namespace gpusched::host {
@@ -45,9 +45,7 @@ class Row {
     T number() {
         skip();
         T value{};
-        const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-        if (error != std::errc{}) fail();
-        rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+        if (!take_number(rest_, value)) fail();
         return value;
     }
     std::string_view row_, rest_;
@@ -171,10 +169,7 @@ inline std::optional<std::string_view> element(std::string_view xml, const std::
 template <class T>
 std::optional<T> number_in(std::optional<std::string_view> text, std::string_view unit) {
     T value{};
-    if (!text) return std::nullopt;
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-    const auto read = static_cast<std::size_t>(end - text->data());
-    if (error != std::errc{} || text->substr(read) != unit) return std::nullopt;
+    if (!text || !take_number(*text, value) || *text != unit) return std::nullopt;
     return value;
 }
 

@@ -12,10 +12,7 @@ namespace gpusched::milp {
 
 GPUSCHED_INLINE void validate(const SolveOptions& options, const Model& model) {
     Problems problems;
-    if (options.time_limit) check_at_least(problems, "time_limit", *options.time_limit, 0.0);
-    check_at_least(problems, "mip_gap", options.mip_gap, 0.0);
-    check_at_least(problems, "threads", options.threads, 1);
-    check_at_least(problems, "seed", options.seed, 0);
+    check_fields(problems, options);
     if (!options.start.empty() && options.start.size() != static_cast<std::size_t>(model.columns()))
         problems.add(bad_value("entries of start", std::to_string(options.start.size()),
                                std::to_string(model.columns()) + ", or none"));
@@ -49,7 +46,7 @@ GPUSCHED_INLINE AnySolver find_solver(const std::string& name) {
 
 namespace detail {
 
-GPUSCHED_INLINE std::string contradiction(const Model& model) {
+GPUSCHED_INTERNAL std::string contradiction(const Model& model) {
     for (std::size_t j = 0; j < model.integer.size(); ++j)
         if (model.integer[j] != 0 &&
             std::floor(model.column_upper[j] + 1e-9) < std::ceil(model.column_lower[j] - 1e-9))

@@ -89,8 +89,8 @@ GPUSCHED_INLINE Obstacle find_group_obstacle(const Cluster& cluster, TaskId task
 
 namespace detail {
 
-GPUSCHED_INLINE GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node,
-                                                  Obstacle ignored) noexcept {
+GPUSCHED_INTERNAL GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node,
+                                                    Obstacle ignored) noexcept {
     const auto& inv = cluster.inventory();
     const auto own = cluster.node_of(task);
     for (const auto& m : inv.anti_affinity_memberships(task)) {

@@ -1,32 +1,30 @@
 #pragma once
 
-#include <gpusched/allocation/expected_fill.hpp>
-#include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/fragmentation/detail/model_views.hpp>
-#include <gpusched/model/feasibility.hpp>
+#include <gpusched/fragmentation/expected_fill.hpp>
 
 #include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
 
-namespace gpusched::allocation {
+namespace gpusched::fragmentation {
 
 // Tables ---------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE ExpectedFill::ExpectedFill(const fragmentation::Workload& workload,
-                                           const Inventory& inventory, const ExpectedFillOptions& options) {
+GPUSCHED_INLINE ExpectedFill::ExpectedFill(const Workload& workload, const Inventory& inventory,
+                                           const ExpectedFillOptions& options) {
     Problems problems;
     check_range(problems, "coverage_percent", options.coverage_percent, 1, 100);
     check_range(problems, "grain_milli", options.grain_milli, 1, 1000);
     check_range(problems, "several_gpus_weight", options.several_gpus_weight, 0, 1000);
     problems.throw_if_any();
-    fragmentation::validate(workload);
+    validate(workload);
     grain_ = options.grain_milli * unit * all_weight;
 
-    std::vector<const fragmentation::WorkloadShape*> popular;
+    std::vector<const WorkloadShape*> popular;
     for (const auto& shape : workload.shapes) popular.push_back(&shape);
     std::sort(popular.begin(), popular.end(),
               [](auto* a, auto* b) { return a->weight != b->weight ? a->weight > b->weight : a < b; });
@@ -37,7 +35,7 @@ GPUSCHED_INLINE ExpectedFill::ExpectedFill(const fragmentation::Workload& worklo
     popular.resize(kept);
 
     // Shapes of at most one GPU, padding, shapes of several GPUs, padding.
-    std::vector<const fragmentation::WorkloadShape*> shapes;
+    std::vector<const WorkloadShape*> shapes;
     const auto add_if = [&](auto belongs) {
         for (const auto* shape : popular)
             if (belongs(shape->gpu_count)) shapes.push_back(shape);
@@ -64,7 +62,7 @@ GPUSCHED_INLINE ExpectedFill::ExpectedFill(const fragmentation::Workload& worklo
                 static_cast<std::int16_t>(gpus == 0 ? 0 : idle / gpus * gpus * whole_gpu_milli * unit));
         }
 
-    fragmentation::detail::ModelViews models(shapes, inventory);
+    detail::ModelViews models(shapes, inventory);
     view_of_model_ = std::move(models.view_of_model);
     for (const auto& accepts : models.accepted) {
         std::vector<std::int64_t> weights;
@@ -234,26 +232,4 @@ GPUSCHED_INLINE ExpectedFill::Choice ExpectedFill::best(const Cluster& cluster, 
     return best;
 }
 
-// Policies -------------------------------------------------------------------------------------------------
-
-GPUSCHED_INLINE std::int64_t LeastFillLoss::operator()(const Cluster& cluster, TaskId task,
-                                                       NodeId node) const {
-    return measure->best(cluster, task, node, candidate_gpus(cluster, task, node)).score;
-}
-
-GPUSCHED_INLINE ExpectedFill::NodeState LeastFillLoss::prepare(const Cluster& cluster, NodeId node) const {
-    return measure->state(cluster, node);
-}
-
-GPUSCHED_INLINE std::int64_t LeastFillLoss::operator()(const Cluster& cluster, TaskId task, NodeId node,
-                                                       const ExpectedFill::NodeState& state) const {
-    return measure->best(cluster, task, node, candidate_gpus(cluster, task, node), state).score;
-}
-
-GPUSCHED_INLINE GpuMask LeastFillLossGpus::operator()(const Cluster& cluster, TaskId task,
-                                                      NodeId node) const {
-    if (!cluster.is_fraction(task)) return TightestGpu{}(cluster, task, node);
-    return measure->best(cluster, task, node, candidate_gpus(cluster, task, node)).gpus;
-}
-
-}  // namespace gpusched::allocation
+}  // namespace gpusched::fragmentation
