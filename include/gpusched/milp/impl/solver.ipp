@@ -48,7 +48,7 @@ GPUSCHED_INLINE AnySolver find_solver(const std::string& name) {
 
 namespace detail {
 
-GPUSCHED_INLINE std::string contradiction(const Model& model) {
+GPUSCHED_INTERNAL std::string contradiction(const Model& model) {
     for (std::size_t j = 0; j < model.integer.size(); ++j)
         if (model.integer[j] != 0 &&
             std::floor(model.column_upper[j] + 1e-9) < std::ceil(model.column_lower[j] - 1e-9))

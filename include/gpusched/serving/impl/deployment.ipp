@@ -62,9 +62,9 @@ struct StageRun {
     int count;
 };
 
-GPUSCHED_INLINE bool deployable(const LanguageModel& model, const std::vector<GpuType>& gpus,
-                                const DeploymentOptions& options, const std::vector<StageRun>& runs,
-                                Deployment& deployment) {
+GPUSCHED_INTERNAL bool deployable(const LanguageModel& model, const std::vector<GpuType>& gpus,
+                                  const DeploymentOptions& options, const std::vector<StageRun>& runs,
+                                  Deployment& deployment) {
     int machines = 0;
     bool network = true;
     deployment = {};
