@@ -7,6 +7,7 @@
 #include "records.hpp"
 
 #include <gpusched/core/budget.hpp>
+#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/write.hpp>
 
 #include <cmath>

@@ -3,6 +3,7 @@
 
 #include <gpusched/milp/clp.hpp>
 #include <gpusched/milp/consolidation.hpp>
+#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/matrix.hpp>
 #include <gpusched/milp/model.hpp>

@@ -2,6 +2,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/clp.hpp>
+#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/matrix.hpp>
 #include <gpusched/milp/model.hpp>
 #include <gpusched/milp/solver.hpp>

@@ -2,8 +2,9 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
-#include <gpusched/milp/matrix.hpp>
 #include <gpusched/milp/model.hpp>
+
+#include <Eigen/SparseCore>
 
 #include <algorithm>
 #include <cmath>
@@ -139,9 +140,12 @@ GPUSCHED_INLINE int ModelBuilder::row(std::string_view group, std::string name, 
     model_.row_names.push_back(std::move(name));
     model_.row_lower.push_back(lower);
     model_.row_upper.push_back(upper);
-    for (const auto& entry : entries) {
-        entry_column_.push_back(entry.column);
-        entry_value_.push_back(entry.value);
+    const auto before = entry_column_.size();
+    entry_column_.resize(before + entries.size());
+    entry_value_.resize(before + entries.size());
+    for (std::size_t k = 0; k < entries.size(); ++k) {
+        entry_column_[before + k] = entries[k].column;
+        entry_value_[before + k] = entries[k].value;
     }
     row_start_.push_back(static_cast<int>(entry_column_.size()));
     return model_.rows() - 1;
@@ -157,12 +161,14 @@ GPUSCHED_INLINE void ModelBuilder::add_objective(int column, double value) {
 }
 
 GPUSCHED_INLINE Model ModelBuilder::finish() {
-    const Matrix by_columns = Eigen::Map<const RowMatrix>(
+    using ByColumns = Eigen::SparseMatrix<double>;
+    using ByRows = Eigen::SparseMatrix<double, Eigen::RowMajor>;
+    const ByColumns by_columns = Eigen::Map<const ByRows>(
         model_.rows(), model_.columns(), static_cast<Eigen::Index>(entry_value_.size()), row_start_.data(),
         entry_column_.data(), entry_value_.data());
     model_.column_start.assign(1, 0);
     for (Eigen::Index j = 0; j < by_columns.cols(); ++j) {
-        for (Matrix::InnerIterator entry(by_columns, j); entry;) {
+        for (ByColumns::InnerIterator entry(by_columns, j); entry;) {
             const auto row = static_cast<int>(entry.row());
             double sum = 0;
             for (; entry && entry.row() == row; ++entry) sum += entry.value();
@@ -176,44 +182,6 @@ GPUSCHED_INLINE Model ModelBuilder::finish() {
     entry_value_.clear();
     row_start_.assign(1, 0);
     return std::exchange(model_, Model{});
-}
-
-GPUSCHED_INLINE double objective_value(const Model& model, std::span<const double> x) {
-    if (x.size() != model.objective.size())
-        throw InvalidInput(
-            bad_value("entries of x", std::to_string(x.size()), std::to_string(model.columns())));
-    double value = model.offset;
-    for (std::size_t j = 0; j < x.size(); ++j) value += model.objective[j] * x[j];
-    return value;
-}
-
-GPUSCHED_INLINE Evaluation evaluate(const Model& model, std::span<const double> x) {
-    const auto columns = static_cast<std::size_t>(model.columns());
-    Evaluation result;
-    result.objective = objective_value(model, x);
-    const auto worse = [&](double by, const std::string& name) {
-        if (!(by <= result.violation)) {  // NaN counts
-            result.violation = std::isnan(by) ? infinity : by;
-            result.violated = name;
-        }
-    };
-    for (std::size_t j = 0; j < columns; ++j) {
-        worse(std::isfinite(x[j]) ? std::max(model.column_lower[j] - x[j], x[j] - model.column_upper[j])
-                                  : infinity,
-              model.column_names[j]);
-        if (model.integer[j] == 0) continue;
-        const double off = std::isfinite(x[j]) ? std::abs(x[j] - std::round(x[j])) : infinity;
-        if (off > result.fractionality) {
-            result.fractionality = off;
-            result.fractional = model.column_names[j];
-        }
-    }
-    const auto activity = row_activity(model, x);
-    for (std::size_t i = 0; i < model.row_lower.size(); ++i) {
-        const double row = activity[static_cast<Eigen::Index>(i)];
-        worse(std::max(model.row_lower[i] - row, row - model.row_upper[i]), model.row_names[i]);
-    }
-    return result;
 }
 
 GPUSCHED_INLINE void require_values(const Model& model, std::span<const double> x) {

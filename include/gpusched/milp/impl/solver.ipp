@@ -2,6 +2,7 @@
 
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/matrix.hpp>
 #include <gpusched/milp/solver.hpp>
 
