@@ -3,7 +3,6 @@
 #include <gpusched/allocation/impl/allocate.ipp>
 #include <gpusched/allocation/impl/allocate_many.ipp>
 #include <gpusched/allocation/impl/exact_packing.ipp>
-#include <gpusched/allocation/impl/expected_fill.ipp>
 #include <gpusched/allocation/impl/gang.ipp>
 #include <gpusched/allocation/impl/gang_binding.ipp>
 #include <gpusched/allocation/impl/gang_groups.ipp>
@@ -12,6 +11,7 @@
 #include <gpusched/allocation/impl/job_request.ipp>
 #include <gpusched/allocation/impl/named.ipp>
 #include <gpusched/allocation/impl/place.ipp>
+#include <gpusched/allocation/impl/place_by_name.ipp>
 #include <gpusched/allocation/impl/power_of_d.ipp>
 #include <gpusched/allocation/impl/switch_counts.ipp>
 #include <gpusched/allocation/impl/wishes.ipp>

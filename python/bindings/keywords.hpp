@@ -320,9 +320,22 @@ class Keywords {
             if (find(name) != nullptr) return;
             if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, IsLevel> || ...))
                 level(name, member);
+            else if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, Inlined> || ...))
+                inlined([member](auto& options) -> auto& { return options.*member; });
             else
                 field(name, member);
         });
+        return *this;
+    }
+
+    /// Takes keywords away that a function does not have, whatever the tables say.
+    Keywords& without(std::initializer_list<std::string_view> names) {
+        for (const auto name : names)
+            if (const auto* found = find(name)) {
+                const auto at = found - keywords_.data();
+                keywords_.erase(keywords_.begin() + at);
+                setters_.erase(setters_.begin() + at);
+            }
         return *this;
     }
 
@@ -330,17 +343,9 @@ class Keywords {
     template <class T, class Base>
     Keywords& field(const char* name, T Base::*member, std::string text = {}, std::string type = {}) {
         if (text.empty()) text = doc(detail::documented_name<Base>() + "::" + name);
-        std::string literal = "None";
-        if constexpr (detail::Literal<T>) literal = OptionType<T>::literal(defaults_.*member);
-        if (type.empty()) type = OptionType<T>::type();
-        keywords_.push_back({name, std::move(type), std::move(literal), std::move(text)});
-        setters_.push_back([name, member](O& options, py::handle value, const Cluster* cluster) {
-            if constexpr (detail::names_of_cluster<T>)
-                options.*member = OptionType<T>::read(name, value, *cluster);
-            else
-                options.*member = OptionType<T>::read(name, value);
-        });
-        return *this;
+        return add<T>(
+            name, [member](auto& options) -> auto& { return options.*member; }, std::move(text),
+            std::move(type));
     }
 
     /// @throws InvalidInput for bad values, all at once; TypeError for unknown keywords
@@ -397,6 +402,37 @@ class Keywords {
     }
 
   private:
+    /// @param of gives the value of an `O`
+    template <class T, class Of>
+    Keywords& add(const char* name, Of of, std::string text, std::string type = {}) {
+        std::string literal = "None";
+        if constexpr (detail::Literal<T>) literal = OptionType<T>::literal(of(defaults_));
+        if (type.empty()) type = OptionType<T>::type();
+        keywords_.push_back({name, std::move(type), std::move(literal), std::move(text)});
+        setters_.push_back([name, of](O& options, py::handle value, const Cluster* cluster) {
+            if constexpr (detail::names_of_cluster<T>)
+                of(options) = OptionType<T>::read(name, value, *cluster);
+            else
+                of(options) = OptionType<T>::read(name, value);
+        });
+        return *this;
+    }
+
+    /// The fields of a struct within `O`.
+    template <class Of>
+    void inlined(Of of) {
+        using Inner = std::remove_cvref_t<decltype(of(defaults_))>;
+        visit_fields(std::type_identity<Inner>{}, [&](const char* name, auto member, const auto&... rules) {
+            if (find(name) != nullptr) return;
+            const auto inner = [of, member](auto& options) -> auto& { return of(options).*member; };
+            using T = std::remove_cvref_t<decltype(inner(defaults_))>;
+            if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, Inlined> || ...))
+                inlined(inner);
+            else
+                add<T>(name, inner, doc(detail::documented_name<Inner>() + "::" + name));
+        });
+    }
+
     template <class Base>
     Keywords& level(const char* name, std::optional<Level> Base::*member) {
         keywords_.push_back(

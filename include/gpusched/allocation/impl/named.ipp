@@ -1,6 +1,5 @@
 #pragma once
 
-#include <gpusched/allocation/expected_fill.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/power_of_d.hpp>
@@ -73,7 +72,7 @@ GPUSCHED_INLINE AnyRanker make_ranker(std::string_view name, const Inventory& in
     if (name == "hardware_wish") return HardwareWish{};
     if (name == "fgd") return LeastFragmentation{detail::share_fgd(inventory, workload)};
     if (name == "expected_fill")
-        return LeastFillLoss{std::make_shared<const ExpectedFill>(workload, inventory)};
+        return LeastFillLoss{std::make_shared<const fragmentation::ExpectedFill>(workload, inventory)};
     detail::unknown_name("ranker", name, ranker_names());
 }
 
@@ -86,7 +85,7 @@ GPUSCHED_INLINE AnyGpuPicker make_gpu_picker(std::string_view name, const Invent
     if (name == "random") return RandomGpus{};
     if (name == "fgd") return FgdGpus{detail::share_fgd(inventory, workload)};
     if (name == "expected_fill")
-        return LeastFillLossGpus{std::make_shared<const ExpectedFill>(workload, inventory)};
+        return LeastFillLossGpus{std::make_shared<const fragmentation::ExpectedFill>(workload, inventory)};
     detail::unknown_name("gpu_picker", name, gpu_picker_names());
 }
 
@@ -125,7 +124,7 @@ GPUSCHED_INLINE AnyPlacement make_placement(std::string_view name, const Invento
         return RankedPlacement(LeastFragmentation{metric}, FgdGpus{metric});
     }
     if (name == "expected_fill") {
-        auto measure = std::make_shared<const ExpectedFill>(workload, inventory);
+        auto measure = std::make_shared<const fragmentation::ExpectedFill>(workload, inventory);
         return RankedPlacement(LeastFillLoss{measure}, LeastFillLossGpus{measure});
     }
     detail::unknown_name("placement", name, placement_names());

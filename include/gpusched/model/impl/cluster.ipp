@@ -88,7 +88,7 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
     // Backwards, because lists grow at the front: afterwards every node lists its tasks in input order.
     for (std::size_t i = spec.tasks.size(); i-- > 0;) {
         const auto& task = spec.tasks[i];
-        const auto owner = "task " + gpusched::quoted(task.name);
+        const detail::Owner owner("task", task.name);
         if (!task.node) {
             if (task.locked) problems.add(owner + ": locked, but on no node");
             if (task.standby) problems.add(owner + ": standby, but on no node");
