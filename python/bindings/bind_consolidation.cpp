@@ -102,6 +102,10 @@ void bind_explain(py::module_& m) {
                               "Why a node did or did not become empty; `str` tells it in words.");
     define_record(explanation);
     explanation.def("__str__", [](const E& e) { return e.text; });
+    define_in_python(explanation, "to_pandas", "_frames.explanation_to_pandas",
+                     "A pandas frame with one row for each blocker, and the node and its fate in every row.");
+    define_in_python(explanation, "_repr_html_", "_html.explanation",
+                     "The explanation as notebooks show it.");
     const auto keywords = scope_keywords();
     m.def(
         "explain",
@@ -112,9 +116,8 @@ void bind_explain(py::module_& m) {
             collect(problems, [&] { found = OptionType<NodeId>::read("node", node, *cluster); });
             const auto o = read_options(keywords, "explain", given, *cluster, problems);
             const auto spec = plan_argument(plan);
-            return unlocked([&] {
-                return named(*cluster, c::explain(*cluster, resolve(spec, *cluster), found, o));
-            });
+            return unlocked(
+                [&] { return named(*cluster, c::explain(*cluster, resolve(spec, *cluster), found, o)); });
         },
         py::arg("cluster"), py::arg("plan"), py::arg("node"),
         keywords.documented("explain(cluster, plan, node", doc("consolidation::explain")).c_str());
@@ -173,7 +176,8 @@ void bind_make_room(py::module_& m) {
             if (!arguments.level.is_none()) how.level = read_level("level", arguments.level);
             if (arguments.mode) how.mode = arguments.mode;
             return Call(arguments.progress).run([&](const Context& context) -> std::optional<NamedPlan> {
-                const auto room = c::make_room(*with.cluster, with.jobs.front().pods, how, arguments, context);
+                const auto room =
+                    c::make_room(*with.cluster, with.jobs.front().pods, how, arguments, context);
                 if (!room.allocation.placed) return std::nullopt;
                 NamedPlan plan{to_spec(room.plan, *with.cluster), room.stop_reason};
                 if (!argument.request.name.empty()) {  // in no snapshot yet
@@ -206,10 +210,11 @@ void bind_make_room(py::module_& m) {
 
 void bind_consolidation(py::module_& parent) {
     auto m = submodule(parent, "consolidation");
-    const auto keywords = Keywords<ConsolidateArguments>()
-                              .fields<c::Options>()
-                              .field("progress", &ConsolidateArguments::progress, progress_text, progress_type)
-                              .shared_as("consolidation.consolidate");
+    const auto keywords =
+        Keywords<ConsolidateArguments>()
+            .fields<c::Options>()
+            .field("progress", &ConsolidateArguments::progress, progress_text, progress_type)
+            .shared_as("consolidation.consolidate");
     m.def(
         "consolidate",
         [keywords](const ClusterPtr& cluster, const py::kwargs& given) {

@@ -2,7 +2,7 @@
 #include "milp.hpp"
 
 #include "arrays.hpp"
-#include "milp_members.hpp"
+#include "pickles.hpp"
 #include "plan.hpp"
 #include "records.hpp"
 
@@ -14,18 +14,6 @@
 #include <memory>
 
 namespace gpusched::python {
-
-template <>
-struct Members<milp::Solution> {
-    static void visit(auto& s, auto&& each) {
-        each(s.status);
-        each(s.objective);
-        each(s.bound);
-        each(s.x);
-        each(s.solver);
-        each(s.message);
-    }
-};
 
 namespace {
 
@@ -113,8 +101,8 @@ py::dict index_dict(const std::shared_ptr<milp::Model>& model) {
 
 py::object matrix(const std::shared_ptr<milp::Model>& model) {
     const auto sparse = py::module_::import("gpusched._optional").attr("require")("scipy.sparse", "milp");
-    const auto parts = py::make_tuple(view(model->value, model), view(model->row_index, model),
-                                      view(model->column_start, model));
+    const auto parts = py::make_tuple(view(model->value, model), positions(model->row_index, model),
+                                      positions(model->column_start, model));
     return sparse.attr("csc_matrix")(
         parts, py::arg("shape") = py::make_tuple(model->rows(), model->columns()), py::arg("copy") = false);
 }
@@ -134,8 +122,12 @@ void bind_model_class(py::module_& m) {
     array("col_lower", &M::column_lower, "Lower bounds of the columns; -inf = none.");
     array("col_upper", &M::column_upper, "Upper bounds of the columns; inf = none.");
     array("integrality", &M::integer, "1 where a column takes whole numbers only.");
-    array("column_start", &M::column_start, "Where each column's entries start in `row_index` and `value`.");
-    array("row_index", &M::row_index, "The row of each entry of the matrix.");
+    model.def_property_readonly(
+        "column_start", [](const Ptr& self) { return positions(self->column_start, self); },
+        "Where each column's entries start in `row_index` and `value`.");
+    model.def_property_readonly(
+        "row_index", [](const Ptr& self) { return positions(self->row_index, self); },
+        "The row of each entry of the matrix.");
     array("value", &M::value, "The value of each entry of the matrix.");
     array("row_group", &M::row_group, "The group of each row, as an index into `group_names`.");
     model.def_readonly("name", &M::name, "The model's name.")
@@ -182,11 +174,12 @@ void bind_model_class(py::module_& m) {
         .def("__repr__", [](const py::object& self) {
             const auto& model_ = self.cast<const M&>();
             return "<" + py::str(py::type::of(self).attr("__name__")).cast<std::string>() + " '" +
-                   model_.name + "', " + std::to_string(model_.rows()) + " rows, " +
-                   std::to_string(model_.columns()) + " columns>";
+                   model_.name + "', " + counted(model_.rows(), "row") + ", " +
+                   counted(model_.columns(), "column") + ">";
         });
     define_pickling(model);
-    const auto options = solve_keywords();
+    const auto options =
+        solver_keywords<SolveArguments, milp::SolveOptions>().field("start", &SolveArguments::start);
     model.def(
         "solve",
         [options](const Ptr& self, const py::kwargs& keywords) {
@@ -197,7 +190,7 @@ void bind_model_class(py::module_& m) {
             });
         },
         options.documented("solve(self", doc("milp::solve")).c_str());
-    const auto conflict_options = solve_keywords();
+    const auto conflict_options = solver_keywords<SolveArguments, milp::SolveOptions>();
     model.def(
         "conflicting_groups",
         [conflict_options](const Ptr& self, const py::kwargs& keywords) {
@@ -222,22 +215,6 @@ void bind_model_class(py::module_& m) {
 
 }  // namespace
 
-Keywords<SolveArguments> solve_keywords() {
-    return Keywords<SolveArguments>()
-        .field("solver", &SolveArguments::solver,
-               "'auto', 'highs' (highspy, or the one built in), 'cbc', 'scipy', or a callable (model, "
-               "options) -> dict with status, x, bound. `options['go_on'](nodes)` reports progress, and is "
-               "False once "
-               "the call shall end.")
-        .field("time_limit", &SolveArguments::time_limit)
-        .field("mip_gap", &SolveArguments::mip_gap)
-        .field("threads", &SolveArguments::threads)
-        .field("seed", &SolveArguments::seed, "Where the solver's random choices start, >= 0.")
-        .field("presolve", &SolveArguments::presolve)
-        .field("start", &SolveArguments::start)
-        .field("progress", &SolveArguments::progress, progress_text);
-}
-
 milp::AnySolver solver_argument(const py::object& solver) {
     if (PyCallable_Check(solver.ptr()) != 0) return python_solver("callable", solver);
     const auto name = OptionType<std::string>::read("solver", solver);
@@ -250,19 +227,12 @@ void bind_milp(py::module_& parent) {
     auto m = submodule(parent, "milp");
     using E = milp::Evaluation;
     py::class_<E> evaluation(m, "Evaluation", doc("milp::Evaluation").c_str());
-    define_record(evaluation, attribute("objective", &E::objective, "With the model's offset."),
-                  attribute("violation", &E::violation, doc("milp::Evaluation::violation")),
-                  attribute("violated", &E::violated, doc("milp::Evaluation::violated")),
-                  attribute("fractionality", &E::fractionality, doc("milp::Evaluation::fractionality")),
-                  attribute("fractional", &E::fractional, doc("milp::Evaluation::fractional")));
+    define_record(evaluation);
     evaluation.def("feasible", &E::feasible, py::arg("tolerance") = 1e-6,
                    documented("feasible(self, tolerance=1e-06)", "True if nothing is off by more.").c_str());
     using G = milp::GroupViolation;
     py::class_<G> violation(m, "GroupViolation", doc("milp::GroupViolation").c_str());
-    define_record(violation, attribute("group", &G::group, "The group's name."),
-                  attribute("amount", &G::amount, doc("milp::GroupViolation::amount")),
-                  attribute("rows", &G::rows, doc("milp::GroupViolation::rows")),
-                  attribute("worst", &G::worst, doc("milp::GroupViolation::worst")));
+    define_record(violation);
     using S = milp::Solution;
     py::class_<S, std::shared_ptr<S>> solution(m, "Solution", doc("milp::Solution").c_str());
     solution

@@ -2,7 +2,7 @@
 #include "arrays.hpp"
 #include "fields.hpp"
 #include "milp.hpp"
-#include "milp_members.hpp"
+#include "pickles.hpp"
 #include "placements.hpp"
 
 #include <gpusched/milp/joint_allocation.hpp>
@@ -18,71 +18,16 @@ struct NamedPacking : milp::PackingResult {
 struct NamedPackingModel : milp::PackingModel {
     ClusterPtr cluster;
 };
-
-}  // namespace
-
-template <>
-struct Members<milp::SwitchJob> {
-    static void visit(auto& j, auto&& each) {
-        each(j.name);
-        each(j.pods);
-        each(j.gpus);
-    }
-};
-template <>
-struct Members<milp::SwitchRoom> {
-    static void visit(auto& r, auto&& each) {
-        each(r.name);
-        each(r.idle);
-    }
-};
-template <>
-struct Members<milp::JointProblem> {
-    static void visit(auto& p, auto&& each) {
-        each(p.jobs);
-        each(p.switches);
-    }
-};
-template <>
-struct Members<milp::JointModel> {
-    static void visit(auto& m, auto&& each) {
-        each(base_of<milp::Model>(m));
-        each(m.problem);
-        each(m.placed_worth);
-    }
-};
-template <>
-struct Members<milp::PackingStep> {
-    static void visit(auto& s, auto&& each) {
-        each(s.priority);
-        each(s.pending);
-        each(s.placed);
-        each(s.bound);
-        each(s.status);
-    }
-};
-template <>
-struct Members<NamedPackingModel> {
-    static void visit(auto& m, auto&& each) {
-        each(base_of<milp::Model>(m));
-        each(m.tasks);
-        each(m.untouched);
-        each(m.card_milli);
-        each(m.cluster);
-    }
-};
-template <>
-struct Members<NamedPacking> {
-    static void visit(auto& r, auto&& each) {
-        each(r.placement);
-        each(r.steps);
-        each(r.moves);
-        each(r.optimal);
-        each(r.cluster);
-    }
-};
-
-namespace {
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedPacking>, F&& field) {
+    visit_fields(std::type_identity<milp::PackingResult>{}, field);
+    field("cluster", &NamedPacking::cluster);
+}
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedPackingModel>, F&& field) {
+    visit_fields(std::type_identity<milp::PackingModel>{}, field);
+    field("cluster", &NamedPackingModel::cluster);
+}
 
 /// One entry of `jobs`. What the model does not hold (cores, memory, GPU types) is refused, not left out.
 void read_switch_job(const std::string& field, py::handle value, milp::SwitchJob& job) {
@@ -187,8 +132,7 @@ void bind_packing_model(py::module_& m) {
             py::arg("placement"),
             documented("encode(self, placement)", doc("milp::PackingModel::encode")).c_str());
     define_pickling(model);
-    const auto options = Keywords<milp::PackingOptions>()
-                             .field("allow_moves", &milp::PackingOptions::allow_moves);
+    const auto options = Keywords<milp::PackingOptions>().fields({"allow_moves"});
     m.def(
         "packing_model",
         [options](const ClusterPtr& cluster, const py::object& priority, const py::object& placed,
@@ -208,17 +152,10 @@ void bind_packing_model(py::module_& m) {
         options.documented("packing_model(cluster, priority, placed=[]", doc("milp::packing_model")).c_str());
 }
 
-struct PackingArguments : milp::PackingOptions, SolveArguments {};
+struct PackingArguments : milp::PackingOptions, SolverArguments {};
 
 void bind_packing(py::module_& m) {
-    const auto options =
-        Keywords<PackingArguments>()
-            .field("allow_moves", &PackingArguments::allow_moves)
-            .field("solver", &PackingArguments::solver, "As for Model.solve.")
-            .field("time_limit", &PackingArguments::time_limit, "Seconds for all priorities together.")
-            .field("threads", &PackingArguments::threads, "Threads the solver may use.")
-            .field("seed", &PackingArguments::seed, "Where the solver's random choices start, >= 0.")
-            .field("progress", &PackingArguments::progress, progress_text);
+    const auto options = solver_keywords<PackingArguments, milp::PackingOptions>();
     using Named = NamedPacking;
     py::class_<Named> result(m, "PackingResult", doc("milp::PackingResult").c_str());
     result.def_readonly("optimal", &Named::optimal, doc("milp::PackingResult::optimal").c_str())
@@ -230,15 +167,7 @@ void bind_packing(py::module_& m) {
             "steps",
             [](const Named& r) {
                 py::list steps;
-                for (const auto& s : r.steps) {
-                    py::dict step;
-                    step["priority"] = s.priority;
-                    step["pending"] = s.pending;
-                    step["placed"] = s.placed;
-                    step["bound"] = s.bound;
-                    step["status"] = enum_name(s.status);
-                    steps.append(step);
-                }
+                for (const auto& step : r.steps) steps.append(dict_from(step));
                 return steps;
             },
             "One dict per priority, highest first: priority, pending, placed, bound, status.");
@@ -248,10 +177,8 @@ void bind_packing(py::module_& m) {
         [options](const ClusterPtr& cluster, const py::kwargs& keywords) {
             const auto arguments = options.read("priority_packing", keywords);
             const auto solver = solver_argument(arguments.solver);
-            milp::PackingOptions o = arguments;
-            o.solve = arguments;
             return Named{Call(arguments.progress).run([&](const Context& context) {
-                             return milp::priority_packing(*cluster, o, solver, context);
+                             return milp::priority_packing(*cluster, arguments, solver, context);
                          }),
                          cluster};
         },

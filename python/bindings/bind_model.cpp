@@ -36,8 +36,8 @@ std::string repr(const Cluster& c) {
     std::size_t pending = 0;
     for (const auto node : c.nodes()) gpus += c.gpu_count(node);
     for (const auto task : c.tasks()) pending += !c.is_placed(task);
-    return "<gpusched.Cluster: " + std::to_string(c.node_count()) + " nodes, " + std::to_string(gpus) +
-           " GPUs, " + std::to_string(c.task_count()) + " tasks" +
+    return "<gpusched.Cluster: " + counted(static_cast<std::int64_t>(c.node_count()), "node") + ", " +
+           counted(gpus, "GPU") + ", " + counted(static_cast<std::int64_t>(c.task_count()), "task") +
            (pending > 0 ? " (" + std::to_string(pending) + " pending)" : "") + ">";
 }
 
@@ -85,12 +85,6 @@ void bind_model(py::module_& parent) {
             documented("to_json(self, path=None)",
                        "The `gpusched.cluster` document: as a dict, or written to a file.")
                 .c_str())
-        .def(
-            "to_pandas",
-            [](const py::object& self) {
-                return py::module_::import("gpusched._frames").attr("cluster")(self);
-            },
-            documented("to_pandas(self)", "Two pandas frames, nodes and tasks, one row each.").c_str())
         .def_property_readonly(
             "nodes", [](const ClusterPtr& c) { return NodeSequence{c}; }, "All nodes, in order.")
         .def_property_readonly(
@@ -120,6 +114,11 @@ void bind_model(py::module_& parent) {
                             const auto text = state.cast<std::string>();
                             return unlocked([&] { return build(io::cluster_from_json(text, "<pickle>")); });
                         }));
+    define_in_python(cluster, "to_pandas", "_frames.cluster_to_pandas",
+                     "Two pandas frames, nodes and tasks, one row each.");
+    define_in_python(cluster, "to_arrow", "_frames.cluster_to_arrow",
+                     "Two Arrow tables (pyarrow), nodes and tasks, one row each.");
+    define_in_python(cluster, "_repr_html_", "_html.cluster", "The cluster as notebooks show it.");
     bind_plan(m);
 }
 

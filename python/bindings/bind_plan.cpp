@@ -58,10 +58,9 @@ PlanSpec read_plan(const py::object& source) {
 }
 
 std::string plan_repr(const NamedPlan& p) {
-    return "<gpusched.Plan: " + std::to_string(p.spec.moves.size()) + " moves in " +
-           std::to_string(p.spec.waves) + " waves, " + std::to_string(p.spec.vacated_nodes.size()) +
-           " nodes vacated, " + std::to_string(p.spec.evictions.size()) + " evictions, " +
-           std::to_string(p.spec.placements.size()) + " placements>";
+    return "<gpusched.Plan: " + counted(p.spec.moves, "move") + " in " + counted(p.spec.waves, "wave") +
+           ", " + counted(p.spec.vacated_nodes, "node") + " vacated, " +
+           counted(p.spec.evictions, "eviction") + ", " + counted(p.spec.placements, "placement") + ">";
 }
 
 /// What each round found.
@@ -133,8 +132,8 @@ void bind_plan(py::module_& m) {
             return "<gpusched.Placement '" + x.task + "' on '" + x.node + "'>";
         });
 
-    py::class_<NamedPlan>(m, "Plan", doc("Plan").c_str())
-        .def_property_readonly(
+    py::class_<NamedPlan> type(m, "Plan", doc("Plan").c_str());
+    type.def_property_readonly(
             "waves", [](const NamedPlan& p) { return p.spec.waves; }, "How many waves of moves.")
         .def_property_readonly(
             "moves",
@@ -222,6 +221,14 @@ void bind_plan(py::module_& m) {
                 p.new_tasks = io::cluster_from_json(state[2].cast<std::string>(), "<pickle>").tasks;
                 return p;
             }));
+
+    define_in_python(
+        type, "to_pandas", "_frames.plan_to_pandas",
+        "A pandas frame with one row for each step, in order: evictions, moves by wave, placements. The "
+        "columns are step, wave (-1 outside waves), task, from, to and gpus.");
+    define_in_python(type, "to_arrow", "_frames.plan_to_arrow",
+                     "The table of `to_pandas` for Arrow (pyarrow).");
+    define_in_python(type, "_repr_html_", "_html.plan", "The plan as notebooks show it.");
 
     m.def(
         "apply",

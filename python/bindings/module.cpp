@@ -3,8 +3,10 @@
 
 PYBIND11_MODULE(_core, m) {
     namespace gp = gpusched::python;
-    pybind11::options options;
+    namespace py = pybind11;
+    py::options options;
     options.disable_function_signatures();  // docstrings carry their own: see documented()
+    py::module_::import("gpusched._distribution").attr("require_own_files")();
     gp::bind_core(m);
     gp::bind_model(m);
     gp::bind_topology(m);
@@ -23,4 +25,5 @@ PYBIND11_MODULE(_core, m) {
     gp::bind_serving(m);
     m.attr("keywords") = gp::keywords_by_function();
     gp::allow_old_protocols(m);
+    gp::explain_arguments(m);
 }

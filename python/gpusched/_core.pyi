@@ -4,8 +4,9 @@ from types import ModuleType
 from typing import Any
 
 __version__: str
-option_choices: dict[str, list[str]]
+keywords: dict[str, list[dict[str, str]]]
 
+def did_you_mean(name: str, known: list[str]) -> str: ...
 def read_mapping(path: str | PathLike[str]) -> dict[str, Any]: ...
 
 allocation: ModuleType

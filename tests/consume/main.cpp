@@ -15,13 +15,13 @@ int main() {
     if ((gpusched::milp::clp() != nullptr) != (EXPECT_LP != 0)) return 3;
     if (EXPECT_LP != 0) {  // minimise x subject to 2 <= x <= 9
         const auto solved = gpusched::milp::clp()->solve({.column_start = {0, 0},
-                                                .row_index = {},
-                                                .value = {},
-                                                .objective = {1},
-                                                .column_lower = {2},
-                                                .column_upper = {9},
-                                                .row_lower = {},
-                                                .row_upper = {}});
+                                                          .row_index = {},
+                                                          .value = {},
+                                                          .objective = {1},
+                                                          .column_lower = {2},
+                                                          .column_upper = {9},
+                                                          .row_lower = {},
+                                                          .row_upper = {}});
         if (solved.status != gpusched::LpStatus::optimal) return 4;
     }
 #endif

@@ -19,9 +19,9 @@ ALLOWED = {
     "verify": {"core", "model", "topology"},
     "io": {"core", "model", "topology"},
     "fragmentation": {"core", "model", "topology"},
-    "allocation": {"core", "model", "topology", "verify", "io", "fragmentation"},
-    "consolidation": {"core", "model", "topology", "verify", "io", "fragmentation", "allocation"},
-    "preemption": {"core", "model", "topology", "verify", "io", "fragmentation", "allocation"},
+    "allocation": {"core", "model", "topology", "verify", "fragmentation"},
+    "consolidation": {"core", "model", "topology", "verify", "fragmentation", "allocation"},
+    "preemption": {"core", "model", "topology", "verify", "fragmentation", "allocation"},
     "milp": {"core", "model"},
     "serving": {"core", "model", "milp"},
     "control": {"core", "topology"},
@@ -101,6 +101,48 @@ def check(root):
     return problems, files
 
 
+COMPONENT = re.compile(r"^gpusched_component\(\s*(\w+)\s+([^)]*)\)", re.MULTILINE)
+
+
+def rooms_to_reach(table):
+    """Per room, the rooms of its CMake component and of those below it, from the text of the component table."""
+    rooms, needs = {}, {}
+    for name, words in COMPONENT.findall(table):
+        field = None
+        rooms[name], needs[name] = [], []
+        for word in words.split():
+            if word.isupper():
+                field = word
+            elif field == "ROOMS":
+                rooms[name].append(word)
+            elif field == "NEEDS":
+                needs[name].append(word)
+
+    def below(name):
+        return {name}.union(*(below(other) for other in needs[name]))
+
+    return {room: {r for c in below(name) for r in rooms[c]} for name in rooms for room in rooms[name]}
+
+
+def check_components(root, table):
+    """Includes that a room's CMake component does not link, as text."""
+    reachable = rooms_to_reach(table)
+    problems = []
+    for file in sorted((root / "include").rglob("*pp")):
+        name = file.relative_to(root).as_posix()
+        own = component_of(file.relative_to(root / "include").as_posix())
+        if own is None:
+            continue
+        if own not in reachable:
+            problems.append(f"{name}: the room {own} belongs to no component of .cmake/GpuschedComponents.cmake")
+            continue
+        for _, target in includes(file.read_text(encoding="utf-8")):
+            other = component_of(target) if target.startswith("gpusched/") else None
+            if other is not None and other not in reachable[own]:
+                problems.append(f"{name}: the component of {own} does not link that of {other} (<{target}>)")
+    return problems
+
+
 def violations_of(tree):
     """check() on a small tree given as {path: text}."""
     with tempfile.TemporaryDirectory() as folder:
@@ -149,6 +191,18 @@ def test_checker_accepts_what_is_right():
     assert violations_of(right) == []
 
 
+def test_component_table_is_read():
+    table = "gpusched_component(\n  core\n  ROOMS core model)\ngpusched_component(io ROOMS io NEEDS core PRIVATE csv)\n"
+    assert rooms_to_reach(table) == {"core": {"core", "model"}, "model": {"core", "model"}, "io": {"core", "model", "io"}}
+
+
+def test_components_link_what_they_include():
+    table = (ROOT / ".cmake/GpuschedComponents.cmake").read_text(encoding="utf-8")
+    assert set(rooms_to_reach(table)) == set(ALLOWED)
+    problems = check_components(ROOT, table)
+    assert not problems, "\n" + "\n".join(problems)
+
+
 def test_library_keeps_its_layers():
     problems, files = check(ROOT)
     assert files > 0
@@ -158,6 +212,8 @@ def test_library_keeps_its_layers():
 if __name__ == "__main__":
     test_checker_finds_what_it_should()
     test_checker_accepts_what_is_right()
+    test_component_table_is_read()
+    test_components_link_what_they_include()
     found, count = check(ROOT)
     for problem in found:
         print(problem)

@@ -5,14 +5,9 @@
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
-#include <gpusched/core/fields.hpp>
-#include <gpusched/fragmentation/workload.hpp>
 #include <gpusched/model/feasibility.hpp>
 
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <type_traits>
 #include <vector>
 
 namespace gpusched::allocation {
@@ -27,7 +22,8 @@ namespace gpusched::allocation {
 /// @param rng used only by policies that take it
 /// @return nothing when no node is feasible and passes the filter. Ties go to the first node of the cluster.
 ///
-/// Complexity: O(nodes) calls of the ranker. To place many tasks in a row, see RankedPlacement.
+/// Complexity: O(nodes) calls of the ranker. To place many tasks in a row, see RankedPlacement; with policies by name,
+/// see place_by_name.hpp.
 template <NodeRanker R, GpuPicker P, NodeFilter F = AnyNode>
 [[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task, const R& ranker,
                                                const P& picker, Rng& rng, const F& filter = {}) {
@@ -53,33 +49,10 @@ template <NodeRanker R, GpuPicker P, NodeFilter F = AnyNode>
 /// Complexity: O(nodes).
 [[nodiscard]] std::vector<NodeId> feasible_nodes(const Cluster& cluster, TaskId task);
 
-/// How to place one task, by name.
-struct PlaceOptions {
-    /// One after the other: each breaks the ties that those before it leave; at least one. Names: see
-    /// `ranker_names`. The default is ASI's non-preemptive scheduling.
-    std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
-    /// The node must pass all of them. Names: see `filter_names`.
-    std::vector<std::string> filters{};
-    /// Which GPUs of the node. Names: see `gpu_picker_names`.
-    std::string gpu_picker = "by_wish";
-    std::uint64_t seed = 0;  ///< for "random"
-    /// What "fgd" and "expected_fill" expect to come; absent = tasks like the cluster's own, which costs O(tasks) each
-    /// time. Not looked at by the others.
-    std::optional<fragmentation::Workload> workload{};
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<PlaceOptions>, F&& field) {
-    field("rankers", &PlaceOptions::rankers);
-    field("filters", &PlaceOptions::filters);
-    field("gpu_picker", &PlaceOptions::gpu_picker);
-    field("seed", &PlaceOptions::seed);
-}
-
-/// The same with policies chosen by name.
-/// @throws InvalidInput for a task that the cluster does not have or that runs already, an unknown name, an empty list of rankers; with
-///     "fgd" or "expected_fill", for a workload that is empty or out of range
-[[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task,
-                                               const PlaceOptions& options = {});
+namespace detail {
+/// @throws InvalidInput for a task that the cluster does not have
+void require_task(const Cluster& cluster, TaskId task);
+}  // namespace detail
 
 }  // namespace gpusched::allocation
 

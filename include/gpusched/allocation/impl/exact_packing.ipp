@@ -153,7 +153,7 @@ class Packing {
             for (const auto pod : shapes_[s].pods) pods.emplace_back(s, pod);
         struct Put {
             std::size_t node = 0;
-            std::vector<GpuMask> choices{};  // that are left there, the next one last
+            PackingNodes::GpuSets choices{};  // that are left there, the next one last
         };
         std::vector<Put> put;  // the pods that have a place, and the one that is looking for one
         put.emplace_back();
@@ -192,9 +192,9 @@ class Packing {
     std::vector<Choice> chosen_;
 };
 
-GPUSCHED_INLINE Packed pack(Cluster& cluster, std::span<const PodShape> shapes, std::span<const NodeId> nodes,
-                            bool grouped, std::int64_t& steps, std::vector<Placement>& out, Budget* budget,
-                            Obstacle ignored) {
+GPUSCHED_INTERNAL Packed pack(Cluster& cluster, std::span<const PodShape> shapes,
+                              std::span<const NodeId> nodes, bool grouped, std::int64_t& steps,
+                              std::vector<Placement>& out, Budget* budget, Obstacle ignored) {
     out.clear();
     if (steps <= 0) return Packed::unknown;
     Packing packing(cluster, shapes, steps, budget, ignored);

@@ -9,22 +9,26 @@
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
 
+#include <boost/container/flat_map.hpp>
+#include <boost/container/flat_set.hpp>
+#include <boost/container/small_vector.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
 namespace gpusched::allocation::detail {
 
-GPUSCHED_INLINE Gang::Gang(Cluster& c, std::span<const TaskId> all, const AllocateOptions& o, Budget* b)
+GPUSCHED_INTERNAL Gang::Gang(Cluster& c, std::span<const TaskId> all, const AllocateOptions& o, Budget* b)
     : cluster(c), inv(c.inventory()), pods(all), options(o), budget(b) {
     Problems problems;
     check_fields(problems, options);
     if (pods.empty()) problems.add("pods: none; expected at least one");
-    std::set<TaskId> distinct;
+    boost::container::flat_set<TaskId> distinct;
+    distinct.reserve(pods.size());
     for (const auto pod : pods) {
         if (index(pod) >= cluster.task_count()) {
             problems.add(bad_value("pods", "#" + number_text(index(pod)),
@@ -67,7 +71,7 @@ GPUSCHED_INLINE Gang::Gang(Cluster& c, std::span<const TaskId> all, const Alloca
     read_levels();
 }
 
-GPUSCHED_INLINE void Gang::make_classes() {
+GPUSCHED_INTERNAL void Gang::make_classes() {
     const bool grouped = !options.groups.empty() && !options.traffic.empty();  // else groups are all the same
     std::map<std::pair<std::uint32_t, decltype(shape_of(inv, TaskId{}))>, std::size_t> known;
     for (std::size_t p = 0; p < pods.size(); ++p) {
@@ -83,7 +87,7 @@ GPUSCHED_INLINE void Gang::make_classes() {
     for (const auto& c : classes) group_count = std::max<std::size_t>(group_count, c.group + 1);
 }
 
-GPUSCHED_INLINE void Gang::read_levels() {
+GPUSCHED_INTERNAL void Gang::read_levels() {
     const auto wish_of = [&](const PodClass& c) {
         return inv.task_affinities[inv.tasks.affinities[index(c.sample)]].network_affinity;
     };
@@ -131,16 +135,16 @@ GPUSCHED_INLINE void Gang::read_levels() {
             c.follows_first = c.follows_first || depth_of(inv.affinity_sets[m.set].level) > depth_of(fine);
 }
 
-GPUSCHED_INLINE std::int64_t Gang::weight(const PodClass& c) const { return cluster.gpu_milli(c.sample); }
+GPUSCHED_INTERNAL std::int64_t Gang::weight(const PodClass& c) const { return cluster.gpu_milli(c.sample); }
 
-GPUSCHED_INLINE std::vector<std::uint32_t> Gang::groups_at(Level above) const {
+GPUSCHED_INTERNAL std::vector<std::uint32_t> Gang::groups_at(Level above) const {
     std::vector<std::uint32_t> groups(domains(), 0);
     for (const auto node : cluster.nodes())
         groups[domain(node)] = static_cast<std::uint32_t>(index(inv.domain(above, node)));
     return groups;
 }
 
-GPUSCHED_INLINE std::vector<std::int64_t> Gang::gpus_per_domain() const {
+GPUSCHED_INTERNAL std::vector<std::int64_t> Gang::gpus_per_domain() const {
     std::vector<std::int64_t> milli(domains(), 0);
     const bool borrow = std::any_of(classes.begin(), classes.end(),
                                     [&](const PodClass& c) { return cluster.may_borrow(c.sample); });
@@ -150,7 +154,7 @@ GPUSCHED_INLINE std::vector<std::int64_t> Gang::gpus_per_domain() const {
     return milli;
 }
 
-GPUSCHED_INLINE Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
+GPUSCHED_INTERNAL Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
     Rooms room;
     const auto most = static_cast<std::int64_t>(c.pods.size() - next);
     room.node.resize(cluster.node_count());
@@ -184,15 +188,15 @@ GPUSCHED_INLINE Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
     return room;
 }
 
-GPUSCHED_INLINE std::int64_t Gang::room_without_groups(const PodClass& c,
-                                                       std::span<const NodeId> nodes) const {
+GPUSCHED_INTERNAL std::int64_t Gang::room_without_groups(const PodClass& c,
+                                                         std::span<const NodeId> nodes) const {
     const auto all = static_cast<std::int64_t>(c.pods.size());
     std::int64_t room = 0;
     for (const auto node : nodes) room += pod_room(cluster, c.sample, node, all);
     return room;
 }
 
-GPUSCHED_INLINE bool Gang::is_tied(const PodClass& c) const {
+GPUSCHED_INTERNAL bool Gang::is_tied(const PodClass& c) const {
     const auto groups = inv.affinity_memberships(c.sample);
     return !inv.anti_affinity_memberships(c.sample).empty() ||
            std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
@@ -201,8 +205,8 @@ GPUSCHED_INLINE bool Gang::is_tied(const PodClass& c) const {
            });
 }
 
-GPUSCHED_INLINE double Gang::bound(std::span<const std::vector<std::int64_t>> most,
-                                   std::span<const std::int64_t> gpus) const {
+GPUSCHED_INTERNAL double Gang::bound(std::span<const std::vector<std::int64_t>> most,
+                                     std::span<const std::int64_t> gpus) const {
     std::vector<std::int64_t> capacity(gpus.size(), 0);
     std::int64_t all = 0;
     for (std::size_t c = 0; c < classes.size(); ++c) {
@@ -215,20 +219,20 @@ GPUSCHED_INLINE double Gang::bound(std::span<const std::vector<std::int64_t>> mo
     return counts ? fragmentation::entropy(*counts) : 0;
 }
 
-GPUSCHED_INLINE bool Gang::try_put(std::size_t pod, NodeId node) const {
+GPUSCHED_INTERNAL bool Gang::try_put(std::size_t pod, NodeId node) const {
     return try_put_task(pods[pod], node);
 }
 
-GPUSCHED_INLINE bool Gang::try_put_task(TaskId task, NodeId node) const {
+GPUSCHED_INTERNAL bool Gang::try_put_task(TaskId task, NodeId node) const {
     if (find_obstacle(cluster, task, node) != Obstacle::none) return false;
     cluster.assign(task, node,
                    inv.tasks.gpu_count[index(task)] > 0 ? ByWish{}(cluster, task, node) : GpuMask{0});
     return true;
 }
 
-GPUSCHED_INLINE std::int64_t Gang::fill(const PodClass& c, std::size_t next, std::int64_t count,
-                                        std::span<const NodeId> nodes,
-                                        std::span<const std::int32_t> room) const {
+GPUSCHED_INTERNAL std::int64_t Gang::fill(const PodClass& c, std::size_t next, std::int64_t count,
+                                          std::span<const NodeId> nodes,
+                                          std::span<const std::int32_t> room) const {
     auto left = count;
     const auto put = [&](NodeId node, std::int64_t n) {
         for (; n > 0 && left > 0; --n, --left)
@@ -247,7 +251,7 @@ GPUSCHED_INLINE std::int64_t Gang::fill(const PodClass& c, std::size_t next, std
         int idle = 0;
         NodeId node = none<NodeId>;
     };
-    std::vector<Candidate> by_room;
+    boost::container::small_vector<Candidate, 16> by_room;
     for (const auto node : nodes)
         if (room[index(node)] > 0)
             by_room.push_back({room[index(node)], gpusched::gpu_count(cluster.idle_gpus(node)), node});
@@ -271,8 +275,8 @@ GPUSCHED_INLINE std::int64_t Gang::fill(const PodClass& c, std::size_t next, std
     return count - left;
 }
 
-GPUSCHED_INLINE double Gang::entropy_at(Level l) const {
-    std::map<DomainId, std::pair<std::int64_t, std::int64_t>> shares;  // GPUs and pods
+GPUSCHED_INTERNAL double Gang::entropy_at(Level l) const {
+    boost::container::flat_map<DomainId, std::pair<std::int64_t, std::int64_t>> shares;  // GPUs and pods
     bool any_gpu = false;
     for (const auto pod : pods) {
         auto& [gpus, count] = shares[inv.domain(l, cluster.node_of(pod))];
@@ -285,10 +289,10 @@ GPUSCHED_INLINE double Gang::entropy_at(Level l) const {
     return fragmentation::entropy(parts);
 }
 
-GPUSCHED_INLINE void Gang::describe(Allocation& result) const {
+GPUSCHED_INTERNAL void Gang::describe(Allocation& result) const {
     result.placed = true;
     result.pods.clear();
-    std::map<DomainId, DomainShare> shares;
+    boost::container::flat_map<DomainId, DomainShare> shares;
     bool any_gpu = false;
     for (const auto pod : pods) {
         const auto node = cluster.node_of(pod);
@@ -309,7 +313,7 @@ GPUSCHED_INLINE void Gang::describe(Allocation& result) const {
     result.entropy = fragmentation::entropy(parts);
     result.cross_traffic = 0;
     if (options.traffic.empty()) return;
-    std::vector<std::map<DomainId, double>> part(group_count);  // of each group
+    std::vector<boost::container::flat_map<DomainId, double>> part(group_count);  // of each group
     std::vector<double> size(group_count, 0);
     for (const auto& c : classes) {
         size[c.group] += static_cast<double>(c.pods.size());

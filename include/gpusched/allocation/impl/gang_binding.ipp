@@ -11,7 +11,7 @@
 namespace gpusched::allocation::detail {
 
 /// By the exact search, in what is left of the cluster when nobody of the gang is placed.
-GPUSCHED_INLINE bool Gang::fits_without(Obstacle kind) const {
+GPUSCHED_INTERNAL bool Gang::fits_without(Obstacle kind) const {
     bool limits = false, together = false;  // what still ties the pods to each other
     std::vector<PodShape> shapes;
     for (const auto& c : classes) {
@@ -38,7 +38,7 @@ GPUSCHED_INLINE bool Gang::fits_without(Obstacle kind) const {
     });
 }
 
-GPUSCHED_INLINE Obstacle Gang::binding_groups() const {
+GPUSCHED_INTERNAL Obstacle Gang::binding_groups() const {
     // Where a shape alone finds too little, groups are not what is in the way.
     const std::vector<NodeId> nodes(cluster.nodes().begin(), cluster.nodes().end());
     for (const auto& c : classes)
@@ -48,7 +48,7 @@ GPUSCHED_INLINE Obstacle Gang::binding_groups() const {
     return Obstacle::none;
 }
 
-GPUSCHED_INLINE bool Gang::explain_groups(Allocation& result) const {
+GPUSCHED_INTERNAL bool Gang::explain_groups(Allocation& result) const {
     const auto kind = binding_groups();
     if (kind == Obstacle::none) return false;
     result.obstacle = kind;

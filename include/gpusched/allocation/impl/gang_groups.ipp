@@ -390,6 +390,6 @@ class GroupSearch {
     std::int64_t steps_anywhere_ = packing_steps;  // for the regions
 };
 
-GPUSCHED_INLINE void place_groups(const Gang& gang, Allocation& result) { GroupSearch(gang).run(result); }
+GPUSCHED_INTERNAL void place_groups(const Gang& gang, Allocation& result) { GroupSearch(gang).run(result); }
 
 }  // namespace gpusched::allocation::detail

@@ -16,7 +16,7 @@
 
 namespace gpusched::allocation::detail {
 
-GPUSCHED_INLINE Allocation Gang::place() const {
+GPUSCHED_INTERNAL Allocation Gang::place() const {
     Allocation result;
     result.level = level;
     if (classes.size() == 1)
@@ -27,7 +27,8 @@ GPUSCHED_INLINE Allocation Gang::place() const {
     return result;
 }
 
-GPUSCHED_INLINE std::vector<std::vector<std::uint32_t>> Gang::preferred_groups(AllocatePolicy policy) const {
+GPUSCHED_INTERNAL std::vector<std::vector<std::uint32_t>>
+Gang::preferred_groups(AllocatePolicy policy) const {
     std::vector<std::vector<std::uint32_t>> groups;
     if (policy == AllocatePolicy::exact)
         for (const auto l : preferred)
@@ -36,7 +37,7 @@ GPUSCHED_INLINE std::vector<std::vector<std::uint32_t>> Gang::preferred_groups(A
 }
 
 /// The region (domains of the required level) of the best spread, ties to the tightest; Algorithm 2: the first.
-GPUSCHED_INLINE std::optional<std::vector<std::int64_t>>
+GPUSCHED_INTERNAL std::optional<std::vector<std::int64_t>>
 Gang::spread(std::span<const std::int64_t> room, std::int64_t count, AllocatePolicy policy) const {
     const bool literal = policy == AllocatePolicy::entropy;
     const auto groups = preferred_groups(policy);
@@ -90,9 +91,9 @@ Gang::spread(std::span<const std::int64_t> room, std::int64_t count, AllocatePol
 }
 
 /// Places the pods by these counts; where a domain holds fewer, says so in `room` and places none.
-GPUSCHED_INLINE bool Gang::put_counts(const std::vector<std::int64_t>& counts,
-                                      std::span<const std::int32_t> node_room,
-                                      std::vector<std::int64_t>& room) const {
+GPUSCHED_INTERNAL bool Gang::put_counts(const std::vector<std::int64_t>& counts,
+                                        std::span<const std::int32_t> node_room,
+                                        std::vector<std::int64_t>& room) const {
     const auto& c = classes.front();
     // The nodes of the domains that are used, domain by domain.
     std::vector<std::pair<std::uint32_t, NodeId>> nodes;
@@ -118,7 +119,7 @@ GPUSCHED_INLINE bool Gang::put_counts(const std::vector<std::int64_t>& counts,
     return true;
 }
 
-GPUSCHED_INLINE void Gang::place_alike(Allocation& result) const {
+GPUSCHED_INTERNAL void Gang::place_alike(Allocation& result) const {
     const auto& c = classes.front();
     const auto count = static_cast<std::int64_t>(c.pods.size());
     auto room = rooms(c);
@@ -143,7 +144,7 @@ GPUSCHED_INLINE void Gang::place_alike(Allocation& result) const {
     if (!sure && budget != nullptr && budget->reason() != StopReason::completed) say_unproven(result);
 }
 
-GPUSCHED_INLINE void Gang::say_unproven(Allocation& result) const {
+GPUSCHED_INTERNAL void Gang::say_unproven(Allocation& result) const {
     if (!explains) return;
     const auto end = budget != nullptr ? budget->reason() : StopReason::completed;
     result.reason += "; the search ended ";
@@ -153,7 +154,7 @@ GPUSCHED_INLINE void Gang::say_unproven(Allocation& result) const {
     result.reason += ", so a placement may exist (not proven)";
 }
 
-GPUSCHED_INLINE void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) const {
+GPUSCHED_INTERNAL void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) const {
     if (!explains) return;
     const auto task = c.sample;
     const auto& t = inv.tasks;

@@ -11,8 +11,8 @@
 
 namespace gpusched::consolidation::detail {
 
-GPUSCHED_INLINE BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope,
-                                            std::span<const NodeId> component) {
+GPUSCHED_INTERNAL BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope,
+                                              std::span<const NodeId> component) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto item_key = [](const Item& i) {
@@ -80,7 +80,7 @@ GPUSCHED_INLINE BinPacking make_bin_packing(const Cluster& cluster, const Scope&
 
 // A bin that stays holds at most its capacity by any dual feasible weighing; what the items weigh beyond the bins that
 // stay anyway must lie in others.
-GPUSCHED_INLINE MustStay counting_bound(const BinPacking& packing) {
+GPUSCHED_INTERNAL MustStay counting_bound(const BinPacking& packing) {
     MustStay best;
     std::int64_t most_gpus = 0, most_cpu = 1, most_memory = 1, unit = 0;
     for (const auto& bin : packing.bins) {

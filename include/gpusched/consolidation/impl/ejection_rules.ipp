@@ -10,14 +10,14 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-GPUSCHED_INLINE RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, NodeId node) noexcept
+GPUSCHED_INTERNAL RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, NodeId node) noexcept
     : cluster_(cluster), node_(node), gpus_(candidate_gpus(cluster, task, node)),
       wanted_(cluster.inventory().tasks.gpu_count[index(task)]),
       share_(cluster.inventory().tasks.gpu_share_milli[index(task)]), lent_(cluster.lent_to(task)),
       cpu_short_(cluster.inventory().tasks.cpu_milli[index(task)] - cluster.cpu_free_milli(node, lent_)),
       memory_short_(cluster.inventory().tasks.memory_mib[index(task)] - cluster.memory_free_mib(node)) {}
 
-GPUSCHED_INLINE void RoomAfter::leave(TaskId victim) noexcept {
+GPUSCHED_INTERNAL void RoomAfter::leave(TaskId victim) noexcept {
     const auto& t = cluster_.inventory().tasks;
     cpu_short_ -= t.cpu_milli[index(victim)];
     memory_short_ -= t.memory_mib[index(victim)];
@@ -33,7 +33,7 @@ GPUSCHED_INLINE void RoomAfter::leave(TaskId victim) noexcept {
     });
 }
 
-GPUSCHED_INLINE bool easier(const Cluster& cluster, TaskId victim, TaskId task) noexcept {
+GPUSCHED_INTERNAL bool easier(const Cluster& cluster, TaskId victim, TaskId task) noexcept {
     const auto& cpu = cluster.inventory().tasks.cpu_milli;
     const auto a = cluster.gpu_milli(victim), b = cluster.gpu_milli(task);
     return a != b ? a < b : cpu[index(victim)] < cpu[index(task)];

@@ -14,7 +14,7 @@ GPUSCHED_INLINE Joiner::Joiner(const Cluster& cluster, const Options& options)
     cluster_.forget_history();
 }
 
-GPUSCHED_INLINE bool Joiner::try_take(const Vacated& vacated) {
+GPUSCHED_INTERNAL bool Joiner::try_take(const Vacated& vacated) {
     const auto mark = cluster_.checkpoint();
     const auto& inv = cluster_.inventory();
     for (const auto& step : vacated.steps) {

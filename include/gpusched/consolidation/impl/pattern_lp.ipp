@@ -244,8 +244,8 @@ class PatternLp {
     std::vector<std::uint32_t> choice_;
 };
 
-GPUSCHED_INLINE MustStay pattern_bound(const BinPacking& packing, MustStay bound, const Inventory& inventory,
-                                       const LpSolver& lp, Budget& budget) {
+GPUSCHED_INTERNAL MustStay pattern_bound(const BinPacking& packing, MustStay bound,
+                                         const Inventory& inventory, const LpSolver& lp, Budget& budget) {
     std::int64_t weight = -1;
     bool alike = true;
     for (const auto& bin : packing.bins)
@@ -254,8 +254,9 @@ GPUSCHED_INLINE MustStay pattern_bound(const BinPacking& packing, MustStay bound
             weight = bin.weight;
         }
     bound.nodes = std::max(bound.nodes, PatternLp(packing, inventory, false).run(lp, budget));
-    bound.gpus = std::max(bound.gpus, alike && weight >= 0 ? bound.nodes * weight
-                                                           : PatternLp(packing, inventory, true).run(lp, budget));
+    bound.gpus =
+        std::max(bound.gpus, alike && weight >= 0 ? bound.nodes * weight
+                                                  : PatternLp(packing, inventory, true).run(lp, budget));
     return bound;
 }
 

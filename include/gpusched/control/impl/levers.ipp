@@ -8,7 +8,7 @@
 
 namespace gpusched::control::detail {
 
-GPUSCHED_INLINE Cause Stepper::cause_of(const TenantState& t) const {
+GPUSCHED_INTERNAL Cause Stepper::cause_of(const TenantState& t) const {
     const auto& p = t.pressure;
     return p.pcie.on      ? Cause::pcie
            : p.io.on      ? Cause::io
@@ -17,20 +17,20 @@ GPUSCHED_INLINE Cause Stepper::cause_of(const TenantState& t) const {
                           : Cause::unknown;
 }
 
-GPUSCHED_INLINE void Stepper::push(const Action& action) {
+GPUSCHED_INTERNAL void Stepper::push(const Action& action) {
     out_.wished.push_back(action);
     // Ending a lease is the one thing a dry run does: an operator may switch to it while one lasts.
     if (!o_.flags.dry_run || action.kind == ActionKind::release_io) out_.actions.push_back(action);
 }
 
-GPUSCHED_INLINE MigLayout Stepper::rest_of(std::size_t i, std::size_t gpu) const {
+GPUSCHED_INTERNAL MigLayout Stepper::rest_of(std::size_t i, std::size_t gpu) const {
     auto rest = seen_.gpus[gpu].layout;
     if (s_.tenants[i].current.gpu == static_cast<std::int32_t>(gpu))
         rest.remove(s_.tenants[i].current.instance);
     return rest;
 }
 
-GPUSCHED_INLINE bool Stepper::touchable(std::size_t i) const {
+GPUSCHED_INTERNAL bool Stepper::touchable(std::size_t i) const {
     const auto& gpu = seen_.gpus[static_cast<std::size_t>(s_.tenants[i].current.gpu)];
     if (!gpu.readable || gpu.lost || !gpu.layout.contains(s_.tenants[i].current.instance)) return false;
     for (std::size_t j = 0; j < s_.tenants.size(); ++j)
@@ -40,7 +40,7 @@ GPUSCHED_INLINE bool Stepper::touchable(std::size_t i) const {
     return true;
 }
 
-GPUSCHED_INLINE bool Stepper::in_flight_on(std::int32_t gpu, std::size_t except) const {
+GPUSCHED_INTERNAL bool Stepper::in_flight_on(std::int32_t gpu, std::size_t except) const {
     for (std::size_t j = 0; j < s_.tenants.size(); ++j) {
         const auto& t = s_.tenants[j];
         if (j != except && t.in_flight && (t.current.gpu == gpu || t.pending.gpu == gpu)) return true;
@@ -48,7 +48,7 @@ GPUSCHED_INLINE bool Stepper::in_flight_on(std::int32_t gpu, std::size_t except)
     return false;
 }
 
-GPUSCHED_INLINE bool Stepper::blocked(const TenantState& t, const Configuration& to) const {
+GPUSCHED_INTERNAL bool Stepper::blocked(const TenantState& t, const Configuration& to) const {
     return std::any_of(t.blocked.begin(), t.blocked.end(), [&](const Blocked& b) {
         // Another start of the same profile is the same to its tenant.
         return s_.now < b.until && b.to.gpu == to.gpu && b.to.instance.profile == to.instance.profile &&
@@ -58,16 +58,16 @@ GPUSCHED_INLINE bool Stepper::blocked(const TenantState& t, const Configuration&
 }
 
 /// Whether a change of some tenant ended so that nobody knows what stands: then no instance is touched.
-GPUSCHED_INLINE bool Stepper::any_frozen() const {
+GPUSCHED_INTERNAL bool Stepper::any_frozen() const {
     return std::any_of(s_.tenants.begin(), s_.tenants.end(), [](const TenantState& t) { return t.frozen; });
 }
 
-GPUSCHED_INLINE bool Stepper::guard_gate(const TenantState& t) const {
+GPUSCHED_INTERNAL bool Stepper::guard_gate(const TenantState& t) const {
     return !t.ever_guard || s_.now - t.last_guard >= o_.guard_dwell;
 }
 
-GPUSCHED_INLINE bool Stepper::structural_gate(std::size_t i, const Configuration& after, bool disjoint,
-                                              double& loss) const {
+GPUSCHED_INTERNAL bool Stepper::structural_gate(std::size_t i, const Configuration& after, bool disjoint,
+                                                double& loss) const {
     const auto& t = s_.tenants[i];
     const double pause = !disjoint ? o_.pause_s : o_.flags.predict ? t.disjoint_pause_s : 0;
     double pauses = 2 * pause;  // this one, and a rollback
@@ -87,7 +87,7 @@ GPUSCHED_INLINE bool Stepper::structural_gate(std::size_t i, const Configuration
            !in_flight_on(after.gpu, i) && !any_frozen();
 }
 
-GPUSCHED_INLINE bool Stepper::any_gate_open(std::size_t i) const {
+GPUSCHED_INTERNAL bool Stepper::any_gate_open(std::size_t i) const {
     const auto& t = s_.tenants[i];
     double loss = 0;
     const auto& f = o_.flags;
@@ -95,8 +95,8 @@ GPUSCHED_INLINE bool Stepper::any_gate_open(std::size_t i) const {
            ((f.place || f.mig) && structural_gate(i, t.current, true, loss));
 }
 
-GPUSCHED_INLINE Configuration Stepper::placed(std::size_t i, std::size_t gpu, MigInstance instance,
-                                              bool pinned) const {
+GPUSCHED_INTERNAL Configuration Stepper::placed(std::size_t i, std::size_t gpu, MigInstance instance,
+                                                bool pinned) const {
     Configuration c = s_.tenants[i].current;
     c.gpu = static_cast<std::int32_t>(gpu);
     c.instance = instance;
@@ -107,7 +107,7 @@ GPUSCHED_INLINE Configuration Stepper::placed(std::size_t i, std::size_t gpu, Mi
     return c;
 }
 
-GPUSCHED_INLINE Choice Stepper::throttle(std::size_t i, Cause cause, bool structural_left) {
+GPUSCHED_INTERNAL Choice Stepper::throttle(std::size_t i, Cause cause, bool structural_left) {
     const auto& t = s_.tenants[i];
     Choice out{.lever = Lever::throttle, .row = 7};
     if ((cause != Cause::pcie && cause != Cause::io) || !o_.flags.guard_io || o_.io_levels_mb_s.empty())
@@ -153,7 +153,7 @@ GPUSCHED_INLINE Choice Stepper::throttle(std::size_t i, Cause cause, bool struct
     return out;
 }
 
-GPUSCHED_INLINE Choice Stepper::quota(std::size_t i, Cause cause) {
+GPUSCHED_INTERNAL Choice Stepper::quota(std::size_t i, Cause cause) {
     const auto& t = s_.tenants[i];
     if (cause != Cause::compute || !o_.flags.guard_mps) return {};
     Choice out{.lever = Lever::quota, .row = 8, .after = t.current};
@@ -173,7 +173,7 @@ GPUSCHED_INLINE Choice Stepper::quota(std::size_t i, Cause cause) {
     return out;
 }
 
-GPUSCHED_INLINE Choice Stepper::pin(std::size_t i, Cause cause) {
+GPUSCHED_INTERNAL Choice Stepper::pin(std::size_t i, Cause cause) {
     const auto& t = s_.tenants[i];
     if (cause != Cause::irq || !o_.flags.pin) return {};
     Choice out{.lever = Lever::pin, .row = 8, .target = static_cast<std::int32_t>(i)};
@@ -183,7 +183,7 @@ GPUSCHED_INLINE Choice Stepper::pin(std::size_t i, Cause cause) {
     return out;
 }
 
-GPUSCHED_INLINE Choice Stepper::move(std::size_t i) {
+GPUSCHED_INTERNAL Choice Stepper::move(std::size_t i) {
     const auto& t = s_.tenants[i];
     if (!o_.flags.place || !touchable(i)) return {};
     const auto& own = device(t.current.gpu).profiles[t.current.instance.profile];
@@ -233,7 +233,7 @@ GPUSCHED_INLINE Choice Stepper::move(std::size_t i) {
     return out;
 }
 
-GPUSCHED_INLINE Choice Stepper::enlarge(std::size_t i) {
+GPUSCHED_INTERNAL Choice Stepper::enlarge(std::size_t i) {
     const auto& t = s_.tenants[i];
     if (!o_.flags.mig || !touchable(i)) return {};
     const auto gpu = static_cast<std::size_t>(t.current.gpu);
@@ -260,7 +260,7 @@ GPUSCHED_INLINE Choice Stepper::enlarge(std::size_t i) {
     return {};
 }
 
-GPUSCHED_INLINE bool Stepper::act(std::size_t i, const Choice& choice) {
+GPUSCHED_INTERNAL bool Stepper::act(std::size_t i, const Choice& choice) {
     auto& t = s_.tenants[i];
     acted_ = true;
     t.before = t.current;
@@ -317,7 +317,7 @@ GPUSCHED_INLINE bool Stepper::act(std::size_t i, const Choice& choice) {
     return true;
 }
 
-GPUSCHED_INLINE bool Stepper::reconfigure(std::size_t i, const Choice& choice) {
+GPUSCHED_INTERNAL bool Stepper::reconfigure(std::size_t i, const Choice& choice) {
     auto& t = s_.tenants[i];
     Action a;
     a.kind = ActionKind::reconfigure;

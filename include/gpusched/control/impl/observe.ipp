@@ -8,7 +8,7 @@
 namespace gpusched::control::detail {
 
 /// Moves the controller's own clock; false if nothing of this window may be believed.
-GPUSCHED_INLINE bool Stepper::tick() {
+GPUSCHED_INTERNAL bool Stepper::tick() {
     const double dt = seen_.time_s - s_.last_time_s;
     const bool known = std::isfinite(seen_.time_s);
     const bool newer = !s_.started || (seen_.window > s_.last_window && dt > 0);
@@ -36,7 +36,7 @@ GPUSCHED_INLINE bool Stepper::tick() {
     return usable && !late;
 }
 
-GPUSCHED_INLINE void Stepper::end_episode(TenantState& t) {
+GPUSCHED_INTERNAL void Stepper::end_episode(TenantState& t) {
     t.episode = t.throttled = false;
     t.throttles = 0;
     t.good_windows = 0;
@@ -45,7 +45,7 @@ GPUSCHED_INLINE void Stepper::end_episode(TenantState& t) {
 
 /// What a change holds up while it is made: all of a window without requests. Where the caller waits for its end there is
 /// one long window instead, with the requests of before and after in it.
-GPUSCHED_INLINE void Stepper::note_outage(std::size_t i) {
+GPUSCHED_INTERNAL void Stepper::note_outage(std::size_t i) {
     auto& t = s_.tenants[i];
     const auto& x = seen_.tenants[i];
     if (x.count < o_.least_samples) {
@@ -66,7 +66,7 @@ GPUSCHED_INLINE void Stepper::note_outage(std::size_t i) {
     t.outage_s += std::min(lost, beyond);
 }
 
-GPUSCHED_INLINE void Stepper::read(std::size_t i, bool in_time) {
+GPUSCHED_INTERNAL void Stepper::read(std::size_t i, bool in_time) {
     auto& t = s_.tenants[i];
     const auto& x = seen_.tenants[i];
     if (t.phase == Phase::reconfig) note_outage(i);
@@ -108,7 +108,7 @@ GPUSCHED_INLINE void Stepper::read(std::size_t i, bool in_time) {
     if (low) t.admission_closed = false;
 }
 
-GPUSCHED_INLINE void Stepper::read_pressure(std::size_t i, Pressure& p, const Configuration& where) {
+GPUSCHED_INTERNAL void Stepper::read_pressure(std::size_t i, Pressure& p, const Configuration& where) {
     const auto gpu = static_cast<std::size_t>(where.gpu);
     p.pcie.update(others_on_root(o_.host, seen_, s_, i, gpu, false));
     const double io = seen_.numa_io_bytes_per_s[static_cast<std::size_t>(o_.host.gpus[gpu].numa)];

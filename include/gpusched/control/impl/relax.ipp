@@ -9,7 +9,7 @@ namespace gpusched::control::detail {
 /// Row 19, one step: the quota up, then a smaller profile. It takes back what the controller did, in reverse order, so
 /// what the tenant had before any of it (`floor`) is the end: fewer SMs, less memory or a client with a higher quota than
 /// then would take from the tenant what was never given.
-GPUSCHED_INLINE void Stepper::consider_relax(std::size_t i) {
+GPUSCHED_INTERNAL void Stepper::consider_relax(std::size_t i) {
     auto& t = s_.tenants[i];
     double loss = 0;
     if (!o_.flags.relax || !t.ema.known || t.calm_windows < o_.relax_after || !in_time_ || t.offender >= 0 ||

@@ -11,13 +11,13 @@ namespace gpusched::control {
 
 namespace detail {
 
-GPUSCHED_INLINE void Stepper::remark(std::size_t i, const char* reason, std::int32_t row) {
+GPUSCHED_INTERNAL void Stepper::remark(std::size_t i, const char* reason, std::int32_t row) {
     const auto& t = s_.tenants[i];
     out_.events.push_back({static_cast<std::int32_t>(i), row, t.phase, t.phase, cause_of(t), reason, 0});
 }
 
-GPUSCHED_INLINE void Stepper::to(std::size_t i, Phase phase, std::int32_t row, const char* reason,
-                                 double loss) {
+GPUSCHED_INTERNAL void Stepper::to(std::size_t i, Phase phase, std::int32_t row, const char* reason,
+                                   double loss) {
     auto& t = s_.tenants[i];
     out_.events.push_back({static_cast<std::int32_t>(i), row, t.phase, phase, cause_of(t), reason, loss});
     t.phase = phase;
@@ -27,12 +27,12 @@ GPUSCHED_INLINE void Stepper::to(std::size_t i, Phase phase, std::int32_t row, c
     t.settling = t.suppressed = t.unsteady = false;
 }
 
-GPUSCHED_INLINE bool Stepper::layout_as_known(const TenantState& t) const {
+GPUSCHED_INTERNAL bool Stepper::layout_as_known(const TenantState& t) const {
     const auto gpu = static_cast<std::size_t>(t.current.gpu);
     return seen_.gpus[gpu].readable && !seen_.gpus[gpu].lost && seen_.gpus[gpu].layout == s_.layouts[gpu];
 }
 
-GPUSCHED_INLINE void Stepper::expire_lease(std::size_t i) {
+GPUSCHED_INTERNAL void Stepper::expire_lease(std::size_t i) {
     auto& t = s_.tenants[i];
     // No later than the lease's end where windows come on time: the one that is nearest before it.
     if (t.offender < 0 || s_.clock_s + 0.99 * o_.window_s < t.lease_until_s || out_.wished.size() >= 2)
@@ -47,7 +47,7 @@ GPUSCHED_INLINE void Stepper::expire_lease(std::size_t i) {
     if (t.phase != Phase::guarded) remark(i, "lease ended");
 }
 
-GPUSCHED_INLINE void Stepper::take_feedback(std::size_t i) {
+GPUSCHED_INTERNAL void Stepper::take_feedback(std::size_t i) {
     auto& t = s_.tenants[i];
     const auto& f = seen_.feedback[i];
     if (!t.in_flight || !f.finished) return;
@@ -83,7 +83,7 @@ GPUSCHED_INLINE void Stepper::take_feedback(std::size_t i) {
 
 /// A guard that could not be set is not in place. Other levers may be tried at once, the same again when the guards' dwell is
 /// over.
-GPUSCHED_INLINE void Stepper::take_guard(std::size_t i) {
+GPUSCHED_INTERNAL void Stepper::take_guard(std::size_t i) {
     if (seen_.guards.empty() || seen_.guards[i] == BackendStatus::ok) return;
     auto& t = s_.tenants[i];
     const char* const why = enum_name(seen_.guards[i]);
@@ -107,7 +107,7 @@ GPUSCHED_INLINE void Stepper::take_guard(std::size_t i) {
     t.recent_flags = t.last_flags;
 }
 
-GPUSCHED_INLINE void Stepper::hold_if_needed(std::size_t i) {
+GPUSCHED_INTERNAL void Stepper::hold_if_needed(std::size_t i) {
     auto& t = s_.tenants[i];
     if (t.phase == Phase::hold || t.phase == Phase::disabled) return;
     const auto& gpu = seen_.gpus[static_cast<std::size_t>(t.current.gpu)];
@@ -134,7 +134,7 @@ GPUSCHED_INLINE void Stepper::hold_if_needed(std::size_t i) {
     to(i, Phase::hold, 20, reason);
 }
 
-GPUSCHED_INLINE void Stepper::resume(std::size_t i) {
+GPUSCHED_INTERNAL void Stepper::resume(std::size_t i) {
     auto& t = s_.tenants[i];
     if (t.frozen && seen_.operator_resume && !seen_.gpus[static_cast<std::size_t>(t.current.gpu)].lost) {
         // The operator vouches for the configuration that is read back.
@@ -154,14 +154,14 @@ GPUSCHED_INLINE void Stepper::resume(std::size_t i) {
     t.waited = 0;
 }
 
-GPUSCHED_INLINE void Stepper::disable(std::size_t i) {
+GPUSCHED_INTERNAL void Stepper::disable(std::size_t i) {
     auto& t = s_.tenants[i];
     if (t.phase != Phase::disabled) to(i, Phase::disabled, 1, "disabled");
     if (o_.release_on_disable) t.lease_until_s = s_.clock_s;
     expire_lease(i);
 }
 
-GPUSCHED_INLINE void Stepper::validate_window(std::size_t i) {
+GPUSCHED_INTERNAL void Stepper::validate_window(std::size_t i) {
     auto& t = s_.tenants[i];
     if (t.settling) return;
     ++t.waited;
@@ -181,7 +181,7 @@ GPUSCHED_INLINE void Stepper::validate_window(std::size_t i) {
     if (t.counter >= o_.validation || t.waited >= 4 * o_.validation) verdict(i);
 }
 
-GPUSCHED_INLINE void Stepper::verdict(std::size_t i) {
+GPUSCHED_INTERNAL void Stepper::verdict(std::size_t i) {
     auto& t = s_.tenants[i];
     const bool conclusive = t.counter >= o_.validation;
     const bool throughput = t.offered <= 0 || t.completed >= (1 - o_.loss_budget) * t.offered;
@@ -219,7 +219,7 @@ GPUSCHED_INLINE void Stepper::verdict(std::size_t i) {
 }
 
 /// A window above the threshold in SUSPECT.
-GPUSCHED_INLINE void Stepper::suspect(std::size_t i, bool counted) {
+GPUSCHED_INTERNAL void Stepper::suspect(std::size_t i, bool counted) {
     auto& t = s_.tenants[i];
     const auto most = 4 * o_.persistence;
     if (!counted) t.counter = std::min(t.counter + 1, most);
@@ -243,7 +243,7 @@ GPUSCHED_INLINE void Stepper::suspect(std::size_t i, bool counted) {
     t.suppressed = true;
 }
 
-GPUSCHED_INLINE void Stepper::advance(std::size_t i) {
+GPUSCHED_INTERNAL void Stepper::advance(std::size_t i) {
     auto& t = s_.tenants[i];
     const bool present = in_time_ && t.fresh.missing == 0;
     const bool high = present && t.tail.on && t.ema.known,
@@ -290,7 +290,7 @@ GPUSCHED_INLINE void Stepper::advance(std::size_t i) {
     }
 }
 
-GPUSCHED_INLINE void Stepper::run() {
+GPUSCHED_INTERNAL void Stepper::run() {
     out_.clear();
     in_time_ = tick();
     median_ = median_irq(seen_);

@@ -8,30 +8,30 @@
 
 namespace gpusched::io::detail {
 
-GPUSCHED_INLINE void GpuLinks::between(int gpu, int other, double gb_s) {
+GPUSCHED_INTERNAL void GpuLinks::between(int gpu, int other, double gb_s) {
     if (gpu < other)
         direct_[{gpu, other}].first += gb_s;
     else
         direct_[{other, gpu}].second += gb_s;
 }
 
-GPUSCHED_INLINE void GpuLinks::to_switch(int gpu, const std::string& name, double gb_s) {
+GPUSCHED_INTERNAL void GpuLinks::to_switch(int gpu, const std::string& name, double gb_s) {
     through_[name][gpu] += gb_s;
 }
 
-GPUSCHED_INLINE std::string GpuLinks::fabric(std::string name) const {
+GPUSCHED_INTERNAL std::string GpuLinks::fabric(std::string name) const {
     for (auto found = above_.find(name); found != above_.end(); found = above_.find(name))
         name = found->second;
     return name;
 }
 
-GPUSCHED_INLINE void GpuLinks::switches(const std::string& a, const std::string& b) {
+GPUSCHED_INTERNAL void GpuLinks::switches(const std::string& a, const std::string& b) {
     const auto one = fabric(a), other = fabric(b);
     if (one != other) above_[std::max(one, other)] = std::min(one, other);
 }
 
-GPUSCHED_INLINE void GpuLinks::join(HardwareParts& parts,
-                                    const std::map<int, HardwareParts::Vertex>& gpus) const {
+GPUSCHED_INTERNAL void GpuLinks::join(HardwareParts& parts,
+                                      const std::map<int, HardwareParts::Vertex>& gpus) const {
     std::map<std::pair<int, int>, double> total;
     for (const auto& [pair, ends] : direct_) {
         // One end may be silent; where both speak, what both say is sure.

@@ -11,17 +11,17 @@
 
 namespace gpusched::io::detail {
 
-GPUSCHED_INLINE HardwareParts::Vertex HardwareParts::add(Kind kind, int id) {
+GPUSCHED_INTERNAL HardwareParts::Vertex HardwareParts::add(Kind kind, int id) {
     vertices_.push_back({.kind = kind, .id = id});
     return vertices_.size() - 1;
 }
 
-GPUSCHED_INLINE void HardwareParts::join(Vertex a, Vertex b, Relation relation, double gb_s) {
+GPUSCHED_INTERNAL void HardwareParts::join(Vertex a, Vertex b, Relation relation, double gb_s) {
     links_.push_back({a, b, {relation, gb_s}});
 }
 
-GPUSCHED_INLINE void HardwareParts::add_cores(Vertex socket, Vertex numa, const std::vector<int>& core_ids,
-                                              int group_size) {
+GPUSCHED_INTERNAL void HardwareParts::add_cores(Vertex socket, Vertex numa, const std::vector<int>& core_ids,
+                                                int group_size) {
     if (core_ids.empty()) join(socket, numa, Relation::hosts);
     Vertex group = 0;
     for (std::size_t i = 0; i < core_ids.size(); ++i) {
@@ -59,7 +59,7 @@ inline int inferred_threads(const std::map<int, NumaReading>& numa_nodes) {
     return ranges == 0 ? 1 : static_cast<int>(ranges);
 }
 
-GPUSCHED_INLINE std::map<int, HardwareParts::Vertex>
+GPUSCHED_INTERNAL std::map<int, HardwareParts::Vertex>
 HardwareParts::add_processors(const std::map<int, NumaReading>& numa_nodes,
                               const HardwareReadOptions& options, const std::string& source,
                               Problems& problems, std::vector<std::string>& notes) {
@@ -114,11 +114,11 @@ HardwareParts::add_processors(const std::map<int, NumaReading>& numa_nodes,
     return out;
 }
 
-GPUSCHED_INLINE void check_options(const HardwareReadOptions& options, Problems& problems) {
+GPUSCHED_INTERNAL void check_options(const HardwareReadOptions& options, Problems& problems) {
     check_fields(problems, options);
 }
 
-GPUSCHED_INLINE topology::HardwareGraph finish(const HardwareParts& parts, const std::string& source) {
+GPUSCHED_INTERNAL topology::HardwareGraph finish(const HardwareParts& parts, const std::string& source) {
     try {
         return topology::HardwareGraph::from_graph(parts);
     } catch (const InvalidInput& error) {

@@ -16,14 +16,14 @@
 
 namespace gpusched::io::detail {
 
-GPUSCHED_INLINE Place Place::operator[](std::string_view key_asked) const {
+GPUSCHED_INTERNAL Place Place::operator[](std::string_view key_asked) const {
     if (!is(JsonKind::object)) return {};
     for (const auto& member : items())
         if (member.key() == key_asked && member.kind() != JsonKind::null) return member;
     return {};
 }
 
-GPUSCHED_INLINE std::vector<Place> Place::items() const {
+GPUSCHED_INTERNAL std::vector<Place> Place::items() const {
     std::vector<Place> out;
     if (document_ == nullptr || (kind() != JsonKind::array && kind() != JsonKind::object)) return out;
     for (auto at = at_ + 1; at < (*document_)[at_].end; at = (*document_)[at].end)
@@ -31,7 +31,7 @@ GPUSCHED_INLINE std::vector<Place> Place::items() const {
     return out;
 }
 
-GPUSCHED_INLINE std::optional<std::string> Place::text() const {
+GPUSCHED_INTERNAL std::optional<std::string> Place::text() const {
     if (document_ == nullptr) return std::nullopt;
     const auto& value = (*document_)[at_];
     if (value.kind == JsonKind::string) return std::string(document_->string(value));
@@ -40,7 +40,7 @@ GPUSCHED_INLINE std::optional<std::string> Place::text() const {
     return std::nullopt;
 }
 
-GPUSCHED_INLINE std::optional<double> Place::number() const {
+GPUSCHED_INTERNAL std::optional<double> Place::number() const {
     if (document_ == nullptr) return std::nullopt;
     const auto& value = (*document_)[at_];
     if (value.kind == JsonKind::integer) return static_cast<double>(value.integer);
@@ -159,7 +159,7 @@ class YamlReader {
 
 #endif
 
-GPUSCHED_INLINE std::vector<JsonDocument>
+GPUSCHED_INTERNAL std::vector<JsonDocument>
 JsonDocument::parse_yaml(std::string_view text, std::string_view source, Problems& problems) {
 #ifdef GPUSCHED_HAS_LIBYAML
     std::vector<JsonDocument> out;
@@ -182,8 +182,8 @@ JsonDocument::parse_yaml(std::string_view text, std::string_view source, Problem
 #endif
 }
 
-GPUSCHED_INLINE std::vector<JsonDocument> read_objects(std::string_view text, const std::string& source,
-                                                       Problems& problems) {
+GPUSCHED_INTERNAL std::vector<JsonDocument> read_objects(std::string_view text, const std::string& source,
+                                                         Problems& problems) {
     if (text.size() > largest_document)
         throw InvalidInput(source + ": expected at most " + std::to_string(largest_document) + " bytes");
     const auto start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
@@ -195,7 +195,7 @@ GPUSCHED_INLINE std::vector<JsonDocument> read_objects(std::string_view text, co
     return out;
 }
 
-GPUSCHED_INLINE std::vector<Place> kubernetes_objects(const std::vector<JsonDocument>& documents) {
+GPUSCHED_INTERNAL std::vector<Place> kubernetes_objects(const std::vector<JsonDocument>& documents) {
     std::vector<Place> out;
     for (const auto& document : documents) {
         const Place root(document, 0);

@@ -28,7 +28,7 @@
 
 namespace gpusched::milp::detail {
 
-GPUSCHED_INLINE bool cbc_built_in() noexcept {
+GPUSCHED_INTERNAL bool cbc_built_in() noexcept {
 #ifdef GPUSCHED_HAS_CBC
     return true;
 #else
@@ -250,9 +250,9 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
 }
 #endif
 
-GPUSCHED_INLINE Solution solve_with_cbc([[maybe_unused]] const Model& model,
-                                        [[maybe_unused]] const SolveOptions& options,
-                                        [[maybe_unused]] const Context& context) {
+GPUSCHED_INTERNAL Solution solve_with_cbc([[maybe_unused]] const Model& model,
+                                          [[maybe_unused]] const SolveOptions& options,
+                                          [[maybe_unused]] const Context& context) {
 #ifdef GPUSCHED_HAS_CBC
     Budget budget(context, options.time_limit);
     auto attempt = options;

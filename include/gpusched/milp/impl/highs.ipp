@@ -38,7 +38,7 @@ class HighsThreads {
 };
 #endif
 
-GPUSCHED_INLINE bool highs_built_in() noexcept {
+GPUSCHED_INTERNAL bool highs_built_in() noexcept {
 #ifdef GPUSCHED_HAS_HIGHS
     return true;
 #else
@@ -46,9 +46,9 @@ GPUSCHED_INLINE bool highs_built_in() noexcept {
 #endif
 }
 
-GPUSCHED_INLINE Solution solve_with_highs([[maybe_unused]] const Model& model,
-                                          [[maybe_unused]] const SolveOptions& options,
-                                          [[maybe_unused]] const Context& context) {
+GPUSCHED_INTERNAL Solution solve_with_highs([[maybe_unused]] const Model& model,
+                                            [[maybe_unused]] const SolveOptions& options,
+                                            [[maybe_unused]] const Context& context) {
 #ifdef GPUSCHED_HAS_HIGHS
     Solution result{.solver = "highs"};
     const double sign = model.sense == Sense::maximise ? -1 : 1;

@@ -7,7 +7,7 @@
 
 namespace gpusched::preemption::detail {
 
-GPUSCHED_INLINE void GangTable::read(const Cluster& cluster, const CostFunction& cost, std::int64_t now) {
+GPUSCHED_INTERNAL void GangTable::read(const Cluster& cluster, const CostFunction& cost, std::int64_t now) {
     const auto& inv = cluster.inventory();
     of_job.assign(inv.job_names.size(), {});
     for (const auto task : cluster.tasks()) {

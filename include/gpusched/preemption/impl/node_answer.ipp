@@ -8,7 +8,7 @@
 
 namespace gpusched::preemption::detail {
 
-GPUSCHED_INLINE Objective objective_of(Policy policy) noexcept {
+GPUSCHED_INTERNAL Objective objective_of(Policy policy) noexcept {
     return policy == Policy::imp || policy == Policy::first_fit || policy == Policy::reprieve
                ? Objective::fewest
            : policy == Policy::exhaustive ? Objective::score
@@ -33,9 +33,9 @@ Choice<Set> best_of_node(const Cluster& cluster, const NodeProblem<Set>& node, c
                                            : search.best(node, request, objective);
 }
 
-GPUSCHED_INLINE void NodeQuestion::read(const Cluster& cluster, const Request& request,
-                                        const CostFunction& cost, NodeId node, const GangTable* gangs,
-                                        GpuMask healthy) {
+GPUSCHED_INTERNAL void NodeQuestion::read(const Cluster& cluster, const Request& request,
+                                          const CostFunction& cost, NodeId node, const GangTable* gangs,
+                                          GpuMask healthy) {
     cluster_ = &cluster;
     request_ = &request;
     has_many_ = !problem_.read(cluster, request, cost, node, gangs, healthy);
@@ -47,32 +47,32 @@ GPUSCHED_INLINE void NodeQuestion::read(const Cluster& cluster, const Request& r
     (void)many_->problem.read(cluster, request, cost, node, gangs, healthy);
 }
 
-GPUSCHED_INLINE void NodeQuestion::forget() noexcept {
+GPUSCHED_INTERNAL void NodeQuestion::forget() noexcept {
     problem_.forget();
     if (many_ != nullptr) many_->problem.forget();
 }
 
-GPUSCHED_INLINE void NodeQuestion::watch(Budget* budget) noexcept {
+GPUSCHED_INTERNAL void NodeQuestion::watch(Budget* budget) noexcept {
     budget_ = budget;
     search_.watch(budget);
     if (many_ != nullptr) many_->search.watch(budget);
 }
 
-GPUSCHED_INLINE int NodeQuestion::size() const noexcept {
+GPUSCHED_INTERNAL int NodeQuestion::size() const noexcept {
     return has_many_ ? many_->problem.size() : problem_.size();
 }
 
-GPUSCHED_INLINE std::uint8_t NodeQuestion::locality_now() const {
+GPUSCHED_INTERNAL std::uint8_t NodeQuestion::locality_now() const {
     return has_many_ ? many_->problem.locality({}) : problem_.locality(0);
 }
 
-GPUSCHED_INLINE Answer NodeQuestion::best(const Options& options) {
+GPUSCHED_INTERNAL Answer NodeQuestion::best(const Options& options) {
     if (!has_many_) return {best_of_node(*cluster_, problem_, *request_, options, search_), {}};
     auto found = best_of_node(*cluster_, many_->problem, *request_, options, many_->search);
     return {{static_cast<const Candidate&>(found), 0}, std::move(found.victims)};
 }
 
-GPUSCHED_INLINE void NodeQuestion::minimal_sets(std::vector<std::vector<TaskId>>& sets) {
+GPUSCHED_INTERNAL void NodeQuestion::minimal_sets(std::vector<std::vector<TaskId>>& sets) {
     const auto list = [&](const auto& node, auto& search, auto found) {
         search.minimal_sets(node, *request_, found);
         for (const auto& set : found) {
@@ -89,12 +89,12 @@ GPUSCHED_INLINE void NodeQuestion::minimal_sets(std::vector<std::vector<TaskId>>
     std::sort(sets.begin(), sets.end());
 }
 
-GPUSCHED_INLINE Shortage NodeQuestion::shortage(bool when_all_have_left) const {
+GPUSCHED_INTERNAL Shortage NodeQuestion::shortage(bool when_all_have_left) const {
     if (has_many_) return many_->problem.shortage(when_all_have_left ? many_->problem.all() : ManyVictims{});
     return problem_.shortage(when_all_have_left ? problem_.all() : 0);
 }
 
-GPUSCHED_INLINE std::int64_t NodeQuestion::longest_running(const Answer& answer) const {
+GPUSCHED_INTERNAL std::int64_t NodeQuestion::longest_running(const Answer& answer) const {
     std::int64_t since = INT64_MAX;
     const auto& started = cluster_->inventory().tasks.start_time;
     const auto look = [&](const auto& node, const auto& victims) {
@@ -110,7 +110,7 @@ GPUSCHED_INLINE std::int64_t NodeQuestion::longest_running(const Answer& answer)
     return since;
 }
 
-GPUSCHED_INLINE void NodeQuestion::decide(const Answer& answer, bool spot, Decision& d) const {
+GPUSCHED_INTERNAL void NodeQuestion::decide(const Answer& answer, bool spot, Decision& d) const {
     d.victims.clear();  // its memory stays
     d.score.reset();
     d.priority_sum = d.cost = 0;
@@ -132,11 +132,11 @@ GPUSCHED_INLINE void NodeQuestion::decide(const Answer& answer, bool spot, Decis
     d.cost = answer.cost;
 }
 
-GPUSCHED_INLINE std::int64_t NodeQuestion::steps() const noexcept {
+GPUSCHED_INTERNAL std::int64_t NodeQuestion::steps() const noexcept {
     return search_.steps() + (many_ == nullptr ? 0 : many_->search.steps());
 }
 
-GPUSCHED_INLINE bool NodeQuestion::proven() const noexcept {
+GPUSCHED_INTERNAL bool NodeQuestion::proven() const noexcept {
     return search_.proven() && (many_ == nullptr || many_->search.proven());
 }
 

@@ -62,8 +62,8 @@ inline std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hard
     return std::max<std::int64_t>(0, left);  // one that is used beyond what it has takes from no other
 }
 
-GPUSCHED_INLINE bool placement_holds(const Cluster& cluster, const Request& request, const Decision& decision,
-                                     GpuMask healthy) {
+GPUSCHED_INTERNAL bool placement_holds(const Cluster& cluster, const Request& request,
+                                       const Decision& decision, GpuMask healthy) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto node = decision.node;

@@ -8,8 +8,8 @@
 
 namespace gpusched::preemption::detail {
 
-GPUSCHED_INLINE Request::Request(const Cluster& cluster, TaskId id, const Options& options,
-                                 const Request* alike) {
+GPUSCHED_INTERNAL Request::Request(const Cluster& cluster, TaskId id, const Options& options,
+                                   const Request* alike) {
     const auto& inv = cluster.inventory();
     const auto i = index(id);
     if (i >= cluster.task_count())
@@ -70,7 +70,7 @@ GPUSCHED_INLINE Request::Request(const Cluster& cluster, TaskId id, const Option
         table = std::make_shared<const std::vector<std::array<std::uint8_t, 256>>>(std::move(made));
 }
 
-GPUSCHED_INLINE std::uint8_t Request::locality(const HardwareMasks* hardware, GpuMask free) const noexcept {
+GPUSCHED_INTERNAL std::uint8_t Request::locality(const HardwareMasks* hardware, GpuMask free) const noexcept {
     if (bits_of(free) < gpus) return infeasible;
     if (gpus < 2) return 0;
     if (hardware != nullptr) {
@@ -83,8 +83,8 @@ GPUSCHED_INLINE std::uint8_t Request::locality(const HardwareMasks* hardware, Gp
     return admits(2) ? 2 : infeasible;
 }
 
-GPUSCHED_INLINE bool is_potential_victim(const Cluster& cluster, const Request& request,
-                                         TaskId task) noexcept {
+GPUSCHED_INTERNAL bool is_potential_victim(const Cluster& cluster, const Request& request,
+                                           TaskId task) noexcept {
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
     if (!t.preemptible[i] || t.locked[i] || t.standby[i] || t.daemon[i]) return false;

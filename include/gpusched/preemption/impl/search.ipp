@@ -12,8 +12,8 @@
 
 namespace gpusched::preemption::detail {
 
-GPUSCHED_INLINE int compare(const Candidate& a, const Candidate& b, Objective objective,
-                            bool across) noexcept {
+GPUSCHED_INTERNAL int compare(const Candidate& a, const Candidate& b, Objective objective,
+                              bool across) noexcept {
     const auto order = [](auto x, auto y) { return x < y ? -1 : x > y ? 1 : 0; };
     const auto fewer = order(a.count, b.count);
     const auto lower = order(a.max_priority, b.max_priority);

@@ -125,8 +125,8 @@ class GreedyServing {
     ServingAllocation allocation_;
 };
 
-GPUSCHED_INLINE std::optional<ServingAllocation> greedy_plan_within(const ServingProblem& problem,
-                                                                    double makespan, Budget& budget) {
+GPUSCHED_INTERNAL std::optional<ServingAllocation> greedy_plan_within(const ServingProblem& problem,
+                                                                      double makespan, Budget& budget) {
     return GreedyServing(problem, makespan, &budget).run();
 }
 
@@ -147,8 +147,8 @@ inline std::optional<ServingAllocation> search_greedily(const ServingProblem& pr
     return best;
 }
 
-GPUSCHED_INLINE std::optional<ServingAllocation> best_greedy_plan(const ServingProblem& problem,
-                                                                  Budget& budget) {
+GPUSCHED_INTERNAL std::optional<ServingAllocation> best_greedy_plan(const ServingProblem& problem,
+                                                                    Budget& budget) {
     return search_greedily(problem, &budget);
 }
 

@@ -6,7 +6,7 @@
 
 namespace gpusched::sim::detail {
 
-GPUSCHED_INLINE void HostSimulation::begin(Service& s) {
+GPUSCHED_INTERNAL void HostSimulation::begin(Service& s) {
     auto& rng = s.requests_rng;
     if (llm()) {
         s.next_request = static_cast<std::size_t>(rng.below(o_.llm_requests.size()));
@@ -18,7 +18,7 @@ GPUSCHED_INLINE void HostSimulation::begin(Service& s) {
     s.next_arrival = exponential(rng, 1 / o_.rates_per_s[0]);
 }
 
-GPUSCHED_INLINE void HostSimulation::next_arrival(Service& s) {
+GPUSCHED_INTERNAL void HostSimulation::next_arrival(Service& s) {
     if (!llm()) {
         s.next_arrival = now_ + exponential(s.requests_rng, 1 / o_.rates_per_s[s.arrival_state]);
         return;
@@ -32,7 +32,7 @@ GPUSCHED_INLINE void HostSimulation::next_arrival(Service& s) {
 }
 
 /// A request; how many random numbers it takes does not depend on what the controller does.
-GPUSCHED_INLINE Request HostSimulation::draw(Service& s) {
+GPUSCHED_INTERNAL Request HostSimulation::draw(Service& s) {
     auto& rng = s.requests_rng;
     Request r;
     r.arrived = now_;
@@ -53,7 +53,7 @@ GPUSCHED_INLINE Request HostSimulation::draw(Service& s) {
     return r;
 }
 
-GPUSCHED_INLINE void HostSimulation::arrive(Service& s) {
+GPUSCHED_INTERNAL void HostSimulation::arrive(Service& s) {
     ++out_.arrived;
     ++s.window_arrived;
     const auto index = static_cast<std::uint32_t>(requests_.size());
@@ -69,19 +69,19 @@ GPUSCHED_INLINE void HostSimulation::arrive(Service& s) {
     next_arrival(s);
 }
 
-GPUSCHED_INLINE double HostSimulation::pcie_due(const Service& s) const {
+GPUSCHED_INTERNAL double HostSimulation::pcie_due(const Service& s) const {
     if (s.pcie.empty()) return never;
     return now_ + std::max(0.0, s.pcie.top().at - s.virtual_time) / request_rate(root(s));
 }
 
-GPUSCHED_INLINE double HostSimulation::first_event(const Service& s) const {
+GPUSCHED_INTERNAL double HostSimulation::first_event(const Service& s) const {
     const auto top = [](const Heap& heap) { return heap.empty() ? never : heap.top().at; };
     return std::min({pcie_due(s), top(s.compute), top(s.host), top(s.decode), s.next_arrival, s.next_state,
                      s.change_ends});
 }
 
 /// Does what is due at this time, one thing at most and no transfer; false if nothing of this tenant is.
-GPUSCHED_INLINE bool HostSimulation::handle(Service& s, double first) {
+GPUSCHED_INTERNAL bool HostSimulation::handle(Service& s, double first) {
     const auto due = [first](const Heap& heap) { return !heap.empty() && heap.top().at == first; };
     const auto pop = [](Heap& heap) {
         const auto r = heap.top().request;
@@ -110,7 +110,7 @@ GPUSCHED_INLINE bool HostSimulation::handle(Service& s, double first) {
     return true;
 }
 
-GPUSCHED_INLINE HostRun HostSimulation::run() {
+GPUSCHED_INTERNAL HostRun HostSimulation::run() {
     for (;;) {
         double first = std::min({next_tick_, t2_.next, t3_.next});
         Service* whose = nullptr;
@@ -142,7 +142,7 @@ GPUSCHED_INLINE HostRun HostSimulation::run() {
     return result();
 }
 
-GPUSCHED_INLINE HostRun HostSimulation::result() {
+GPUSCHED_INTERNAL HostRun HostSimulation::result() {
     const auto done = static_cast<std::int64_t>(done_ms_.size());
     out_.completed = done;
     const auto part = [](double a, std::int64_t b) { return b > 0 ? a / static_cast<double>(b) : 0; };

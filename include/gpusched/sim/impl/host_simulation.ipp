@@ -8,8 +8,8 @@
 namespace gpusched::sim::detail {
 
 /// Instances of others, where there is room.
-GPUSCHED_INLINE void add_neighbours(const control::MigDevice& device,
-                                    std::vector<control::MigLayout>& layouts) {
+GPUSCHED_INTERNAL void add_neighbours(const control::MigDevice& device,
+                                      std::vector<control::MigLayout>& layouts) {
     const auto put = [&](std::size_t gpu, const char* key, int slice) {
         const control::MigInstance at{static_cast<std::uint8_t>(device.find(key)),
                                       static_cast<std::uint8_t>(slice)};
@@ -20,9 +20,9 @@ GPUSCHED_INLINE void add_neighbours(const control::MigDevice& device,
     put(1, "3g", 4);
 }
 
-GPUSCHED_INLINE HostSimulation::HostSimulation(const HostScenario& scenario,
-                                               const control::ControllerFlags& flags, std::uint64_t seed,
-                                               std::string* audit)
+GPUSCHED_INTERNAL HostSimulation::HostSimulation(const HostScenario& scenario,
+                                                 const control::ControllerFlags& flags, std::uint64_t seed,
+                                                 std::string* audit)
     : o_(scenario), device_(control::mig_device(scenario.device)), counter_rng_(Rng(seed).split(2)) {
     auto& h = options_.host;
     h.roots = {{.capacity_bytes_per_s = o_.root_bytes_per_s, .bridge = 0, .numa = 0},
@@ -83,17 +83,17 @@ GPUSCHED_INLINE HostSimulation::HostSimulation(const HostScenario& scenario,
     hash_ = control::options_hash(options_);
 }
 
-GPUSCHED_INLINE double HostSimulation::t2_demand() const {
+GPUSCHED_INTERNAL double HostSimulation::t2_demand() const {
     if (!t2_.on) return 0;
     return std::min(o_.t2_bytes_per_s, limit_bytes_per_s_ * o_.t2_bytes_per_io_byte);
 }
 
-GPUSCHED_INLINE double HostSimulation::t2_rate(double unit) const {
+GPUSCHED_INTERNAL double HostSimulation::t2_rate(double unit) const {
     return std::min(t2_demand(), o_.t2_weight * unit);
 }
 
 /// What one request on a root gets: the unit r of n r + sum of min(demand, weight r) = capacity.
-GPUSCHED_INLINE double HostSimulation::request_rate(std::size_t at) const {
+GPUSCHED_INTERNAL double HostSimulation::request_rate(std::size_t at) const {
     std::size_t n = 0;
     for (const auto& s : services_) n += root(s) == at ? s.pcie.size() : 0;
     const double background = o_.background_weight[at];
@@ -116,7 +116,7 @@ GPUSCHED_INLINE double HostSimulation::request_rate(std::size_t at) const {
 }
 
 /// Moves time on; rates are constant until then.
-GPUSCHED_INLINE void HostSimulation::progress(double until) {
+GPUSCHED_INTERNAL void HostSimulation::progress(double until) {
     const double dt = until - now_;
     std::array<double, 2> rate{};
     std::array<bool, 2> busy{};
@@ -132,23 +132,23 @@ GPUSCHED_INLINE void HostSimulation::progress(double until) {
     now_ = until;
 }
 
-GPUSCHED_INLINE void HostSimulation::enter_host(Service& s, std::uint32_t r) {
+GPUSCHED_INTERNAL void HostSimulation::enter_host(Service& s, std::uint32_t r) {
     const bool disturbed = t2_.on && root(s) == 0 && s.place.cpus == control::CpuSet{};
     const double ms = requests_[r].host_ms + (disturbed ? requests_[r].io_ms : 0);
     s.host.push({now_ + ms / 1000, r});
 }
 
-GPUSCHED_INLINE void HostSimulation::enter_pcie(Service& s, std::uint32_t r) {
+GPUSCHED_INTERNAL void HostSimulation::enter_pcie(Service& s, std::uint32_t r) {
     if (s.pcie.empty()) s.virtual_time = 0;  // or sums grow until small transfers are lost in rounding
     s.pcie.push({s.virtual_time + requests_[r].bytes, r});
 }
 
-GPUSCHED_INLINE void HostSimulation::enter_compute(Service& s, std::uint32_t r) {
+GPUSCHED_INTERNAL void HostSimulation::enter_compute(Service& s, std::uint32_t r) {
     s.queue.push_back(r);
     begin_service(s);
 }
 
-GPUSCHED_INLINE void HostSimulation::begin_service(Service& s) {
+GPUSCHED_INTERNAL void HostSimulation::begin_service(Service& s) {
     while (!s.queue.empty() && s.compute.size() < static_cast<std::size_t>(o_.servers)) {
         const auto r = s.queue.front();
         s.queue.pop_front();
@@ -163,7 +163,7 @@ GPUSCHED_INLINE void HostSimulation::begin_service(Service& s) {
 }
 
 /// The end of compute, of which the controller hears: in LLM mode the first token.
-GPUSCHED_INLINE void HostSimulation::finish(Service& s, std::uint32_t r) {
+GPUSCHED_INTERNAL void HostSimulation::finish(Service& s, std::uint32_t r) {
     const double ms = (now_ - requests_[r].arrived) * 1000;
     done_ms_.push_back(ms);
     out_.missed += ms > o_.tau_ms;
@@ -175,7 +175,7 @@ GPUSCHED_INLINE void HostSimulation::finish(Service& s, std::uint32_t r) {
     s.latencies.record(ms);
 }
 
-GPUSCHED_INLINE void HostSimulation::end_change(Service& s) {
+GPUSCHED_INTERNAL void HostSimulation::end_change(Service& s) {
     auto& f = seen_.feedback[s.tenant];
     f.finished = true;
     f.status = s.change_fails ? control::BackendStatus::insufficient_resources : control::BackendStatus::ok;
@@ -194,7 +194,7 @@ GPUSCHED_INLINE void HostSimulation::end_change(Service& s) {
     s.waiting.clear();
 }
 
-GPUSCHED_INLINE void HostSimulation::act(const control::Action& a) {
+GPUSCHED_INTERNAL void HostSimulation::act(const control::Action& a) {
     using control::ActionKind;
     auto& s = service_of(a.tenant);
     switch (a.kind) {
@@ -227,7 +227,7 @@ GPUSCHED_INLINE void HostSimulation::act(const control::Action& a) {
 }
 
 /// What the controller is told about a protected tenant.
-GPUSCHED_INLINE void HostSimulation::see(Service& s) {
+GPUSCHED_INTERNAL void HostSimulation::see(Service& s) {
     auto& x = seen_.tenants[s.tenant];
     x.p50_ms = s.latencies.quantile_ms(0.5);
     x.p95_ms = s.latencies.quantile_ms(0.95);
@@ -250,7 +250,7 @@ GPUSCHED_INLINE void HostSimulation::see(Service& s) {
     s.window_arrived = s.window_done = s.window_missed = 0;
 }
 
-GPUSCHED_INLINE void HostSimulation::tick() {
+GPUSCHED_INTERNAL void HostSimulation::tick() {
     for (auto& s : services_) see(s);
     const auto counter = [&](double bytes) {
         const double noise = std::exp(std::max(0.0, o_.counter_noise) * normal(counter_rng_));

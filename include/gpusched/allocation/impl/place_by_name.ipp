@@ -1,0 +1,36 @@
+#pragma once
+
+#include <gpusched/allocation/named.hpp>
+#include <gpusched/allocation/place.hpp>
+#include <gpusched/allocation/place_by_name.hpp>
+#include <gpusched/core/checks.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace gpusched::allocation {
+
+GPUSCHED_INLINE std::optional<Destination> place(const Cluster& cluster, TaskId task,
+                                                 const PlaceOptions& options) {
+    detail::require_task(cluster, task);
+    if (cluster.is_placed(task))
+        throw InvalidInput(bad_value("task", gpusched::quoted(cluster.name(task)),
+                                     "a pending task; this one runs on node " +
+                                         gpusched::quoted(cluster.name(cluster.node_of(task)))));
+    if (options.rankers.empty()) throw InvalidInput(bad_value("rankers", "0 entries", "at least 1"));
+    fragmentation::Workload workload;
+    if (expects_workload(options.gpu_picker) ||
+        std::any_of(options.rankers.begin(), options.rankers.end(), expects_workload))
+        workload = options.workload ? *options.workload : fragmentation::typical_workload(cluster);
+
+    RankerList rankers;
+    for (const auto& name : options.rankers)
+        rankers.rankers.push_back(make_ranker(name, cluster.inventory(), workload));
+    FilterList filters;
+    for (const auto& name : options.filters) filters.filters.push_back(make_filter(name));
+    const auto picker = make_gpu_picker(options.gpu_picker, cluster.inventory(), workload);
+    Rng rng(options.seed);
+    return place(cluster, task, rankers, picker, rng, filters);
+}
+
+}  // namespace gpusched::allocation

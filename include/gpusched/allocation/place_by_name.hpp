@@ -1,0 +1,50 @@
+// place, with policies chosen by name.
+#pragma once
+
+#include <gpusched/allocation/concepts.hpp>
+#include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
+#include <gpusched/fragmentation/workload.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace gpusched::allocation {
+
+/// How to place one task, by name.
+struct PlaceOptions {
+    /// One after the other: each breaks the ties that those before it leave; at least one. Names: see
+    /// `ranker_names`. The default is ASI's non-preemptive scheduling.
+    std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
+    /// The node must pass all of them. Names: see `filter_names`.
+    std::vector<std::string> filters{};
+    /// Which GPUs of the node. Names: see `gpu_picker_names`.
+    std::string gpu_picker = "by_wish";
+    std::uint64_t seed = 0;  ///< for "random"
+    /// What "fgd" and "expected_fill" expect to come; absent = tasks like the cluster's own, which costs O(tasks) each
+    /// time. Not looked at by the others.
+    std::optional<fragmentation::Workload> workload{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<PlaceOptions>, F&& field) {
+    field("rankers", &PlaceOptions::rankers);
+    field("filters", &PlaceOptions::filters);
+    field("gpu_picker", &PlaceOptions::gpu_picker);
+    field("seed", &PlaceOptions::seed);
+}
+
+/// `place` with policies chosen by name.
+/// @throws InvalidInput for a task that the cluster does not have or that runs already, an unknown name, an empty list of rankers; with
+///     "fgd" or "expected_fill", for a workload that is empty or out of range
+[[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task,
+                                               const PlaceOptions& options = {});
+
+}  // namespace gpusched::allocation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/allocation/impl/place_by_name.ipp>
+#endif
