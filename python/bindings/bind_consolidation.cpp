@@ -1,4 +1,5 @@
 // gpusched.consolidation.
+#include "arguments.hpp"
 #include "call.hpp"
 #include "cluster_views.hpp"
 #include "gangs.hpp"
@@ -19,7 +20,7 @@ namespace c = consolidation;
 namespace {
 
 struct ConsolidateArguments : c::Options {
-    py::object progress = py::none();
+    ProgressLike progress = py::none();
 };
 
 /// The options that keywords give. Bad values, unknown nodes and values out of range are reported together.
@@ -109,7 +110,7 @@ void bind_explain(py::module_& m) {
     const auto keywords = scope_keywords();
     m.def(
         "explain",
-        [keywords](const ClusterPtr& cluster, const py::object& plan, const py::object& node,
+        [keywords](const ClusterPtr& cluster, const PlanLike& plan, const Typed<"str">& node,
                    const py::kwargs& given) {
             Problems problems;
             NodeId found{};
@@ -137,7 +138,7 @@ void bind_value_report(py::module_& m) {
     report.def("__str__", [](const R& r) { return c::to_text(r); });
     m.def(
         "value_report",
-        [](const ClusterPtr& cluster, const py::object& plan) {
+        [](const ClusterPtr& cluster, const PlanLike& plan) {
             const auto spec = plan_argument(plan);
             return unlocked([&] { return c::value_report(*cluster, resolve(spec, *cluster)); });
         },
@@ -146,7 +147,7 @@ void bind_value_report(py::module_& m) {
 }
 
 struct RoomArguments : ConsolidateArguments {
-    py::object level = py::none();
+    OptionalLevel level = py::none();
     std::optional<NetworkMode> mode{};
 };
 
@@ -155,17 +156,16 @@ void bind_make_room(py::module_& m) {
     const auto keywords =
         Keywords<A>()
             .field("level", &A::level,
-                   doc("allocation::AllocateOptions::level") + "; \"node\" = every node for itself",
-                   "int | Literal['node'] | None")
+                   doc("allocation::AllocateOptions::level") + "; \"node\" = every node for itself")
             .field("mode", &A::mode, doc("allocation::AllocateOptions::mode"))
             .fields<c::Options>({"max_moves", "max_move_cost", "max_disrupted", "max_moves_per_wave",
                                  "max_moves_per_node", "protect_core_members", "exempt", "depth", "seed",
                                  "time_limit"})
-            .field("progress", &A::progress, progress_text, progress_type)
+            .field("progress", &A::progress, progress_text)
             .shared_as("consolidation.make_room");
     m.def(
         "make_room",
-        [keywords](const ClusterPtr& cluster, const py::object& job,
+        [keywords](const ClusterPtr& cluster, const JobLike& job,
                    const py::kwargs& given) -> std::optional<NamedPlan> {
             Problems problems;
             const auto arguments = read_options(keywords, "make_room", given, *cluster, problems);
@@ -210,11 +210,10 @@ void bind_make_room(py::module_& m) {
 
 void bind_consolidation(py::module_& parent) {
     auto m = submodule(parent, "consolidation");
-    const auto keywords =
-        Keywords<ConsolidateArguments>()
-            .fields<c::Options>()
-            .field("progress", &ConsolidateArguments::progress, progress_text, progress_type)
-            .shared_as("consolidation.consolidate");
+    const auto keywords = Keywords<ConsolidateArguments>()
+                              .fields<c::Options>()
+                              .field("progress", &ConsolidateArguments::progress, progress_text)
+                              .shared_as("consolidation.consolidate");
     m.def(
         "consolidate",
         [keywords](const ClusterPtr& cluster, const py::kwargs& given) {
@@ -232,10 +231,11 @@ void bind_consolidation(py::module_& parent) {
     const auto scope = scope_keywords()
                            .field("time_limit", &ConsolidateArguments::time_limit,
                                   "Seconds, >= 0, after which \"lp\" falls back to counting.")
-                           .field("progress", &ConsolidateArguments::progress, progress_text, progress_type);
+                           .field("progress", &ConsolidateArguments::progress, progress_text);
     m.def(
         "bound",
-        [scope](const ClusterPtr& cluster, const py::object& method, const py::kwargs& given) {
+        [scope](const ClusterPtr& cluster, const Name<c::BoundMethod>& method,
+                const py::kwargs& given) -> BoundDict {
             const auto which = OptionType<c::BoundMethod>::read("method", method);
             Problems problems;
             const auto arguments = read_options(scope, "bound", given, *cluster, problems);

@@ -88,18 +88,18 @@ milp::AnySolver python_solver(std::string name, py::object solve) {
             }};
 }
 
-py::object none_if_nan(double value) {
+OptionalNumber none_if_nan(double value) {
     return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
 }
 
-py::dict index_dict(const std::shared_ptr<milp::Model>& model) {
+Typed<"dict[str, numpy.typing.NDArray[numpy.int32]]"> index_dict(const std::shared_ptr<milp::Model>& model) {
     py::dict result;
     for (const auto& map : model->indices)
         result[py::str(map.name)] = view(map.columns, model).attr("reshape")(py::cast(map.extents));
     return result;
 }
 
-py::object matrix(const std::shared_ptr<milp::Model>& model) {
+Typed<"Any"> matrix(const std::shared_ptr<milp::Model>& model) {
     const auto sparse = py::module_::import("gpusched._optional").attr("require")("scipy.sparse", "milp");
     const auto parts = py::make_tuple(view(model->value, model), positions(model->row_index, model),
                                       positions(model->column_start, model));
@@ -111,6 +111,8 @@ void bind_model_class(py::module_& m) {
     using M = milp::Model;
     using Ptr = std::shared_ptr<M>;
     py::class_<M, Ptr> model(m, "Model", doc("milp::Model").c_str());
+    py::class_<milp::ElasticModel, M, std::shared_ptr<milp::ElasticModel>> elastic(
+        m, "ElasticModel", doc("milp::ElasticModel").c_str());
     const auto array = [&](const char* name, auto member, const char* text) {
         model.def_property_readonly(
             name, [member](const Ptr& self) { return view((*self).*member, self); }, text);
@@ -132,14 +134,14 @@ void bind_model_class(py::module_& m) {
     array("row_group", &M::row_group, "The group of each row, as an index into `group_names`.");
     model.def_readonly("name", &M::name, "The model's name.")
         .def_property_readonly(
-            "sense", [](const M& self) { return enum_name(self.sense); }, "'minimise' or 'maximise'.")
+            "sense", [](const M& self) -> Name<milp::Sense> { return enum_name(self.sense); },
+            "'minimise' or 'maximise'.")
         .def_readonly("offset", &M::offset, "A constant added to the objective.")
         .def_readonly("row_names", &M::row_names, "Names of the rows.")
         .def_readonly("col_names", &M::column_names, "Names of the columns.")
         .def_readonly("group_names", &M::group_names, "Names of the groups of rows.")
         .def_property_readonly(
-            "shape", [](const M& self) { return py::make_tuple(self.rows(), self.columns()); },
-            "(rows, columns).")
+            "shape", [](const M& self) { return std::pair(self.rows(), self.columns()); }, "(rows, columns).")
         .def_property_readonly(
             "index", &index_dict,
             "Which column stands for which indices: arrays by name, -1 where there is none.")
@@ -152,11 +154,10 @@ void bind_model_class(py::module_& m) {
             "to_lp", [](const M& self) { return milp::to_lp(self); },
             documented("to_lp(self)", doc("milp::to_lp")).c_str())
         .def(
-            "write_mps",
-            [](const M& self, const py::object& path) { milp::write_mps(self, path_text(path)); },
+            "write_mps", [](const M& self, const PathLike& path) { milp::write_mps(self, path_text(path)); },
             py::arg("path"), documented("write_mps(self, path)", doc("milp::to_mps")).c_str())
         .def(
-            "write_lp", [](const M& self, const py::object& path) { milp::write_lp(self, path_text(path)); },
+            "write_lp", [](const M& self, const PathLike& path) { milp::write_lp(self, path_text(path)); },
             py::arg("path"), documented("write_lp(self, path)", doc("milp::to_lp")).c_str())
         .def(
             "evaluate", [](const M& self, const std::vector<double>& x) { return milp::evaluate(self, x); },
@@ -201,8 +202,6 @@ void bind_model_class(py::module_& m) {
             });
         },
         conflict_options.documented("conflicting_groups(self", doc("milp::conflicting_groups")).c_str());
-    py::class_<milp::ElasticModel, M, std::shared_ptr<milp::ElasticModel>> elastic(
-        m, "ElasticModel", doc("milp::ElasticModel").c_str());
     elastic.def(
         "violated_groups",
         [](const milp::ElasticModel& self, const std::vector<double>& x, double tolerance) {
@@ -237,7 +236,8 @@ void bind_milp(py::module_& parent) {
     py::class_<S, std::shared_ptr<S>> solution(m, "Solution", doc("milp::Solution").c_str());
     solution
         .def_property_readonly(
-            "status", [](const S& s) { return enum_name(s.status); }, doc("milp::Status").c_str())
+            "status", [](const S& s) -> Name<milp::Status> { return enum_name(s.status); },
+            doc("milp::Status").c_str())
         .def_property_readonly(
             "objective", [](const S& s) { return none_if_nan(s.objective); },
             "With the model's offset; None where there is no solution.")
@@ -245,8 +245,7 @@ void bind_milp(py::module_& parent) {
             "bound", [](const S& s) { return none_if_nan(s.bound); },
             "No solution is better; None where nothing is known.")
         .def_property_readonly(
-            "x",
-            [](const std::shared_ptr<S>& s) -> py::object {
+            "x", [](const std::shared_ptr<S>& s) -> Typed<"numpy.typing.NDArray[numpy.float64] | None"> {
                 return s->has_solution() ? py::object(view(s->x, s)) : py::none();
             },
             "One entry per column; None where there is no solution.")

@@ -1,4 +1,5 @@
 // gpusched.model: the cluster.
+#include "arguments.hpp"
 #include "arrays.hpp"
 #include "cluster_views.hpp"
 #include "plan.hpp"
@@ -19,7 +20,7 @@ std::string document_text(const py::object& source) {
     return json_text(source);
 }
 
-ClusterPtr from_json(const py::object& source) {
+ClusterPtr from_json(const DocumentOrPath& source) {
     const auto spec = read_cluster(source);
     return unlocked([&] { return std::make_shared<Cluster>(Cluster::build(spec)); });
 }
@@ -74,12 +75,8 @@ void bind_model(py::module_& parent) {
                 .c_str())
         .def(
             "to_json",
-            [](const Cluster& c, const py::object& path) -> py::object {
-                if (path.is_none())
-                    return py::module_::import("json").attr("loads")(unlocked([&] { return text(c); }));
-                const auto file = path_text(path);
-                unlocked([&] { io::write_cluster(c.to_spec(), file); });
-                return py::none();
+            [](const Cluster& c, const py::none&) -> JsonObject {
+                return py::module_::import("json").attr("loads")(unlocked([&] { return text(c); }));
             },
             py::arg("path") = py::none(),
             documented("to_json(self, path=None)",

@@ -1,4 +1,5 @@
 // gpusched.model: nodes.
+#include "arguments.hpp"
 #include "arrays.hpp"
 #include "cluster_views.hpp"
 #include "keywords.hpp"
@@ -7,13 +8,13 @@ namespace gpusched::python {
 
 namespace {
 
-py::object gpu_model(const NodeView& n) {
+OptionalString gpu_model(const NodeView& n) {
     const auto model = n.table().gpu_model[n.at()];
     if (model == none<GpuModelId>) return py::none();
     return py::str(n.cluster->inventory().gpu_models[index(model)]);
 }
 
-py::list taints(const NodeView& n) {
+Typed<"list[dict[str, str]]"> taints(const NodeView& n) {
     py::list result;
     for (const auto& t : n.cluster->inventory().node_attributes[n.table().attributes[n.at()]].taints)
         result.append(
@@ -29,7 +30,7 @@ py::dict described(const Hardware& hardware) {
     return py::dict(py::arg("numa_nodes") = numa_nodes);
 }
 
-py::object hardware(const NodeView& n) {
+Typed<"str | dict[str, Any] | None"> hardware(const NodeView& n) {
     const auto which = n.table().hardware[n.at()];
     if (which == NodeTable::no_hardware) return py::none();
     const auto& hardware = n.cluster->inventory().hardware[which].description;
@@ -45,7 +46,7 @@ std::vector<std::string> network(const NodeView& n) {
     return path;
 }
 
-py::list tasks(const NodeView& n) {
+Typed<"list[Task]"> tasks(const NodeView& n) {
     py::list result;
     for (const auto task : n.cluster->tasks_on(n.id)) result.append(TaskView{n.cluster, task});
     return result;
@@ -75,8 +76,7 @@ const auto occupants = [](const Cluster& c, NodeId n) { return c.occupants(n); }
 
 void bind_nodes(py::module_& m) {
     m.def(
-        "hardware_preset",
-        [](const std::string& name) -> py::object {
+        "hardware_preset", [](const std::string& name) -> Typed<"dict[str, Any] | None"> {
             const auto preset = hardware_preset(name);
             if (!preset) return py::none();
             return described(*preset);
@@ -97,8 +97,7 @@ void bind_nodes(py::module_& m) {
         .def_property_readonly(
             "memory_mib", [](const NodeView& n) { return n.table().memory_mib[n.at()]; }, "In MiB.")
         .def_property_readonly(
-            "gpu_memory_mib",
-            [](const NodeView& n) -> py::object {
+            "gpu_memory_mib", [](const NodeView& n) -> Typed<"int | None"> {
                 const auto memory = n.table().gpu_memory_mib[n.at()];
                 if (memory < 0) return py::none();
                 return py::int_(memory);
@@ -166,8 +165,7 @@ void bind_nodes(py::module_& m) {
     define_sequence<NodeSequence>(nodes);
     nodes
         .def_property_readonly(
-            "gpu_model",
-            [](const NodeSequence& s) {
+            "gpu_model", [](const NodeSequence& s) -> Typed<"list[str | None]"> {
                 const auto& inventory = s.cluster->inventory();
                 py::list models;
                 for (std::size_t i = 0; i < inventory.gpu_models.size(); ++i)
@@ -182,8 +180,7 @@ void bind_nodes(py::module_& m) {
             },
             "GPU model of every node, or None.")
         .def(
-            "domain",
-            [](const NodeSequence& s, const py::object& which) -> py::object {
+            "domain", [](const NodeSequence& s, const LevelLike& which) -> Typed<"list[str | None]"> {
                 const auto& inventory = s.cluster->inventory();
                 const auto level = read_level("level", which);
                 if (level == node_level) return py::cast(s).attr("name");

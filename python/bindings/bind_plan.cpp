@@ -1,6 +1,7 @@
 // gpusched.model: plans.
 #include "plan.hpp"
 
+#include "arguments.hpp"
 #include "cluster_views.hpp"
 #include "keywords.hpp"
 
@@ -64,7 +65,7 @@ std::string plan_repr(const NamedPlan& p) {
 }
 
 /// What each round found.
-py::list rounds(const NamedPlan& p) {
+JsonObjects rounds(const NamedPlan& p) {
     py::list list;
     for (const auto& round : consolidation::rounds_of(p.spec)) {
         py::dict found;
@@ -136,8 +137,7 @@ void bind_plan(py::module_& m) {
     type.def_property_readonly(
             "waves", [](const NamedPlan& p) { return p.spec.waves; }, "How many waves of moves.")
         .def_property_readonly(
-            "moves",
-            [](const NamedPlan& p) {
+            "moves", [](const NamedPlan& p) -> Typed<"tuple[Move, ...]"> {
                 if (!p.moves_tuple) {
                     py::tuple moves(p.spec.moves.size());
                     for (std::size_t i = 0; i < p.spec.moves.size(); ++i)
@@ -158,17 +158,17 @@ void bind_plan(py::module_& m) {
             "Pending tasks that start after the last wave.")
         .def_property_readonly(
             "stats",
-            [](const NamedPlan& p) {
+            [](const NamedPlan& p) -> JsonObject {
                 py::dict stats;
                 for (const auto& [name, value] : p.spec.stats) stats[py::str(name)] = number(value);
                 return stats;
             },
             "Numbers about the plan and the search for it.")
         .def_property_readonly(
-            "bound", [](const NamedPlan& p) { return bound_dict(p.spec.bound); }, doc("Bound").c_str())
+            "bound", [](const NamedPlan& p) -> BoundDict { return bound_dict(p.spec.bound); },
+            doc("Bound").c_str())
         .def_property_readonly(
-            "stop_reason",
-            [](const NamedPlan& p) -> py::object {
+            "stop_reason", [](const NamedPlan& p) -> Typed<"str | None"> {
                 if (!p.stop_reason) return py::none();
                 return py::str(enum_name(*p.stop_reason));
             },
@@ -178,7 +178,7 @@ void bind_plan(py::module_& m) {
                                "(`round_1_moves` and so on).")
         .def_static(
             "from_json",
-            [](const py::object& source) {
+            [](const DocumentOrPath& source) {
                 return NamedPlan{read_plan(source), {}};
             },
             py::arg("source"),
@@ -190,16 +190,17 @@ void bind_plan(py::module_& m) {
                 .c_str())
         .def(
             "to_json",
-            [](const NamedPlan& p, const py::object& path) -> py::object {
-                if (path.is_none())
-                    return py::module_::import("json").attr("loads")(io::plan_to_json(p.spec, 0));
-                io::write_plan(p.spec, path_text(path));
-                return py::none();
+            [](const NamedPlan& p, const py::none&) -> JsonObject {
+                return py::module_::import("json").attr("loads")(io::plan_to_json(p.spec, 0));
             },
             py::arg("path") = py::none(),
             documented("to_json(self, path=None)",
                        "The `gpusched.plan` document: as a dict, or written to a file.")
                 .c_str())
+        .def(
+            "to_json",
+            [](const NamedPlan& p, const PathLike& path) { io::write_plan(p.spec, path_text(path)); },
+            py::arg("path"))
         .def(
             "__eq__", [](const NamedPlan& a, const NamedPlan& b) { return a == b; }, py::is_operator())
         .def("__copy__", [](const NamedPlan& p) { return p; })
@@ -232,7 +233,7 @@ void bind_plan(py::module_& m) {
 
     m.def(
         "apply",
-        [](const ClusterPtr& cluster, const py::object& plan) {
+        [](const ClusterPtr& cluster, const PlanLike& plan) {
             const auto spec = plan_argument(plan);
             const auto brought = new_tasks_of(plan);
             const py::gil_scoped_release unlocked;

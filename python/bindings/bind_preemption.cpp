@@ -246,7 +246,7 @@ void bind_preemption(py::module_& parent) {
     const auto options = decision_options();
     m.def(
         "preempt",
-        [options](const ClusterPtr& cluster, const py::object& task,
+        [options](const ClusterPtr& cluster, const TaskLike& task,
                   const py::kwargs& keywords) -> std::optional<NamedDecision> {
             auto o = options.read("preempt", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
@@ -272,7 +272,7 @@ void bind_preemption(py::module_& parent) {
             .c_str());
     m.def(
         "minimal_victim_sets",
-        [options](const ClusterPtr& cluster, const py::object& task, const std::string& node,
+        [options](const ClusterPtr& cluster, const TaskLike& task, const std::string& node,
                   const py::kwargs& keywords) {
             auto o = options.read("minimal_victim_sets", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
@@ -298,7 +298,7 @@ void bind_preemption(py::module_& parent) {
             .c_str());
     m.def(
         "explain",
-        [options](const ClusterPtr& cluster, const py::object& task, const py::kwargs& keywords) {
+        [options](const ClusterPtr& cluster, const TaskLike& task, const py::kwargs& keywords) {
             auto o = options.read("explain", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
             use_cost_function(o, with_task);

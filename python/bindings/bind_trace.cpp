@@ -1,4 +1,5 @@
 // gpusched.sim: traces.
+#include "arguments.hpp"
 #include "arrays.hpp"
 #include "keywords.hpp"
 #include "trace.hpp"
@@ -24,7 +25,7 @@ py::list list_of(const Trace& trace, F value) {
 }
 
 template <class F>
-py::array array_of(const Trace& trace, F value) {
+auto array_of(const Trace& trace, F value) {
     std::vector<decltype(value(TraceTask{}))> column;
     column.reserve(trace.tasks.size());
     for (const auto& task : trace.tasks) column.push_back(value(task));
@@ -94,8 +95,7 @@ void bind_trace(py::module_& m) {
             },
             "How many GPUs all nodes have.")
         .def(
-            "to_pandas",
-            [](const Trace& t) {
+            "to_pandas", [](const Trace& t) -> Typed<"tuple[pandas.DataFrame, pandas.DataFrame]"> {
                 py::list names(t.nodes.size()), models(t.nodes.size());
                 std::vector<std::int64_t> gpus, cpu, memory;
                 for (std::size_t i = 0; i < t.nodes.size(); ++i) {

@@ -1,7 +1,7 @@
 // What Python holds of a snapshot: the cluster itself, and nodes and tasks as light views that keep it alive.
 #pragma once
 
-#include "bindings.hpp"
+#include "arguments.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/nearest_names.hpp>
@@ -84,7 +84,7 @@ template <class Sequence, class Class>
 void define_sequence(Class& type) {
     type.def("__len__", &Sequence::size)
         .def("__iter__",
-             [](const py::object& self) {
+             [](const py::object& self) -> py::typing::Iterator<typename Sequence::View> {
                  const auto builtins = py::module_::import("builtins");
                  return py::iter(
                      builtins.attr("map")(self.attr("__getitem__"), builtins.attr("range")(py::len(self))));
@@ -97,7 +97,7 @@ void define_sequence(Class& type) {
                  return s.view(static_cast<std::size_t>(i < 0 ? i + size : i));
              })
         .def("__getitem__",
-             [](const Sequence& s, const py::slice& slice) {
+             [](const Sequence& s, const py::slice& slice) -> py::typing::List<typename Sequence::View> {
                  std::size_t start = 0, stop = 0, step = 0, count = 0;
                  if (!slice.compute(s.size(), &start, &stop, &step, &count)) throw py::error_already_set();
                  py::list result;
@@ -126,7 +126,7 @@ void define_sequence(Class& type) {
             documented("index(self, name)", "The position of the one with that name.").c_str())
         .def_property_readonly(
             "name",
-            [](const Sequence& s) {
+            [](const Sequence& s) -> Strings {
                 py::list names(s.size());
                 for (std::size_t i = 0; i < s.size(); ++i) names[i] = py::str(s.names()[i]);
                 return names;

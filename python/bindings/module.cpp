@@ -5,7 +5,8 @@ PYBIND11_MODULE(_core, m) {
     namespace gp = gpusched::python;
     namespace py = pybind11;
     py::options options;
-    options.disable_function_signatures();  // docstrings carry their own: see documented()
+    // Docstrings carry their own signatures: see documented(). Those of pybind11 have the types that the stubs show.
+    if (!gp::typed_signatures()) options.disable_function_signatures();
     py::module_::import("gpusched._distribution").attr("require_own_files")();
     gp::bind_core(m);
     gp::bind_model(m);
