@@ -221,7 +221,8 @@ void bind_consolidation(py::module_& parent) {
             const auto arguments = read_options(keywords, "consolidate", given, *cluster, problems);
             return Call(arguments.progress).run([&](const Context& context) {
                 const auto result = c::consolidate(*cluster, arguments, context);
-                return NamedPlan{c::to_spec(result, *cluster), result.stop_reason};
+                return NamedPlan{to_spec(result.plan, *cluster, c::to_stats(result.stats)),
+                                 result.stop_reason};
             });
         },
         py::arg("cluster"),
