@@ -299,18 +299,19 @@ def stubs(core: types.ModuleType) -> dict[str, str]:
     files = {}
     for file, module in {"__init__": core, **parts}.items():
         stub = Module(file, classes)
-        if file == "__init__":
-            stub.lines += [f"from . import {name} as {name}" for name in sorted(parts)]
+        if module is core:
+            stub.lines += [*(f"from . import {name} as {name}" for name in sorted(parts)), ""]
+        for name, member in members(module):
+            if not isinstance(member, types.ModuleType) and not callable(member):
+                stub.lines.append(f"{name}: {value_type(member)}")
+        if stub.lines:
+            stub.lines.append("")
         for name, member in members(module):
             if isinstance(member, type):
                 stub.add_class(member)
         for name, member in members(module):
-            if isinstance(member, (type, types.ModuleType)):
-                continue
-            if callable(member):
+            if callable(member) and not isinstance(member, type):
                 stub.overloads(name, member.__doc__ or "")
-            else:
-                stub.lines.append(f"{name}: {value_type(member)}")
         files[file + ".pyi"] = stub.text()
     return files
 
