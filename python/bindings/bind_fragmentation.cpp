@@ -77,8 +77,7 @@ std::vector<f::Shape> shapes_argument(const py::object& shapes, Problems& proble
 
 void bind_report(py::module_& m) {
     using O = f::ReportOptions;
-    const auto options =
-        Keywords<O>().fields().shared_as("fragmentation.report");
+    const auto options = Keywords<O>().fields().shared_as("fragmentation.report");
     m.def(
         "report",
         [options](const ClusterPtr& cluster, const Typed<"Sequence[tuple[int, float]] | None">& shapes,
@@ -246,8 +245,7 @@ void bind_fgd(py::module_& m) {
         "dicts with the keys "
         "of `WorkloadShape`; weights that are not whole numbers count as probabilities.";
     using F = f::FgdOptions;
-    const auto options =
-        Keywords<F>().fields();
+    const auto options = Keywords<F>().fields();
     m.def(
         "fgd",
         [options](const ClusterPtr& cluster, const WorkloadLike& workload, const py::kwargs& keywords) {
@@ -288,8 +286,7 @@ void bind_fgd(py::module_& m) {
 
 void bind_counts(py::module_& m) {
     using O = f::OccupancyOptions;
-    const auto occupancy =
-        Keywords<O>().fields();
+    const auto occupancy = Keywords<O>().fields();
     using C = f::Occupancy;
     py::class_<C> counts(m, "Occupancy", doc("fragmentation::Occupancy").c_str());
     define_record(counts);
@@ -347,7 +344,9 @@ void bind_counts(py::module_& m) {
         [](const ClusterPtr& cluster, const std::string& job, const OptionalLevel& level) {
             const auto l = read_optional_level("level", level);
             const auto found = cluster->inventory().job_names.find(job);
-            if (!found) throw InvalidInput("no job is named '" + job + "'");
+            if (!found)
+                throw InvalidInput("no job is named '" + job + "'" +
+                                   did_you_mean(job, cluster->inventory().job_names));
             return unlocked([&] { return f::job_entropy(*cluster, make_id<JobId>(*found), l); });
         },
         py::arg("cluster"), py::arg("job"), py::kw_only(), py::arg("level") = py::none(),

@@ -271,16 +271,21 @@ void bind_graph(py::module_& m) {
              [](const HardwareGraph& g) {
                  const auto all = g.vertices();
                  const auto count = [&](topology::HardwareKind kind) {
-                     return std::to_string(std::count_if(all.begin(), all.end(),
-                                                         [&](auto v) { return g.vertex(v).kind == kind; }));
+                     return std::count_if(all.begin(), all.end(),
+                                          [&](auto v) { return g.vertex(v).kind == kind; });
                  };
-                 return "<gpusched.topology.HardwareGraph: " + std::to_string(gpu_count(g.masks().healthy)) +
-                        " healthy GPUs, " + count(topology::HardwareKind::numa_node) + " NUMA nodes, " +
-                        count(topology::HardwareKind::socket) + " sockets>";
+                 return "<gpusched.topology.HardwareGraph: " +
+                        counted(gpu_count(g.masks().healthy), "healthy GPU") + ", " +
+                        counted(count(topology::HardwareKind::numa_node), "NUMA node") + ", " +
+                        counted(count(topology::HardwareKind::socket), "socket") + ">";
              })
         .def(py::pickle([](const HardwareGraph& g) { return py::make_tuple(vertices(g), edges(g)); },
                         [](const py::tuple& s) { return graph_from(s[0], s[1]); }));
     type.attr("__hash__") = py::none();
+    define_in_python(
+        type, "to_networkx", "_networkx.hardware_graph",
+        "The machine as an undirected multigraph of networkx: vertices are positions in `vertices`, "
+        "with their entries as attributes; the attributes of edges are kind and gb_s.");
 
     using H = topology::HardwareGraphOptions;
     const auto drawn = Keywords<H>().fields();

@@ -164,7 +164,7 @@ void bind_host(py::module_& m) {
             }
             return all;
         },
-        seeded
+        seeded.shared_as("sim.simulate_host")
             .documented("simulate_host(",
                         "Runs the controller on a simulated host, once per seed: a `HostResult`.\n\n" +
                             doc("sim::run_host"))

@@ -101,8 +101,8 @@ Typed<"dict[str, numpy.typing.NDArray[numpy.int32]]"> index_dict(const std::shar
 
 Typed<"Any"> matrix(const std::shared_ptr<milp::Model>& model) {
     const auto sparse = py::module_::import("gpusched._optional").attr("require")("scipy.sparse", "milp");
-    const auto parts = py::make_tuple(view(model->value, model), view(model->row_index, model),
-                                      view(model->column_start, model));
+    const auto parts = py::make_tuple(view(model->value, model), positions(model->row_index, model),
+                                      positions(model->column_start, model));
     return sparse.attr("csc_matrix")(
         parts, py::arg("shape") = py::make_tuple(model->rows(), model->columns()), py::arg("copy") = false);
 }
@@ -124,8 +124,12 @@ void bind_model_class(py::module_& m) {
     array("col_lower", &M::column_lower, "Lower bounds of the columns; -inf = none.");
     array("col_upper", &M::column_upper, "Upper bounds of the columns; inf = none.");
     array("integrality", &M::integer, "1 where a column takes whole numbers only.");
-    array("column_start", &M::column_start, "Where each column's entries start in `row_index` and `value`.");
-    array("row_index", &M::row_index, "The row of each entry of the matrix.");
+    model.def_property_readonly(
+        "column_start", [](const Ptr& self) { return positions(self->column_start, self); },
+        "Where each column's entries start in `row_index` and `value`.");
+    model.def_property_readonly(
+        "row_index", [](const Ptr& self) { return positions(self->row_index, self); },
+        "The row of each entry of the matrix.");
     array("value", &M::value, "The value of each entry of the matrix.");
     array("row_group", &M::row_group, "The group of each row, as an index into `group_names`.");
     model.def_readonly("name", &M::name, "The model's name.")
@@ -171,8 +175,8 @@ void bind_model_class(py::module_& m) {
         .def("__repr__", [](const py::object& self) {
             const auto& model_ = self.cast<const M&>();
             return "<" + py::str(py::type::of(self).attr("__name__")).cast<std::string>() + " '" +
-                   model_.name + "', " + std::to_string(model_.rows()) + " rows, " +
-                   std::to_string(model_.columns()) + " columns>";
+                   model_.name + "', " + counted(model_.rows(), "row") + ", " +
+                   counted(model_.columns(), "column") + ">";
         });
     define_pickling(model);
     const auto options =

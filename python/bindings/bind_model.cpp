@@ -21,13 +21,8 @@ std::string document_text(const py::object& source) {
 }
 
 ClusterPtr from_json(const DocumentOrPath& source) {
-    // Not `read_cluster`: what is wrong with the form and with the content is reported together.
-    if (is_path(source)) {
-        const auto path = path_text(source);
-        return unlocked([&] { return std::make_shared<Cluster>(io::build_cluster(path)); });
-    }
-    const auto text = document_text(source);
-    return unlocked([&] { return std::make_shared<Cluster>(io::build_cluster_from_json(text, "<dict>")); });
+    const auto spec = read_cluster(source);
+    return unlocked([&] { return std::make_shared<Cluster>(Cluster::build(spec)); });
 }
 
 std::string text(const Cluster& cluster) { return io::cluster_to_json(cluster.to_spec(), 0); }
@@ -42,8 +37,8 @@ std::string repr(const Cluster& c) {
     std::size_t pending = 0;
     for (const auto node : c.nodes()) gpus += c.gpu_count(node);
     for (const auto task : c.tasks()) pending += !c.is_placed(task);
-    return "<gpusched.Cluster: " + std::to_string(c.node_count()) + " nodes, " + std::to_string(gpus) +
-           " GPUs, " + std::to_string(c.task_count()) + " tasks" +
+    return "<gpusched.Cluster: " + counted(static_cast<std::int64_t>(c.node_count()), "node") + ", " +
+           counted(gpus, "GPU") + ", " + counted(static_cast<std::int64_t>(c.task_count()), "task") +
            (pending > 0 ? " (" + std::to_string(pending) + " pending)" : "") + ">";
 }
 
@@ -87,18 +82,6 @@ void bind_model(py::module_& parent) {
             documented("to_json(self, path=None)",
                        "The `gpusched.cluster` document: as a dict, or written to a file.")
                 .c_str())
-        .def(
-            "to_json",
-            [](const Cluster& c, const PathLike& path) {
-                const auto file = path_text(path);
-                unlocked([&] { io::write_cluster(c.to_spec(), file); });
-            },
-            py::arg("path"))
-        .def(
-            "to_pandas", [](const py::object& self) -> Typed<"tuple[pandas.DataFrame, pandas.DataFrame]"> {
-                return py::module_::import("gpusched._frames").attr("cluster")(self);
-            },
-            documented("to_pandas(self)", "Two pandas frames, nodes and tasks, one row each.").c_str())
         .def_property_readonly(
             "nodes", [](const ClusterPtr& c) { return NodeSequence{c}; }, "All nodes, in order.")
         .def_property_readonly(
@@ -128,6 +111,11 @@ void bind_model(py::module_& parent) {
                             const auto text = state.cast<std::string>();
                             return unlocked([&] { return build(io::cluster_from_json(text, "<pickle>")); });
                         }));
+    define_in_python(cluster, "to_pandas", "_frames.cluster_to_pandas",
+                     "Two pandas frames, nodes and tasks, one row each.");
+    define_in_python(cluster, "to_arrow", "_frames.cluster_to_arrow",
+                     "Two Arrow tables (pyarrow), nodes and tasks, one row each.");
+    define_in_python(cluster, "_repr_html_", "_html.cluster", "The cluster as notebooks show it.");
     bind_plan(m);
 }
 

@@ -66,6 +66,10 @@ auto column(F value) {
 const auto cpu_free_milli = [](const Cluster& c, NodeId n) { return c.cpu_free_milli(n); };
 const auto memory_free_mib = [](const Cluster& c, NodeId n) { return c.memory_free_mib(n); };
 const auto gpu_free = [](const Cluster& c, NodeId n) { return c.gpu_free_total_milli(n); };
+const auto idle_gpu_count = [](const Cluster& c, NodeId n) { return gpu_count(c.idle_gpus(n)); };
+const auto failed_gpu_count = [](const Cluster& c, NodeId n) {
+    return gpu_count(c.inventory().nodes.failed_gpus[index(n)]);
+};
 const auto occupants = [](const Cluster& c, NodeId n) { return c.occupants(n); };
 
 }  // namespace
@@ -117,6 +121,9 @@ void bind_nodes(py::module_& m) {
         .def_property_readonly(
             "failed_gpus", [](const NodeView& n) { return gpu_list(n.table().failed_gpus[n.at()]); },
             "GPUs that nothing can use.")
+        .def_property_readonly(
+            "failed_gpu_count", [](const NodeView& n) { return failed_gpu_count(*n.cluster, n.id); },
+            "How many GPUs nothing can use.")
         .def_property_readonly("tasks", tasks, doc("Cluster::tasks_on").c_str())
         .def_property_readonly(
             "occupants", [](const NodeView& n) { return n.cluster->occupants(n.id); },
@@ -133,15 +140,21 @@ void bind_nodes(py::module_& m) {
         .def_property_readonly(
             "idle_gpus", [](const NodeView& n) { return gpu_list(n.cluster->idle_gpus(n.id)); },
             doc("Cluster::idle_gpus").c_str())
+        .def_property_readonly(
+            "idle_gpu_count", [](const NodeView& n) { return idle_gpu_count(*n.cluster, n.id); },
+            "How many healthy GPUs are entirely free.")
         .def(
             "__eq__", [](const NodeView& a, const NodeView& b) { return a == b; }, py::is_operator())
         .def("__hash__", [](const NodeView& n) { return std::hash<std::size_t>{}(n.at()); })
         .def("__repr__", [](const NodeView& n) {
             const auto model = gpu_model(n);
+            const auto failed = failed_gpu_count(*n.cluster, n.id);
             return "<gpusched.Node '" + n.cluster->name(n.id) +
                    "': " + std::to_string(n.cluster->gpu_count(n.id)) + " x " +
                    (model.is_none() ? std::string("GPU") : model.cast<std::string>()) + ", " +
-                   std::to_string(n.cluster->occupants(n.id)) + " tasks>";
+                   counted(n.cluster->occupants(n.id), "task") +
+                   (failed > 0 ? ", " + counted(failed, "failed GPU") : "") +
+                   (n.table().schedulable[n.at()] != 0 ? ">" : ", cordoned>");
         });
 
     define_pickle<NodeView>(node);
@@ -206,11 +219,15 @@ void bind_nodes(py::module_& m) {
             [](const NodeSequence& s) { return flags(s.cluster->inventory().nodes.schedulable, s.cluster); },
             "False for cordoned nodes.")
         .def_property_readonly(
-            "failed_gpus",
+            "failed_gpu_mask",
             [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.failed_gpus, s.cluster); },
-            "Bit masks: bit i is GPU i.")
-        .def_property_readonly("idle_gpus", column([](const Cluster& c, NodeId n) { return c.idle_gpus(n); }),
-                               "Bit masks of healthy GPUs that are entirely free.")
+            "Bit masks of GPUs that nothing can use: bit i is GPU i.")
+        .def_property_readonly("failed_gpu_count", column(failed_gpu_count), "How many GPUs nothing can use.")
+        .def_property_readonly("idle_gpu_mask",
+                               column([](const Cluster& c, NodeId n) { return c.idle_gpus(n); }),
+                               "Bit masks of healthy GPUs that are entirely free: bit i is GPU i.")
+        .def_property_readonly("idle_gpu_count", column(idle_gpu_count),
+                               "How many healthy GPUs are entirely free.")
         .def_property_readonly("occupants", column(occupants), "How many tasks other than daemons run there.")
         .def_property_readonly("cpu_free_milli", column(cpu_free_milli),
                                "Thousandths of a core that are free.")

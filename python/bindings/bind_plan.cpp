@@ -5,6 +5,7 @@
 #include "cluster_views.hpp"
 #include "keywords.hpp"
 
+#include <gpusched/consolidation/result.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/plan_json.hpp>
 #include <gpusched/model/apply.hpp>
@@ -58,24 +59,21 @@ PlanSpec read_plan(const py::object& source) {
 }
 
 std::string plan_repr(const NamedPlan& p) {
-    return "<gpusched.Plan: " + std::to_string(p.spec.moves.size()) + " moves in " +
-           std::to_string(p.spec.waves) + " waves, " + std::to_string(p.spec.vacated_nodes.size()) +
-           " nodes vacated, " + std::to_string(p.spec.evictions.size()) + " evictions, " +
-           std::to_string(p.spec.placements.size()) + " placements>";
+    return "<gpusched.Plan: " + counted(p.spec.moves, "move") + " in " + counted(p.spec.waves, "wave") +
+           ", " + counted(p.spec.vacated_nodes, "node") + " vacated, " +
+           counted(p.spec.evictions, "eviction") + ", " + counted(p.spec.placements, "placement") + ">";
 }
 
-/// What each round found, from statistics named round_1_moves and so on.
+/// What each round found.
 JsonObjects rounds(const NamedPlan& p) {
     py::list list;
-    for (int round = 1;; ++round) {
-        const auto prefix = "round_" + std::to_string(round) + "_";
+    for (const auto& round : consolidation::rounds_of(p.spec)) {
         py::dict found;
-        for (auto at = p.spec.stats.lower_bound(prefix);
-             at != p.spec.stats.end() && at->first.starts_with(prefix); ++at)
-            found[py::str(at->first.substr(prefix.size()))] = number(at->second);
-        if (found.empty()) return list;
+        visit_fields(std::type_identity<consolidation::RoundStatistics>{},
+                     [&](const char* name, auto member) { found[name] = round.*member; });
         list.append(found);
     }
+    return list;
 }
 
 }  // namespace
@@ -135,8 +133,8 @@ void bind_plan(py::module_& m) {
             return "<gpusched.Placement '" + x.task + "' on '" + x.node + "'>";
         });
 
-    py::class_<NamedPlan>(m, "Plan", doc("Plan").c_str())
-        .def_property_readonly(
+    py::class_<NamedPlan> type(m, "Plan", doc("Plan").c_str());
+    type.def_property_readonly(
             "waves", [](const NamedPlan& p) { return p.spec.waves; }, "How many waves of moves.")
         .def_property_readonly(
             "moves", [](const NamedPlan& p) -> Typed<"tuple[Move, ...]"> {
@@ -224,6 +222,14 @@ void bind_plan(py::module_& m) {
                 p.new_tasks = io::cluster_from_json(state[2].cast<std::string>(), "<pickle>").tasks;
                 return p;
             }));
+
+    define_in_python(
+        type, "to_pandas", "_frames.plan_to_pandas",
+        "A pandas frame with one row for each step, in order: evictions, moves by wave, placements. The "
+        "columns are step, wave (-1 outside waves), task, from, to and gpus.");
+    define_in_python(type, "to_arrow", "_frames.plan_to_arrow",
+                     "The table of `to_pandas` for Arrow (pyarrow).");
+    define_in_python(type, "_repr_html_", "_html.plan", "The plan as notebooks show it.");
 
     m.def(
         "apply",

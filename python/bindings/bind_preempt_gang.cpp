@@ -120,7 +120,7 @@ void bind_preempt_gang(py::module_& m) {
             return out;
         },
         py::arg("cluster"), py::arg("pods"),
-        options
+        options.shared_as("preemption.preempt_gang")
             .documented(
                 "preempt_gang(cluster, pods",
                 "Finds room for all pods of a gang, by evictions where there is none: a `GangDecision`, or "

@@ -238,6 +238,10 @@ void bind_preemption(py::module_& parent) {
     auto explanation = py::class_<E>(m, "Explanation", doc("preemption::Explanation").c_str());
     define_record(explanation);
     explanation.def("__str__", [](const E& e) { return e.text; });
+    define_in_python(explanation, "to_pandas", "_frames.preemption_explanation_to_pandas",
+                     "A pandas frame with one row: node, obstacle, missing and text.");
+    define_in_python(explanation, "_repr_html_", "_html.preemption_explanation",
+                     "The explanation as notebooks show it.");
 
     const auto options = decision_options();
     m.def(
@@ -256,7 +260,7 @@ void bind_preemption(py::module_& parent) {
             return named_decision(*with_task, id, *result.decision, result.proven);
         },
         py::arg("cluster"), py::arg("task"),
-        options
+        options.shared_as("preemption.preempt")
             .documented(
                 "preempt(cluster, task",
                 "Finds room for a task, by evictions where there is none: a `Decision`, or None when no "

@@ -47,8 +47,8 @@ void bind_results(py::module_& m) {
         .def("__repr__",
              [](const io::HardwareReading& r) {
                  return "<gpusched.io.HardwareReading: " +
-                        std::to_string(gpu_count(r.graph.masks().healthy)) + " GPUs, " +
-                        std::to_string(r.notes.size()) + " notes>";
+                        counted(gpu_count(r.graph.masks().healthy), "GPU") + ", " + counted(r.notes, "note") +
+                        ">";
              })
         .def(py::pickle(
             [](const io::HardwareReading& r) {
@@ -145,9 +145,7 @@ void bind_readings(py::module_& parent) {
             .c_str());
     bind_node_resources(m, hardware);
     using S = io::SlurmTopologyOptions;
-    bind_reader(m, "read_slurm_topology",
-                Keywords<S>().fields(),
-                io::read_slurm_topology);
+    bind_reader(m, "read_slurm_topology", Keywords<S>().fields(), io::read_slurm_topology);
     using K = io::KubernetesTopologyOptions;
     const auto kubernetes = Keywords<K>().fields();
     m.def(

@@ -142,7 +142,9 @@ void bind_planner(py::module_& m) {
             return named(std::move(found), asked);
         },
         py::arg("request"),
-        options.documented("plan_serving(request", doc("serving::plan_serving") + more).c_str());
+        options.shared_as("serving.plan_serving")
+            .documented("plan_serving(request", doc("serving::plan_serving") + more)
+            .c_str());
 
     const auto sweep = solver_keywords<PlanArguments, s::PlannerOptions>().without({"deadline"});
     m.def(
@@ -216,7 +218,7 @@ void bind_planner(py::module_& m) {
             return r;
         },
         py::arg("request"), py::arg("running"),
-        changes
+        changes.shared_as("serving.replan")
             .documented("replan(request, running",
                         doc("serving::replan") + more +
                             " `running` is a plan, or the replicas of one as dicts.")

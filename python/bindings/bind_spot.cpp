@@ -165,8 +165,8 @@ void bind_spot_trace(py::module_& m) {
             "__eq__", [](const SpotTrace& a, const SpotTrace& b) { return a == b; }, py::is_operator())
         .def("__repr__",
              [](const SpotTrace& t) {
-                 return "<gpusched.sim.SpotTrace: " + std::to_string(t.nodes.size()) + " nodes, " +
-                        std::to_string(t.jobs.size()) + " jobs>";
+                 return "<gpusched.sim.SpotTrace: " + counted(t.nodes, "node") + ", " +
+                        counted(t.jobs, "job") + ">";
              })
         .def(py::pickle([](const SpotTrace& t) { return state(t); },
                         [](const py::tuple& s) {
@@ -274,8 +274,8 @@ void bind_spot_result(py::module_& m) {
             "__deepcopy__", [](const R& r, const py::dict&) { return r; }, py::arg("memo"))
         .def("__repr__",
              [](const R& r) {
-                 return "<gpusched.sim.SpotReplayResult: " + std::to_string(r.jobs.size()) + " jobs, " +
-                        std::to_string(r.preemptions) + " preemptions>";
+                 return "<gpusched.sim.SpotReplayResult: " + counted(r.jobs, "job") + ", " +
+                        counted(r.preemptions, "preemption") + ">";
              })
         .def(py::pickle([](const R& r) { return state(r); },
                         [](const py::tuple& s) { return replay_from_state(s); }));

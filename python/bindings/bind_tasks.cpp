@@ -197,16 +197,16 @@ void bind_tasks(py::module_& m) {
         .def_property_readonly(
             "node_index",
             [](const TaskSequence& s) {
-                std::vector<std::int32_t> column(s.size());
+                std::vector<std::int64_t> column(s.size());
                 for (std::size_t i = 0; i < s.size(); ++i) {
                     const auto node = s.cluster->node_of(make_id<TaskId>(i));
-                    column[i] = node == none<NodeId> ? -1 : static_cast<std::int32_t>(index(node));
+                    column[i] = node == none<NodeId> ? -1 : static_cast<std::int64_t>(index(node));
                 }
                 return own(std::move(column));
             },
             "Position in `nodes` of the node each runs on; -1 while pending.")
         .def_property_readonly(
-            "gpus",
+            "gpu_mask",
             [](const TaskSequence& s) {
                 std::vector<GpuMask> column(s.size());
                 for (std::size_t i = 0; i < s.size(); ++i) column[i] = s.cluster->gpus_of(make_id<TaskId>(i));

@@ -103,8 +103,8 @@ void bind_vertex(py::module_& m) {
 void bind_topology(py::module_& parent) {
     auto m = submodule(parent, "topology");
     bind_vertex(m);
-    py::class_<Tree, TreePtr>(m, "NetworkTree", doc("topology::NetworkTree").c_str())
-        .def(py::init([](const ClusterPtr& cluster) {
+    py::class_<Tree, TreePtr> tree(m, "NetworkTree", doc("topology::NetworkTree").c_str());
+    tree.def(py::init([](const ClusterPtr& cluster) {
                  return unlocked([&] { return std::make_shared<Tree>(cluster); });
              }),
              py::arg("cluster"), documented("__init__(self, cluster)", "The network of a snapshot.").c_str())
@@ -170,14 +170,19 @@ void bind_topology(py::module_& parent) {
             documented("locality_order(self)", doc("topology::NetworkTree::locality_order")).c_str())
         .def("__repr__",
              [](const Tree& t) {
-                 return "<gpusched.topology.NetworkTree: " + std::to_string(t.tree.levels()) + " levels, " +
-                        std::to_string(t.tree.node_count()) + " nodes>";
+                 return "<gpusched.topology.NetworkTree: " + counted(t.tree.levels(), "level") + ", " +
+                        counted(static_cast<std::int64_t>(t.tree.node_count()), "node") + ">";
              })
         .def("__copy__", [](const TreePtr& t) { return t; })
         .def(
             "__deepcopy__", [](const TreePtr& t, const py::dict&) { return t; }, py::arg("memo"))
         .def(py::pickle([](const Tree& t) { return py::make_tuple(t.cluster); },
                         [](const py::tuple& s) { return std::make_shared<Tree>(s[0].cast<ClusterPtr>()); }));
+
+    define_in_python(
+        tree, "to_networkx", "_networkx.network_tree",
+        "The tree as a directed graph of networkx, from the root (0) down. Vertices are numbered; their "
+        "attributes are name and level (\"root\", an index or \"node\").");
 
     using O = topology::DotOptions;
     const auto options = Keywords<O>().fields();

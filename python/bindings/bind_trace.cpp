@@ -111,7 +111,9 @@ void bind_trace(py::module_& m) {
                                      py::arg("gpu_count") = own(std::move(gpus)),
                                      py::arg("cpu_milli") = own(std::move(cpu)),
                                      py::arg("memory_mib") = own(std::move(memory)));
-                const auto frame = py::module_::import("pandas").attr("DataFrame");
+                const auto frame = py::module_::import("gpusched._optional")
+                                       .attr("require")("pandas", "io")
+                                       .attr("DataFrame");
                 return py::make_tuple(frame(nodes), frame(task_columns(t)));
             },
             documented("to_pandas(self)", "Two pandas frames, nodes and tasks, one row each.").c_str())
@@ -123,8 +125,8 @@ void bind_trace(py::module_& m) {
             py::is_operator())
         .def("__repr__",
              [](const Trace& t) {
-                 return "<gpusched.sim.Trace: " + std::to_string(t.nodes.size()) + " nodes, " +
-                        std::to_string(t.tasks.size()) + " tasks>";
+                 return "<gpusched.sim.Trace: " + counted(t.nodes, "node") + ", " + counted(t.tasks, "task") +
+                        ">";
              })
         .def(py::pickle([](const Trace& t) { return state(t); },
                         [](const py::tuple& s) { return trace_from_state(s); }));

@@ -4,6 +4,7 @@
 #include "arguments.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <memory>
@@ -106,7 +107,8 @@ void define_sequence(Class& type) {
         .def("__getitem__",
              [](const Sequence& s, const std::string& name) {
                  if (const auto found = s.names().find(name)) return s.view(*found);
-                 throw py::key_error(name);
+                 throw py::key_error("no " + std::string(Sequence::what) + " is named '" + name + "'" +
+                                     did_you_mean(name, s.names()));
              })
         .def("__contains__",
              [](const Sequence& s, const std::string& name) { return s.names().find(name).has_value(); })
@@ -117,8 +119,10 @@ void define_sequence(Class& type) {
             "index",
             [](const Sequence& s, const std::string& name) {
                 if (const auto found = s.names().find(name)) return *found;
-                throw py::value_error("no " + std::string(Sequence::what) + " is named '" + name + "'");
+                throw py::value_error("no " + std::string(Sequence::what) + " is named '" + name + "'" +
+                                      did_you_mean(name, s.names()));
             },
+            py::arg("name"),
             documented("index(self, name)", "The position of the one with that name.").c_str())
         .def_property_readonly(
             "name",
@@ -130,9 +134,7 @@ void define_sequence(Class& type) {
             "All names, in order.")
         .def(py::pickle([](const Sequence& s) { return py::make_tuple(s.cluster); },
                         [](const py::tuple& state) { return Sequence{state[0].cast<ClusterPtr>()}; }))
-        .def("__repr__", [](const Sequence& s) {
-            return "<" + std::to_string(s.size()) + " " + Sequence::what + (s.size() == 1 ? "" : "s") + ">";
-        });
+        .def("__repr__", [](const Sequence& s) { return "<" + counted(s, Sequence::what) + ">"; });
 }
 
 }  // namespace gpusched::python

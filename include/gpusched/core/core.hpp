@@ -14,6 +14,7 @@
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/core/lp.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/core/stop_reason.hpp>

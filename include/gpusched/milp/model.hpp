@@ -5,8 +5,6 @@
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/lp.hpp>
 
-#include <Eigen/SparseCore>
-
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -72,7 +70,8 @@ constexpr void visit_fields(std::type_identity<IndexMap>, F&& field) {
 /// column_upper, and whole numbers where `integer` says so.
 ///
 /// A is stored by columns: the entries of column j are column_start[j] .. column_start[j + 1] - 1, by ascending row.
-/// Unbounded sides are plus or minus infinity. Rows belong to groups ("coverage", "budget", ...), one label each.
+/// `A(model)` of matrix.hpp is
+/// that as an Eigen matrix. Unbounded sides are plus or minus infinity. Rows belong to groups ("coverage", "budget", ...), one label each.
 struct Model {
     std::string name = "gpusched";
     Sense sense = Sense::minimise;
@@ -93,11 +92,6 @@ struct Model {
     [[nodiscard]] int integer_columns() const noexcept;
     [[nodiscard]] std::size_t nonzeros() const noexcept { return value.size(); }
 
-    /// The constraint matrix, rows x columns, as a view of the arrays here.
-    [[nodiscard]] Eigen::Map<const Eigen::SparseMatrix<double>> A() const {
-        return {rows(),           columns(),   static_cast<Eigen::Index>(nonzeros()), column_start.data(),
-                row_index.data(), value.data()};
-    }
     /// The index map of that name. @throws InvalidInput when there is none
     [[nodiscard]] const IndexMap& index(std::string_view map) const;
     /// How many rows a group has; 0 for a group that does not exist.
@@ -176,8 +170,9 @@ class ModelBuilder {
 
   private:
     Model model_;
-    std::vector<int> row_start_{0};
-    std::vector<Entry> entries_;
+    std::vector<int> row_start_{0};  // the rows so far, entries in the order in which they came
+    std::vector<int> entry_column_;
+    std::vector<double> entry_value_;
 };
 
 /// What a vector is worth in a model.
@@ -199,6 +194,9 @@ constexpr void visit_fields(std::type_identity<Evaluation>, F&& field) {
     field("fractionality", &Evaluation::fractionality);
     field("fractional", &Evaluation::fractional);
 }
+
+/// What `x` is worth, with the model's offset. @throws InvalidInput unless `x` has one entry per column
+[[nodiscard]] double objective_value(const Model& model, std::span<const double> x);
 
 /// Objective, worst violation and integrality of `x`. Entries that are not finite count as infinitely wrong.
 /// @throws InvalidInput unless `x` has one entry per column

@@ -327,4 +327,6 @@ TEST_CASE("a result becomes a document with its statistics") {
     CHECK(spec.stats.at("rounds") == static_cast<double>(result.stats.rounds.size()));
     CHECK(spec.stats.at("round_1_vacated_nodes") == 1);
     CHECK(spec.stats.at("round_1_moves") == 3);
+    CHECK(con::rounds_of(spec) == result.stats.rounds);
+    CHECK(con::rounds_of({.stats = {{"moves", 3}, {"round_2_moves", 1}, {"round_1_moves", -1e300}}}).empty());
 }

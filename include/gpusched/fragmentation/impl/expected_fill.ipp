@@ -5,6 +5,8 @@
 #include <gpusched/fragmentation/detail/model_views.hpp>
 #include <gpusched/fragmentation/expected_fill.hpp>
 
+#include <Eigen/Core>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -157,20 +159,20 @@ GPUSCHED_INLINE ExpectedFill::NodeState ExpectedFill::state(const Cluster& clust
 GPUSCHED_INLINE std::int32_t ExpectedFill::value(const View& view, const std::int16_t* cpu,
                                                  const std::int16_t* memory, std::int32_t cards,
                                                  int idle) const noexcept {
-    const auto* const weights = view.weights.data();
-    const auto* const whole = whole_.data() + static_cast<std::size_t>(idle) * (shapes_ - singles_);
-    const auto room = static_cast<std::int16_t>(cards);
-    std::array<std::int32_t, lanes> sums{};
-    for (std::size_t first = 0; first < singles_; first += lanes)
-        for (std::size_t i = 0; i < lanes; ++i)
-            sums[i] += weights[first + i] * std::min(room, std::min(cpu[first + i], memory[first + i]));
-    for (std::size_t first = singles_; first < shapes_; first += lanes)
-        for (std::size_t i = 0; i < lanes; ++i)
-            sums[i] += weights[first + i] *
-                       std::min(whole[first - singles_ + i], std::min(cpu[first + i], memory[first + i]));
-    std::int32_t sum = 0;
-    for (const auto part : sums) sum += part;
-    return sum;
+    const auto several = shapes_ - singles_;
+    const auto row = [](const std::int16_t* first, std::size_t size) {
+        return Eigen::Map<const Eigen::Array<std::int16_t, Eigen::Dynamic, 1>>(
+            first, static_cast<Eigen::Index>(size));
+    };
+    const auto weighted = [&](std::size_t from, std::size_t size, const auto& room) {
+        const auto filled = row(cpu + from, size).min(row(memory + from, size)).min(room);
+        return (row(view.weights.data() + from, size).cast<std::int32_t>() *
+                filled.template cast<std::int32_t>())
+            .sum();
+    };
+    return weighted(0, singles_, static_cast<std::int16_t>(cards)) +
+           weighted(singles_, several,
+                    row(whole_.data() + static_cast<std::size_t>(idle) * several, several));
 }
 
 GPUSCHED_INLINE double ExpectedFill::fill(const Cluster& cluster, NodeId node) const {

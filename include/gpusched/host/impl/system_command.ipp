@@ -86,10 +86,6 @@ GPUSCHED_INLINE SystemCommand::SystemCommand(double limit_s, int held, std::stri
         throw InvalidInput(bad_value("limit_s", number_text(limit_s), "above 0, at most 600"));
 }
 
-GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> arguments) const {
-    return run(arguments, {});
-}
-
 GPUSCHED_INLINE std::int64_t SystemCommand::left_behind() const {
     std::erase_if(left_, [](const auto& one) {
         const auto& [process, time] = one;
@@ -100,7 +96,7 @@ GPUSCHED_INLINE std::int64_t SystemCommand::left_behind() const {
 }
 
 GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> arguments,
-                                                 std::string_view input) const {
+                                                 std::string_view input) {
     using Clock = std::chrono::steady_clock;
     if (arguments.empty()) throw InvalidInput("arguments: none; expected a program");
     const auto failed = [&](int error) {
