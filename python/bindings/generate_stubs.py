@@ -40,7 +40,7 @@ STANDARD = {
 }
 """Names that types may use without their module."""
 
-ALIASES = {"numpy": "np", "numpy.typing": "npt", "pandas": "pd"}
+ALIASES = {"networkx": "nx", "numpy": "np", "numpy.typing": "npt", "pandas": "pd", "pyarrow": "pa"}
 
 NUMBERS = {"typing.SupportsInt": "int", "typing.SupportsIndex": "int", "typing.SupportsFloat": "float"}
 """What pybind11 takes for numbers; type checkers take an int for a float."""
