@@ -37,6 +37,8 @@ ROWS = {
     "hardware_graph": (MICRO, "*::hardware_graph(benchmark::State&)"),
     "network_tree": (MICRO, "*::network_tree(benchmark::State&)"),
     "tail_model": (MICRO, "*::tail_model(benchmark::State&)"),
+    "preempt_many": (MICRO, "*::preempt_many(benchmark::State&)"),
+    "pack_gang": (MICRO, "*::pack_gang(benchmark::State&)"),
     "build_cluster": (CONSOLIDATION.format("random.80", "fast"), "gpusched::Cluster::build(*"),
     "preempt": (PREEMPTION, "gpusched::preemption::preempt(*"),
     "preempt_by_index": (PREEMPTION, "gpusched::preemption::PreemptionIndex::decide(*"),
@@ -49,7 +51,7 @@ ROWS = {
     "replay_expected_fill": (PLACEMENT.format("expected_fill"), "gpusched::sim::detail::Replay::run(*"),
 }
 
-ITERATIONS = {"hardware_graph": 100, "network_tree": 20}  # of the micro benchmarks; the others:
+ITERATIONS = {"hardware_graph": 100, "network_tree": 20, "preempt_many": 100, "pack_gang": 100}  # of the micro benchmarks; the others:
 USUAL_ITERATIONS = 10_000
 
 

@@ -3,7 +3,6 @@
 #include <gpusched/allocation/impl/allocate.ipp>
 #include <gpusched/allocation/impl/allocate_many.ipp>
 #include <gpusched/allocation/impl/exact_packing.ipp>
-#include <gpusched/allocation/impl/expected_fill.ipp>
 #include <gpusched/allocation/impl/gang.ipp>
 #include <gpusched/allocation/impl/gang_binding.ipp>
 #include <gpusched/allocation/impl/gang_groups.ipp>

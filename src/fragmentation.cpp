@@ -2,6 +2,7 @@
 // The compiled bodies of fragmentation/: every file of include/gpusched/fragmentation/impl.
 #include <gpusched/fragmentation/impl/allocation_ratio.ipp>
 #include <gpusched/fragmentation/impl/entropy.ipp>
+#include <gpusched/fragmentation/impl/expected_fill.ipp>
 #include <gpusched/fragmentation/impl/fgd.ipp>
 #include <gpusched/fragmentation/impl/fragment_rate.ipp>
 #include <gpusched/fragmentation/impl/largest_job.ipp>

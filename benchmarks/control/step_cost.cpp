@@ -8,7 +8,6 @@
 // Two loads: quiet, and one where every tenant is above its target all the time, so that levers are looked for in every
 // window. Signals come from memory; bench_control_live_cost reads them from a host.
 #include <gpusched/control/control.hpp>
-#include <gpusched/host/runner.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -66,7 +65,7 @@ struct Source {
 };
 
 struct NoActuator {
-    void act(const control::Action&) {}
+    control::ActionReport act(const control::Decision&) { return {}; }
 };
 struct CountingSink {
     std::size_t bytes = 0;
@@ -126,7 +125,7 @@ void measure(const char* variant, bool loaded, int repetitions, int windows) {
         NoActuator actuator;
         CountingSink sink;
         Seconds clock;
-        gpusched::host::Runner all(o, source, actuator, clock, sink);
+        control::Runner all(o, source, actuator, clock, sink);
         const double before = cpu_seconds();
         for (int w = 0; w < windows; ++w) all.window();
         runner.push_back(1e9 * (cpu_seconds() - before) / windows);

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the inner loops of the searches cost: feasibility, a move and its undo, FGD, the best set of GPUs of a machine, its
-// graph and that of the network, a window of the tail model.
+// graph and that of the network, a window of the tail model, a node of many victims, a gang of several shapes.
 //
 //   bench_micro_inner_loops [--benchmark_filter=...]
 //
 // The environment variable GPUSCHED_ITERATIONS fixes how often each is run, for counts of instructions (instructions.py).
 // One generated cluster of 4,000 nodes; tasks and nodes are taken in a fixed random order, so that caches miss as in a search.
+#include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/control/tail_model.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/model/feasibility.hpp>
+#include <gpusched/preemption/preempt.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 #include <gpusched/topology/network_tree.hpp>
@@ -19,6 +21,7 @@
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -133,5 +136,50 @@ void tail_model(benchmark::State& state) {
     }
 }
 BENCHMARK(tail_model)->Apply(as_told);
+
+// One machine full of fractions, more than fit into 64 bits; two GPUs are to be freed.
+void preempt_many(benchmark::State& state) {
+    ClusterSpec spec;
+    spec.nodes = {{.name = "n", .gpu_count = 8, .cpu_milli = 1'000'000}};
+    Rng rng(1);
+    for (int i = 0; i < 128; ++i)
+        spec.tasks.push_back({.name = "t" + std::to_string(i),
+                              .cpu_milli = 100 * rng.between(1, 5),
+                              .gpu_count = 1,
+                              .gpu_share_milli = 60,
+                              .priority = rng.between(1, 90),
+                              .priority_class = PriorityClass::lp,
+                              .node = "n",
+                              .gpus = {i % 8}});
+    spec.tasks.push_back(
+        {.name = "new", .gpu_count = 2, .priority = 100, .priority_class = PriorityClass::hp});
+    const auto cluster = Cluster::build(spec);
+    const auto task = cluster.find_task("new");
+    for (auto _ : state) benchmark::DoNotOptimize(preemption::preempt(cluster, task, {.search_limit = 1000}));
+}
+BENCHMARK(preempt_many)->Apply(as_told);
+
+// Two and one whole GPUs and parts of one on six machines: one pod too many, which only the exact search can tell.
+void pack_gang(benchmark::State& state) {
+    ClusterSpec spec;
+    std::vector<TaskId> pods;
+    for (int i = 0; i < 6; ++i)
+        spec.nodes.push_back({.name = "n" + std::to_string(i), .gpu_count = 4, .cpu_milli = 64'000});
+    const auto add = [&](int count, std::int64_t gpus, std::int64_t share_milli) {
+        for (int i = 0; i < count; ++i) {
+            pods.push_back(make_id<TaskId>(spec.tasks.size()));
+            spec.tasks.push_back({.name = "p" + std::to_string(spec.tasks.size()),
+                                  .cpu_milli = 4'000,
+                                  .gpu_count = gpus,
+                                  .gpu_share_milli = share_milli});
+        }
+    };
+    add(5, 2, 1000);
+    add(6, 1, 1000);
+    add(9, 1, 600);
+    const auto cluster = Cluster::build(spec);
+    for (auto _ : state) benchmark::DoNotOptimize(allocation::allocate(cluster, pods));
+}
+BENCHMARK(pack_gang)->Apply(as_told);
 
 }  // namespace

@@ -1,21 +1,16 @@
 // gpusched.sim: the simulated harvest of Standby GPUs.
-#include "keywords.hpp"
 #include "preemption.hpp"
 #include "records.hpp"
 
 #include <gpusched/sim/harvest.hpp>
 
-#include <string>
-
 namespace gpusched::python {
 
 void bind_harvest(py::module_& m) {
-    using R = sim::HarvestResult;
-    auto result = py::class_<R>(m, "HarvestResult", "What `simulate_harvest` counted.");
+    py::class_<sim::HarvestResult> result(m, "HarvestResult", "What `simulate_harvest` counted.");
     define_record(result);
-    result.def_property_readonly("harvested", &R::harvested, "Borrowed / lent GPU-hours.");
-    using O = sim::HarvestOptions;
-    const auto options = Keywords<O>().fields();
+    result.def_property_readonly("harvested", &sim::HarvestResult::harvested, "Borrowed / lent GPU-hours.");
+    const auto options = Keywords<sim::HarvestOptions>().fields();
     m.def(
         "simulate_harvest",
         [options](const py::kwargs& keywords) {

@@ -2,11 +2,12 @@
 #include "milp.hpp"
 
 #include "arrays.hpp"
-#include "milp_members.hpp"
+#include "pickles.hpp"
 #include "plan.hpp"
 #include "records.hpp"
 
 #include <gpusched/core/budget.hpp>
+#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/write.hpp>
 
 #include <cmath>
@@ -14,18 +15,6 @@
 #include <memory>
 
 namespace gpusched::python {
-
-template <>
-struct Members<milp::Solution> {
-    static void visit(auto& s, auto&& each) {
-        each(s.status);
-        each(s.objective);
-        each(s.bound);
-        each(s.x);
-        each(s.solver);
-        each(s.message);
-    }
-};
 
 namespace {
 
@@ -100,21 +89,21 @@ milp::AnySolver python_solver(std::string name, py::object solve) {
             }};
 }
 
-py::object none_if_nan(double value) {
+OptionalNumber none_if_nan(double value) {
     return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
 }
 
-py::dict index_dict(const std::shared_ptr<milp::Model>& model) {
+Typed<"dict[str, numpy.typing.NDArray[numpy.int32]]"> index_dict(const std::shared_ptr<milp::Model>& model) {
     py::dict result;
     for (const auto& map : model->indices)
         result[py::str(map.name)] = view(map.columns, model).attr("reshape")(py::cast(map.extents));
     return result;
 }
 
-py::object matrix(const std::shared_ptr<milp::Model>& model) {
+Typed<"Any"> matrix(const std::shared_ptr<milp::Model>& model) {
     const auto sparse = py::module_::import("gpusched._optional").attr("require")("scipy.sparse", "milp");
-    const auto parts = py::make_tuple(view(model->value, model), view(model->row_index, model),
-                                      view(model->column_start, model));
+    const auto parts = py::make_tuple(view(model->value, model), positions(model->row_index, model),
+                                      positions(model->column_start, model));
     return sparse.attr("csc_matrix")(
         parts, py::arg("shape") = py::make_tuple(model->rows(), model->columns()), py::arg("copy") = false);
 }
@@ -123,6 +112,8 @@ void bind_model_class(py::module_& m) {
     using M = milp::Model;
     using Ptr = std::shared_ptr<M>;
     py::class_<M, Ptr> model(m, "Model", doc("milp::Model").c_str());
+    py::class_<milp::ElasticModel, M, std::shared_ptr<milp::ElasticModel>> elastic(
+        m, "ElasticModel", doc("milp::ElasticModel").c_str());
     const auto array = [&](const char* name, auto member, const char* text) {
         model.def_property_readonly(
             name, [member](const Ptr& self) { return view((*self).*member, self); }, text);
@@ -134,20 +125,24 @@ void bind_model_class(py::module_& m) {
     array("col_lower", &M::column_lower, "Lower bounds of the columns; -inf = none.");
     array("col_upper", &M::column_upper, "Upper bounds of the columns; inf = none.");
     array("integrality", &M::integer, "1 where a column takes whole numbers only.");
-    array("column_start", &M::column_start, "Where each column's entries start in `row_index` and `value`.");
-    array("row_index", &M::row_index, "The row of each entry of the matrix.");
+    model.def_property_readonly(
+        "column_start", [](const Ptr& self) { return positions(self->column_start, self); },
+        "Where each column's entries start in `row_index` and `value`.");
+    model.def_property_readonly(
+        "row_index", [](const Ptr& self) { return positions(self->row_index, self); },
+        "The row of each entry of the matrix.");
     array("value", &M::value, "The value of each entry of the matrix.");
     array("row_group", &M::row_group, "The group of each row, as an index into `group_names`.");
     model.def_readonly("name", &M::name, "The model's name.")
         .def_property_readonly(
-            "sense", [](const M& self) { return enum_name(self.sense); }, "'minimise' or 'maximise'.")
+            "sense", [](const M& self) -> Name<milp::Sense> { return enum_name(self.sense); },
+            "'minimise' or 'maximise'.")
         .def_readonly("offset", &M::offset, "A constant added to the objective.")
         .def_readonly("row_names", &M::row_names, "Names of the rows.")
         .def_readonly("col_names", &M::column_names, "Names of the columns.")
         .def_readonly("group_names", &M::group_names, "Names of the groups of rows.")
         .def_property_readonly(
-            "shape", [](const M& self) { return py::make_tuple(self.rows(), self.columns()); },
-            "(rows, columns).")
+            "shape", [](const M& self) { return std::pair(self.rows(), self.columns()); }, "(rows, columns).")
         .def_property_readonly(
             "index", &index_dict,
             "Which column stands for which indices: arrays by name, -1 where there is none.")
@@ -160,11 +155,10 @@ void bind_model_class(py::module_& m) {
             "to_lp", [](const M& self) { return milp::to_lp(self); },
             documented("to_lp(self)", doc("milp::to_lp")).c_str())
         .def(
-            "write_mps",
-            [](const M& self, const py::object& path) { milp::write_mps(self, path_text(path)); },
+            "write_mps", [](const M& self, const PathLike& path) { milp::write_mps(self, path_text(path)); },
             py::arg("path"), documented("write_mps(self, path)", doc("milp::to_mps")).c_str())
         .def(
-            "write_lp", [](const M& self, const py::object& path) { milp::write_lp(self, path_text(path)); },
+            "write_lp", [](const M& self, const PathLike& path) { milp::write_lp(self, path_text(path)); },
             py::arg("path"), documented("write_lp(self, path)", doc("milp::to_lp")).c_str())
         .def(
             "evaluate", [](const M& self, const std::vector<double>& x) { return milp::evaluate(self, x); },
@@ -182,11 +176,12 @@ void bind_model_class(py::module_& m) {
         .def("__repr__", [](const py::object& self) {
             const auto& model_ = self.cast<const M&>();
             return "<" + py::str(py::type::of(self).attr("__name__")).cast<std::string>() + " '" +
-                   model_.name + "', " + std::to_string(model_.rows()) + " rows, " +
-                   std::to_string(model_.columns()) + " columns>";
+                   model_.name + "', " + counted(model_.rows(), "row") + ", " +
+                   counted(model_.columns(), "column") + ">";
         });
     define_pickling(model);
-    const auto options = solve_keywords();
+    const auto options =
+        solver_keywords<SolveArguments, milp::SolveOptions>().field("start", &SolveArguments::start);
     model.def(
         "solve",
         [options](const Ptr& self, const py::kwargs& keywords) {
@@ -197,7 +192,7 @@ void bind_model_class(py::module_& m) {
             });
         },
         options.documented("solve(self", doc("milp::solve")).c_str());
-    const auto conflict_options = solve_keywords();
+    const auto conflict_options = solver_keywords<SolveArguments, milp::SolveOptions>();
     model.def(
         "conflicting_groups",
         [conflict_options](const Ptr& self, const py::kwargs& keywords) {
@@ -208,8 +203,6 @@ void bind_model_class(py::module_& m) {
             });
         },
         conflict_options.documented("conflicting_groups(self", doc("milp::conflicting_groups")).c_str());
-    py::class_<milp::ElasticModel, M, std::shared_ptr<milp::ElasticModel>> elastic(
-        m, "ElasticModel", doc("milp::ElasticModel").c_str());
     elastic.def(
         "violated_groups",
         [](const milp::ElasticModel& self, const std::vector<double>& x, double tolerance) {
@@ -221,22 +214,6 @@ void bind_model_class(py::module_& m) {
 }
 
 }  // namespace
-
-Keywords<SolveArguments> solve_keywords() {
-    return Keywords<SolveArguments>()
-        .field("solver", &SolveArguments::solver,
-               "'auto', 'highs' (highspy, or the one built in), 'cbc', 'scipy', or a callable (model, "
-               "options) -> dict with status, x, bound. `options['go_on'](nodes)` reports progress, and is "
-               "False once "
-               "the call shall end.")
-        .field("time_limit", &SolveArguments::time_limit)
-        .field("mip_gap", &SolveArguments::mip_gap)
-        .field("threads", &SolveArguments::threads)
-        .field("seed", &SolveArguments::seed, "Where the solver's random choices start, >= 0.")
-        .field("presolve", &SolveArguments::presolve)
-        .field("start", &SolveArguments::start)
-        .field("progress", &SolveArguments::progress, progress_text);
-}
 
 milp::AnySolver solver_argument(const py::object& solver) {
     if (PyCallable_Check(solver.ptr()) != 0) return python_solver("callable", solver);
@@ -250,24 +227,18 @@ void bind_milp(py::module_& parent) {
     auto m = submodule(parent, "milp");
     using E = milp::Evaluation;
     py::class_<E> evaluation(m, "Evaluation", doc("milp::Evaluation").c_str());
-    define_record(evaluation, attribute("objective", &E::objective, "With the model's offset."),
-                  attribute("violation", &E::violation, doc("milp::Evaluation::violation")),
-                  attribute("violated", &E::violated, doc("milp::Evaluation::violated")),
-                  attribute("fractionality", &E::fractionality, doc("milp::Evaluation::fractionality")),
-                  attribute("fractional", &E::fractional, doc("milp::Evaluation::fractional")));
+    define_record(evaluation);
     evaluation.def("feasible", &E::feasible, py::arg("tolerance") = 1e-6,
                    documented("feasible(self, tolerance=1e-06)", "True if nothing is off by more.").c_str());
     using G = milp::GroupViolation;
     py::class_<G> violation(m, "GroupViolation", doc("milp::GroupViolation").c_str());
-    define_record(violation, attribute("group", &G::group, "The group's name."),
-                  attribute("amount", &G::amount, doc("milp::GroupViolation::amount")),
-                  attribute("rows", &G::rows, doc("milp::GroupViolation::rows")),
-                  attribute("worst", &G::worst, doc("milp::GroupViolation::worst")));
+    define_record(violation);
     using S = milp::Solution;
     py::class_<S, std::shared_ptr<S>> solution(m, "Solution", doc("milp::Solution").c_str());
     solution
         .def_property_readonly(
-            "status", [](const S& s) { return enum_name(s.status); }, doc("milp::Status").c_str())
+            "status", [](const S& s) -> Name<milp::Status> { return enum_name(s.status); },
+            doc("milp::Status").c_str())
         .def_property_readonly(
             "objective", [](const S& s) { return none_if_nan(s.objective); },
             "With the model's offset; None where there is no solution.")
@@ -275,8 +246,7 @@ void bind_milp(py::module_& parent) {
             "bound", [](const S& s) { return none_if_nan(s.bound); },
             "No solution is better; None where nothing is known.")
         .def_property_readonly(
-            "x",
-            [](const std::shared_ptr<S>& s) -> py::object {
+            "x", [](const std::shared_ptr<S>& s) -> Typed<"numpy.typing.NDArray[numpy.float64] | None"> {
                 return s->has_solution() ? py::object(view(s->x, s)) : py::none();
             },
             "One entry per column; None where there is no solution.")

@@ -2,7 +2,7 @@
 #include "arrays.hpp"
 #include "fields.hpp"
 #include "milp.hpp"
-#include "milp_members.hpp"
+#include "pickles.hpp"
 #include "placements.hpp"
 
 #include <gpusched/milp/consolidation.hpp>
@@ -15,52 +15,11 @@ namespace {
 struct NamedConsolidation : milp::ConsolidationModel {
     ClusterPtr cluster;
 };
-}  // namespace
-
-template <>
-struct Members<milp::SpotTask> {
-    static void visit(auto& t, auto&& each) {
-        each(t.name);
-        each(t.arrival);
-        each(t.pods);
-        each(t.gpus);
-        each(t.hp);
-        each(t.checkpoints);
-        each(t.max_delay);
-    }
-};
-template <>
-struct Members<milp::SpotProblem> {
-    static void visit(auto& p, auto&& each) {
-        each(p.tasks);
-        each(p.nodes);
-        each(p.horizon);
-        each(p.alpha);
-    }
-};
-template <>
-struct Members<milp::SpotModel> {
-    static void visit(auto& m, auto&& each) {
-        each(base_of<milp::Model>(m));
-        each(m.problem);
-        each(m.mode);
-    }
-};
-template <>
-struct Members<NamedConsolidation> {
-    static void visit(auto& m, auto&& each) {
-        each(base_of<milp::Model>(m));
-        each(m.form);
-        each(m.nodes);
-        each(m.classes);
-        each(m.fixed);
-        each(m.task_count);
-        each(m.home);
-        each(m.movable);
-        each(m.cluster);
-    }
-};
-namespace {
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedConsolidation>, F&& field) {
+    visit_fields(std::type_identity<milp::ConsolidationModel>{}, field);
+    field("cluster", &NamedConsolidation::cluster);
+}
 
 void bind_spot(py::module_& m) {
     using M = milp::SpotModel;
@@ -77,23 +36,15 @@ void bind_spot(py::module_& m) {
             py::arg("pods"), documented("encode(self, pods)", doc("milp::SpotModel::encode")).c_str())
         .def(
             "schedule_value",
-            [](const M& self, const std::vector<std::vector<std::vector<int>>>& pods) {
-                const auto v = milp::spot_value(self.problem, {pods}, self.mode);
-                py::dict result;
-                result["objective"] = v.objective;
-                result["restarts"] = v.restarts;
-                result["starts"] = v.starts;
-                result["useful"] = v.useful;
-                result["runs"] = v.runs;
-                result["committed"] = v.committed;
-                return result;
+            [](const M& self, const std::vector<std::vector<std::vector<int>>>& pods) -> JsonObject {
+                return dict_from(milp::spot_value(self.problem, {pods}, self.mode));
             },
             py::arg("pods"), documented("schedule_value(self, pods)", doc("milp::spot_value")).c_str());
     define_pickling(model);
     m.def(
         "spot_schedule",
-        [](const py::object& tasks, const py::object& nodes, const py::object& horizon,
-           const py::object& alpha, const py::object& mode) {
+        [](const Typed<"Iterable[Mapping[str, Any]]">& tasks, const Typed<"Iterable[int]">& nodes,
+           const Integer& horizon, const Number& alpha, const Name<milp::SpotMode>& mode) {
             milp::SpotProblem p;
             Problems problems;
             for (const auto item : tasks) {
@@ -101,13 +52,8 @@ void bind_spot(py::module_& m) {
                 auto& task = p.tasks.emplace_back();
                 collect(problems, [&] {
                     Fields f("tasks[" + at + "]", item);
-                    f.read("name", task.name);
-                    f.read("arrival", task.arrival);
-                    f.read("pods", task.pods);
-                    f.read("gpus", task.gpus);
-                    f.read("hp", task.hp);
+                    f.read_all(task, {"checkpoints"});
                     f.require("checkpoints", task.checkpoints);
-                    f.read("max_delay", task.max_delay);
                     f.finish();
                 });
                 if (task.name.empty()) task.name = at;
@@ -138,32 +84,25 @@ void bind_consolidation_model(py::module_& m) {
             py::arg("x"), documented("decode(self, x)", "{task: node or None}.").c_str())
         .def(
             "encode",
-            [](const M& self, const py::dict& placement) {
+            [](const M& self, const PlacementDict& placement) {
                 return own(self.encode(read_placement(*self.cluster, placement)));
             },
             py::arg("placement"),
             documented("encode(self, placement)", doc("milp::ConsolidationModel::encode")).c_str())
         .def(
             "occupied",
-            [](const M& self, const py::dict& placement) {
+            [](const M& self, const PlacementDict& placement) {
                 return self.occupied(read_placement(*self.cluster, placement));
             },
             py::arg("placement"),
             documented("occupied(self, placement)", "How many nodes it occupies.").c_str())
         .def(
             "moves",
-            [](const M& self, const py::dict& placement) {
+            [](const M& self, const PlacementDict& placement) {
                 return self.moves(read_placement(*self.cluster, placement));
             },
             py::arg("placement"), documented("moves(self, placement)", "How many tasks it moves.").c_str());
-    const auto options =
-        Keywords<milp::ConsolidationOptions>()
-            .field("form", &milp::ConsolidationOptions::form, "'plain' (F1) or 'classes' (F3).")
-            .field("locks", &milp::ConsolidationOptions::locks, doc("milp::LockForm"))
-            .field("goal", &milp::ConsolidationOptions::goal, doc("milp::ConsolidationGoal"))
-            .field("memory", &milp::ConsolidationOptions::memory)
-            .field("max_moves", &milp::ConsolidationOptions::max_moves)
-            .field("occupied_at_least", &milp::ConsolidationOptions::occupied_at_least);
+    const auto options = Keywords<milp::ConsolidationOptions>().fields();
     define_pickling(model);
     m.def(
         "consolidation",

@@ -2,7 +2,7 @@
 #include "arrays.hpp"
 #include "fields.hpp"
 #include "milp.hpp"
-#include "milp_members.hpp"
+#include "pickles.hpp"
 #include "placements.hpp"
 
 #include <gpusched/milp/joint_allocation.hpp>
@@ -18,71 +18,16 @@ struct NamedPacking : milp::PackingResult {
 struct NamedPackingModel : milp::PackingModel {
     ClusterPtr cluster;
 };
-
-}  // namespace
-
-template <>
-struct Members<milp::SwitchJob> {
-    static void visit(auto& j, auto&& each) {
-        each(j.name);
-        each(j.pods);
-        each(j.gpus);
-    }
-};
-template <>
-struct Members<milp::SwitchRoom> {
-    static void visit(auto& r, auto&& each) {
-        each(r.name);
-        each(r.idle);
-    }
-};
-template <>
-struct Members<milp::JointProblem> {
-    static void visit(auto& p, auto&& each) {
-        each(p.jobs);
-        each(p.switches);
-    }
-};
-template <>
-struct Members<milp::JointModel> {
-    static void visit(auto& m, auto&& each) {
-        each(base_of<milp::Model>(m));
-        each(m.problem);
-        each(m.placed_worth);
-    }
-};
-template <>
-struct Members<milp::PackingStep> {
-    static void visit(auto& s, auto&& each) {
-        each(s.priority);
-        each(s.pending);
-        each(s.placed);
-        each(s.bound);
-        each(s.status);
-    }
-};
-template <>
-struct Members<NamedPackingModel> {
-    static void visit(auto& m, auto&& each) {
-        each(base_of<milp::Model>(m));
-        each(m.tasks);
-        each(m.untouched);
-        each(m.card_milli);
-        each(m.cluster);
-    }
-};
-template <>
-struct Members<NamedPacking> {
-    static void visit(auto& r, auto&& each) {
-        each(r.placement);
-        each(r.steps);
-        each(r.moves);
-        each(r.optimal);
-        each(r.cluster);
-    }
-};
-
-namespace {
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedPacking>, F&& field) {
+    visit_fields(std::type_identity<milp::PackingResult>{}, field);
+    field("cluster", &NamedPacking::cluster);
+}
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedPackingModel>, F&& field) {
+    visit_fields(std::type_identity<milp::PackingModel>{}, field);
+    field("cluster", &NamedPackingModel::cluster);
+}
 
 /// One entry of `jobs`. What the model does not hold (cores, memory, GPU types) is refused, not left out.
 void read_switch_job(const std::string& field, py::handle value, milp::SwitchJob& job) {
@@ -109,8 +54,7 @@ void bind_joint_model(py::module_& m) {
     py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "JointModel", doc("milp::JointModel").c_str());
     model.def_readonly("placed_worth", &M::placed_worth, doc("milp::JointModel::placed_worth").c_str())
         .def(
-            "decode",
-            [](const M& self, const std::vector<double>& x) {
+            "decode", [](const M& self, const std::vector<double>& x) -> Typed<"dict[str, dict[str, int]]"> {
                 const auto allocation = self.decode(x);
                 py::dict result;
                 for (std::size_t j = 0; j < allocation.size(); ++j) {
@@ -125,7 +69,8 @@ void bind_joint_model(py::module_& m) {
             py::arg("x"), documented("decode(self, x)", "{job: {switch: pods}}; empty = not placed.").c_str())
         .def(
             "encode",
-            [](const M& self, const py::dict& allocation) {
+            [](const M& self,
+               const py::typing::Dict<py::str, py::typing::Dict<py::str, py::int_>>& allocation) {
                 milp::JointAllocation pods(self.problem.jobs.size(),
                                            std::vector<int>(self.problem.switches.size(), 0));
                 const auto find = [](const std::string& what, const auto& all, py::handle key) {
@@ -152,7 +97,8 @@ void bind_joint_model(py::module_& m) {
     define_pickling(model);
     m.def(
         "joint_allocation",
-        [](const ClusterPtr& cluster, const py::object& jobs, const py::object& level) {
+        [](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any]]">& jobs,
+           const OptionalLevel& level) {
             milp::JointProblem p{{}, milp::switch_rooms(*cluster, read_optional_level("level", level))};
             Problems problems;
             for (const auto item : jobs) {
@@ -181,17 +127,16 @@ void bind_packing_model(py::module_& m) {
             py::arg("x"), documented("decode(self, x)", "{task: node or None}.").c_str())
         .def(
             "encode",
-            [](const M& self, const py::dict& placement) {
+            [](const M& self, const PlacementDict& placement) {
                 return own(self.encode(*self.cluster, read_placement(*self.cluster, placement)));
             },
             py::arg("placement"),
             documented("encode(self, placement)", doc("milp::PackingModel::encode")).c_str());
     define_pickling(model);
-    const auto options = Keywords<milp::PackingOptions>()
-                             .field("allow_moves", &milp::PackingOptions::allow_moves);
+    const auto options = Keywords<milp::PackingOptions>().fields({"allow_moves"});
     m.def(
         "packing_model",
-        [options](const ClusterPtr& cluster, const py::object& priority, const py::object& placed,
+        [options](const ClusterPtr& cluster, const Integer& priority, const Typed<"Sequence[int]">& placed,
                   const py::kwargs& keywords) {
             Problems problems;
             const auto o = options.read("packing_model", keywords, problems);
@@ -208,17 +153,10 @@ void bind_packing_model(py::module_& m) {
         options.documented("packing_model(cluster, priority, placed=[]", doc("milp::packing_model")).c_str());
 }
 
-struct PackingArguments : milp::PackingOptions, SolveArguments {};
+struct PackingArguments : milp::PackingOptions, SolverArguments {};
 
 void bind_packing(py::module_& m) {
-    const auto options =
-        Keywords<PackingArguments>()
-            .field("allow_moves", &PackingArguments::allow_moves)
-            .field("solver", &PackingArguments::solver, "As for Model.solve.")
-            .field("time_limit", &PackingArguments::time_limit, "Seconds for all priorities together.")
-            .field("threads", &PackingArguments::threads, "Threads the solver may use.")
-            .field("seed", &PackingArguments::seed, "Where the solver's random choices start, >= 0.")
-            .field("progress", &PackingArguments::progress, progress_text);
+    const auto options = solver_keywords<PackingArguments, milp::PackingOptions>();
     using Named = NamedPacking;
     py::class_<Named> result(m, "PackingResult", doc("milp::PackingResult").c_str());
     result.def_readonly("optimal", &Named::optimal, doc("milp::PackingResult::optimal").c_str())
@@ -228,17 +166,9 @@ void bind_packing(py::module_& m) {
             "{task: node or None}.")
         .def_property_readonly(
             "steps",
-            [](const Named& r) {
+            [](const Named& r) -> JsonObjects {
                 py::list steps;
-                for (const auto& s : r.steps) {
-                    py::dict step;
-                    step["priority"] = s.priority;
-                    step["pending"] = s.pending;
-                    step["placed"] = s.placed;
-                    step["bound"] = s.bound;
-                    step["status"] = enum_name(s.status);
-                    steps.append(step);
-                }
+                for (const auto& step : r.steps) steps.append(dict_from(step));
                 return steps;
             },
             "One dict per priority, highest first: priority, pending, placed, bound, status.");
@@ -248,10 +178,8 @@ void bind_packing(py::module_& m) {
         [options](const ClusterPtr& cluster, const py::kwargs& keywords) {
             const auto arguments = options.read("priority_packing", keywords);
             const auto solver = solver_argument(arguments.solver);
-            milp::PackingOptions o = arguments;
-            o.solve = arguments;
             return Named{Call(arguments.progress).run([&](const Context& context) {
-                             return milp::priority_packing(*cluster, o, solver, context);
+                             return milp::priority_packing(*cluster, arguments, solver, context);
                          }),
                          cluster};
         },

@@ -1,7 +1,7 @@
 // gpusched.serving.
 #include "call.hpp"
-#include "milp.hpp"
 #include "keywords.hpp"
+#include "milp.hpp"
 #include "pickles.hpp"
 #include "records.hpp"
 #include "serving.hpp"
@@ -18,171 +18,42 @@ namespace s = serving;
 
 namespace {
 
-/// The planner's options in Python, and what the surroundings give.
-struct PlanArguments : s::PlannerOptions, SolveArguments {
-    py::object deployment_dict = py::none(), estimate_dict = py::none();
-    serving::ServingMethod method = s::PlannerOptions{}.search.method;
-    double tolerance = s::PlannerOptions{}.search.tolerance;
-};
-struct ReplanArguments : PlanArguments {
-    std::optional<int> max_starts{};
-    double slack = 0;
-};
-
-template <class O>
-Keywords<O> planner_options() {
-    O start;
-    start.mip_gap = start.search.solve.mip_gap;
-    return Keywords<O>(start)
-        .field("max_deployments", &O::max_deployments)
-        .field("deployments", &O::deployment_dict, "A dict of the options of `enumerate_deployments`.")
-        .field("estimate", &O::estimate_dict, "A dict of the options of `estimate_throughput`.")
-        .field("method", &O::method, "'milp' (directly, E4) or 'binary_search' (Algorithm 1).")
-        .field("tolerance", &O::tolerance, "Relative gap at which the binary search ends.")
-        .field("solver", &O::solver, "As for `milp.Model.solve`.")
-        .field("time_limit", &O::time_limit, "Seconds for everything together.")
-        .field("mip_gap", &O::mip_gap, "Relative gap at which the solver may stop.")
-        .field("threads", &O::threads, "Threads the solver may use.")
-        .field("seed", &O::seed, "Where the solver's random choices start, >= 0.")
-        .field("progress", &O::progress, progress_text);
-}
-
-s::PlannerOptions complete(const PlanArguments& arguments) {
-    s::PlannerOptions options = arguments;
-    options.search.solve = arguments;
-    options.search.method = arguments.method;
-    options.search.tolerance = arguments.tolerance;
-    Problems problems;
-    collect(problems, [&] {
-        options.deployments =
-            nested("deployments", arguments.deployment_dict, deployment_options(), options.deployments);
-    });
-    collect(problems, [&] {
-        options.estimate = nested("estimate", arguments.estimate_dict, estimate_options(), options.estimate);
-    });
-    collect(problems, [&] { s::validate(options); });
-    problems.throw_if_any();
-    return options;
-}
+struct PlanArguments : s::PlannerOptions, SolverArguments {};
+struct ReplanArguments : s::ReplanOptions, SolverArguments {};
 
 struct NamedReplan : s::ReplanResult {
     PlannedServing named{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedReplan>, F&& field) {
+    visit_fields(std::type_identity<s::ReplanResult>{}, field);
+    field("named", &NamedReplan::named);
+}
 
-}  // namespace
+/// A request and options, with everything that is wrong in either.
+template <class Arguments>
+std::pair<s::ServingRequest, Arguments> asked_for(const char* function, const Keywords<Arguments>& keywords,
+                                                  const py::object& request, const py::kwargs& given,
+                                                  const s::PlannerOptions& (*planner)(const Arguments&)) {
+    Problems problems;
+    std::pair<s::ServingRequest, Arguments> result{{}, keywords.read(function, given, problems)};
+    collect(problems, [&] { result.first = read_serving_request(request); });
+    collect(problems, [&] { s::validate(planner(result.second)); });
+    problems.throw_if_any();
+    return result;
+}
 
-template <>
-struct Members<s::Stage> {
-    static void visit(auto& x, auto&& each) {
-        each(x.gpu);
-        each(x.degree);
-        each(x.layers);
-    }
-};
-template <>
-struct Members<s::Deployment> {
-    static void visit(auto& d, auto&& each) {
-        each(d.name);
-        each(d.stages);
-    }
-};
-template <>
-struct Members<s::PlannedReplicas> {
-    static void visit(auto& r, auto&& each) {
-        each(r.model);
-        each(r.deployment);
-        each(r.count);
-        each(r.cost);
-        each(r.share);
-        each(r.requests_per_s);
-    }
-};
-template <>
-struct Members<s::LanguageModel> {
-    static void visit(auto& m, auto&& each) {
-        each(m.name);
-        each(m.layers);
-        each(m.hidden);
-        each(m.heads);
-        each(m.kv_heads);
-        each(m.head_size);
-        each(m.intermediate);
-        each(m.vocabulary);
-        each(m.bytes_per_weight);
-        each(m.bytes_per_kv);
-    }
-};
-template <>
-struct Members<s::RequestShape> {
-    static void visit(auto& x, auto&& each) {
-        each(x.input);
-        each(x.output);
-    }
-};
-template <>
-struct Members<s::ServingDemand> {
-    static void visit(auto& d, auto&& each) {
-        each(d.name);
-        each(d.shape);
-        each(d.requests);
-    }
-};
-template <>
-struct Members<s::ServedModel> {
-    static void visit(auto& m, auto&& each) {
-        each(m.model);
-        each(m.demands);
-    }
-};
-template <>
-struct Members<s::ServingPlan> {
-    static void visit(auto& p, auto&& each) {
-        each(p.status);
-        each(p.replicas);
-        each(p.rented);
-        each(p.cost);
-        each(p.makespan);
-        each(p.requests_per_s);
-        each(p.cost_per_request);
-        each(p.bound);
-        each(p.optimal);
-        each(p.deployments);
-        each(p.left_out);
-        each(p.solver);
-        each(p.message);
-    }
-};
-template <>
-struct Members<PlannedServing> {
-    static void visit(auto& p, auto&& each) {
-        each(base_of<s::ServingPlan>(p));
-        each(p.gpus);
-        each(p.models);
-    }
-};
-template <>
-struct Members<NamedReplan> {
-    static void visit(auto& r, auto&& each) {
-        each(r.plan);
-        each(r.starts);
-        each(r.stops);
-        each(r.makespan_kept);
-        each(r.makespan_free);
-        each(r.named);
-    }
-};
+OptionalNumber number(double value) {
+    return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
+}
 
-namespace {
-
-py::object number(double value) { return std::isfinite(value) ? py::object(py::float_(value)) : py::none(); }
-
-py::dict rented_by_name(const PlannedServing& plan) {
+Typed<"dict[str, int]"> rented_by_name(const PlannedServing& plan) {
     py::dict result;
     for (std::size_t g = 0; g < plan.rented.size(); ++g)
         if (plan.rented[g] > 0) result[py::str(plan.gpus[g])] = plan.rented[g];
     return result;
 }
-py::list replica_list(const PlannedServing& plan) {
+JsonObjects replica_list(const PlannedServing& plan) {
     py::list result;
     for (const auto& r : plan.replicas) {
         py::dict gpus, share, rate;
@@ -226,7 +97,8 @@ void bind_planner(py::module_& m) {
     using P = PlannedServing;
     py::class_<P> plan(m, "ServingPlan", doc("serving::ServingPlan").c_str());
     plan.def_property_readonly(
-            "status", [](const P& p) { return enum_name(p.status); }, doc("milp::Status").c_str())
+            "status", [](const P& p) -> Name<milp::Status> { return enum_name(p.status); },
+            doc("milp::Status").c_str())
         .def_property_readonly(
             "makespan", [](const P& p) { return number(p.makespan); },
             "Seconds; None where there is no plan.")
@@ -254,50 +126,43 @@ void bind_planner(py::module_& m) {
                    ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
         });
     define_pickling(plan);
-    auto options = planner_options<PlanArguments>();
-    options.field("composition", &PlanArguments::composition, doc("serving::Composition"))
-        .field("routing", &PlanArguments::routing, doc("serving::Routing"))
-        .field("uniform_tp", &PlanArguments::uniform_tp)
-        .field("deadline", &PlanArguments::deadline);
+    const auto options = solver_keywords<PlanArguments, s::PlannerOptions>();
+    const auto itself = [](const PlanArguments& arguments) -> const s::PlannerOptions& { return arguments; };
     const std::string more = "\n\nThe request is a dict as docs/serving.md describes it.";
     m.def(
         "plan_serving",
-        [options](const py::object& request, const py::kwargs& keywords) {
-            Problems problems;
-            const auto arguments = options.read("plan_serving", keywords, problems);
-            s::ServingRequest asked;
-            s::PlannerOptions o;
-            collect(problems, [&] { asked = read_serving_request(request); });
-            collect(problems, [&] { o = complete(arguments); });
-            problems.throw_if_any();
+        [options, itself](const Request& request, const py::kwargs& given) {
+            const auto both = asked_for<PlanArguments>("plan_serving", options, request, given, itself);
+            const auto& asked = both.first;
+            const auto& arguments = both.second;
             const auto solver = solver_argument(arguments.solver);
             auto found = Call(arguments.progress).run([&](const Context& context) {
-                return s::plan_serving(asked, o, solver, context);
+                return s::plan_serving(asked, arguments, solver, context);
             });
             return named(std::move(found), asked);
         },
         py::arg("request"),
-        options.documented("plan_serving(request", doc("serving::plan_serving") + more).c_str());
+        options.shared_as("serving.plan_serving")
+            .documented("plan_serving(request", doc("serving::plan_serving") + more)
+            .c_str());
 
-    auto sweep = planner_options<PlanArguments>();
-    sweep.field("composition", &PlanArguments::composition, doc("serving::Composition"))
-        .field("routing", &PlanArguments::routing, doc("serving::Routing"))
-        .field("uniform_tp", &PlanArguments::uniform_tp);
+    const auto sweep = solver_keywords<PlanArguments, s::PlannerOptions>().without({"deadline"});
     m.def(
         "sweep_budgets",
-        [sweep](const py::object& request, const py::object& budgets, const py::kwargs& keywords) {
+        [ sweep, itself ](const Request& request, const Typed<"Sequence[float]">& budgets,
+                          const py::kwargs& given) -> Typed<"dict[float, ServingPlan]"> {
             Problems problems;
-            const auto arguments = sweep.read("sweep_budgets", keywords, problems);
             std::vector<double> amounts;
             collect(problems, [&] { amounts = OptionType<std::vector<double>>::read("budgets", budgets); });
-            s::ServingRequest asked;
-            s::PlannerOptions o;
-            collect(problems, [&] { asked = read_serving_request(request); });
-            collect(problems, [&] { o = complete(arguments); });
+            std::pair<s::ServingRequest, PlanArguments> both;
+            collect(problems,
+                    [&] { both = asked_for<PlanArguments>("sweep_budgets", sweep, request, given, itself); });
             problems.throw_if_any();
+            const auto& asked = both.first;
+            const auto& arguments = both.second;
             const auto solver = solver_argument(arguments.solver);
             auto found = Call(arguments.progress).run([&](const Context& context) {
-                return s::sweep_budgets(asked, amounts, o, solver, context);
+                return s::sweep_budgets(asked, amounts, arguments, solver, context);
             });
             py::dict result;
             for (auto& [budget, one] : found) result[py::float_(budget)] = named(std::move(one), asked);
@@ -322,19 +187,17 @@ void bind_planner(py::module_& m) {
             "makespan_free", [](const R& r) { return number(r.makespan_free); },
             doc("serving::ReplanResult::makespan_free").c_str());
     define_pickling(result);
-    auto changes = planner_options<ReplanArguments>();
-    changes.field("max_starts", &ReplanArguments::max_starts, doc("serving::ReplanOptions::max_starts"))
-        .field("slack", &ReplanArguments::slack, doc("serving::ReplanOptions::slack"));
+    const auto changes = solver_keywords<ReplanArguments, s::ReplanOptions>().without(
+        {"composition", "routing", "uniform_tp", "deadline"});
     m.def(
         "replan",
-        [changes](const py::object& request, const py::object& running, const py::kwargs& keywords) {
-            Problems problems;
-            const auto arguments = changes.read("replan", keywords, problems);
-            s::ServingRequest asked;
-            s::PlannerOptions planner;
-            collect(problems, [&] { asked = read_serving_request(request); });
-            collect(problems, [&] { planner = complete(arguments); });
-            problems.throw_if_any();
+        [changes](const Request& request, const Typed<"ServingPlan | Sequence[Mapping[str, Any]]">& running,
+                  const py::kwargs& given) {
+            const auto both = asked_for<ReplanArguments>(
+                "replan", changes, request, given,
+                [](const ReplanArguments& a) -> const s::PlannerOptions& { return a.planner; });
+            const auto& asked = both.first;
+            const auto& arguments = both.second;
             std::vector<s::PlannedReplicas> before;
             if (py::isinstance<PlannedServing>(running)) {
                 const auto& known = running.cast<const PlannedServing&>();
@@ -346,17 +209,16 @@ void bind_planner(py::module_& m) {
             } else {
                 before = read_running(running, asked);
             }
-            const s::ReplanOptions o{std::move(planner), arguments.max_starts, arguments.slack};
             const auto solver = solver_argument(arguments.solver);
             auto found = Call(arguments.progress).run([&](const Context& context) {
-                return s::replan(asked, before, o, solver, context);
+                return s::replan(asked, before, arguments, solver, context);
             });
             NamedReplan r{std::move(found), {}};
             r.named = named(r.plan, asked);
             return r;
         },
         py::arg("request"), py::arg("running"),
-        changes
+        changes.shared_as("serving.replan")
             .documented("replan(request, running",
                         doc("serving::replan") + more +
                             " `running` is a plan, or the replicas of one as dicts.")
@@ -373,12 +235,13 @@ void bind_serving(py::module_& parent) {
     bind_serving_problem(m);
     // For the console script, which says in which file a request or a plan is wrong.
     m.def(
-        "_require_request",
-        [](const py::object& request) { static_cast<void>(read_serving_request(request)); },
+        "_require_request", [](const Request& request) { static_cast<void>(read_serving_request(request)); },
         py::arg("request"));
     m.def(
         "_require_running",
-        [](const py::object& running) { static_cast<void>(read_running(running, s::ServingRequest{})); },
+        [](const Typed<"Sequence[Mapping[str, Any]]">& running) {
+            static_cast<void>(read_running(running, s::ServingRequest{}));
+        },
         py::arg("running"));
 }
 

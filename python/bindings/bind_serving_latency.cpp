@@ -9,34 +9,17 @@ namespace gpusched::python {
 
 namespace s = serving;
 
-namespace {
-
-/// The options of the simulation; estimates are a dict in Python.
-struct LatencyArguments : s::LatencyOptions {
-    py::object estimate_dict = py::none();
-};
-
-}  // namespace
-
 void bind_serving_latency(py::module_& m) {
     using L = s::LatencyResult;
     py::class_<L> result(m, "LatencyResult", doc("serving::LatencyResult").c_str());
-    define_record(result, attribute("latency", &L::latency, doc("serving::LatencyResult::latency")),
-                  attribute("makespan", &L::makespan, doc("serving::LatencyResult::makespan")));
+    define_record(result);
     result.def("percentile", &L::percentile, py::arg("percent"),
                documented("percentile(self, percent)", doc("serving::LatencyResult::percentile")).c_str());
-    const auto options = Keywords<LatencyArguments>()
-                             .field("rate", &LatencyArguments::rate)
-                             .field("requests", &LatencyArguments::requests)
-                             .field("seed", &LatencyArguments::seed, "Where random choices start.")
-                             .field("memory_fraction", &LatencyArguments::memory_fraction)
-                             .field("estimate", &LatencyArguments::estimate_dict,
-                                    "A dict of the options of `estimate_throughput`.");
+    const auto options = Keywords<s::LatencyOptions>().fields();
     m.def(
         "simulate_latency",
-        [options](const py::object& request, const PlannedServing& plan, const py::kwargs& keywords) {
-            auto o = options.read("simulate_latency", keywords);
-            o.estimate = nested("estimate", o.estimate_dict, estimate_options(), o.estimate);
+        [options](const Request& request, const PlannedServing& plan, const py::kwargs& keywords) {
+            const auto o = options.read("simulate_latency", keywords);
             const auto asked = read_serving_request(request);
             return unlocked([&] { return s::simulate_latency(asked, plan.replicas, o); });
         },

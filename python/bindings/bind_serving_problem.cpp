@@ -1,7 +1,7 @@
 // gpusched.serving: the serving problem by itself, its MILP and its solution.
 #include "arrays.hpp"
 #include "milp.hpp"
-#include "milp_members.hpp"
+#include "pickles.hpp"
 #include "serving.hpp"
 
 #include <gpusched/serving/solve_serving_plan.hpp>
@@ -26,76 +26,16 @@ struct NamedServingSolution : serving::ServingSolution {
     serving::ServingProblem problem{};
 };
 
-template <>
-struct Members<serving::RentableGpu> {
-    static void visit(auto& g, auto&& each) {
-        each(g.name);
-        each(g.price);
-        each(g.available);
-    }
-};
-template <>
-struct Members<serving::ServingWorkload> {
-    static void visit(auto& w, auto&& each) {
-        each(w.name);
-        each(w.requests);
-        each(w.model);
-    }
-};
-template <>
-struct Members<serving::ServingConfiguration> {
-    static void visit(auto& c, auto&& each) {
-        each(c.name);
-        each(c.gpus);
-        each(c.throughput);
-        each(c.model);
-    }
-};
-template <>
-struct Members<serving::ServingProblem> {
-    static void visit(auto& p, auto&& each) {
-        each(p.gpus);
-        each(p.workloads);
-        each(p.configurations);
-        each(p.budget);
-    }
-};
-template <>
-struct Members<serving::ServingAllocation> {
-    static void visit(auto& a, auto&& each) {
-        each(a.replicas);
-        each(a.share);
-    }
-};
-template <>
-struct Members<NamedServingMilp> {
-    static void visit(auto& m, auto&& each) {
-        each(base_of<milp::Model>(m));
-        each(m.form);
-        each(m.makespan_column);
-        each(m.first_copy);
-        each(m.seconds);
-        each(m.upper);
-        each(m.rate_column);
-        each(m.unit);
-        each(m.problem);
-    }
-};
-template <>
-struct Members<NamedServingSolution> {
-    static void visit(auto& p, auto&& each) {
-        each(p.status);
-        each(p.makespan);
-        each(p.bound);
-        each(p.cost);
-        each(p.allocation);
-        each(p.optimal);
-        each(p.solver_calls);
-        each(p.solver);
-        each(p.message);
-        each(p.problem);
-    }
-};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedServingMilp>, F&& field) {
+    visit_fields(std::type_identity<serving::ServingMilp>{}, field);
+    field("problem", &NamedServingMilp::problem);
+}
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedServingSolution>, F&& field) {
+    visit_fields(std::type_identity<serving::ServingSolution>{}, field);
+    field("problem", &NamedServingSolution::problem);
+}
 
 namespace {
 
@@ -247,7 +187,12 @@ serving::ServingProblem read_problem(const py::object& configs, const py::object
     return ProblemReader().read(configs, workloads, prices, availability, budget);
 }
 
-py::dict assignment_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
+using Configurations = Typed<"Sequence[dict[str, Any]]">;
+using Prices = Typed<"dict[str, float]">;
+using Counts = Typed<"dict[str, int]">;
+using Assignment = Typed<"dict[str, dict[str, float]]">;
+
+Assignment assignment_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
     py::dict result;
     for (std::size_t c = 0; c < a.replicas.size(); ++c) {
         if (a.replicas[c] == 0) continue;
@@ -258,13 +203,13 @@ py::dict assignment_dict(const serving::ServingProblem& p, const serving::Servin
     }
     return result;
 }
-py::dict replica_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
+Counts replica_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
     py::dict result;
     for (std::size_t c = 0; c < a.replicas.size(); ++c)
         if (a.replicas[c] > 0) result[py::str(p.configurations[c].name)] = a.replicas[c];
     return result;
 }
-py::dict rented_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
+Counts rented_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
     py::dict result;
     if (a.replicas.empty()) return result;
     const auto used = serving::rented(p, a);
@@ -300,7 +245,7 @@ serving::ServingAllocation read_allocation(const serving::ServingProblem& p, con
     return a;
 }
 
-struct ServingArguments : serving::ServingSearchOptions, SolveArguments {
+struct ServingArguments : serving::ServingSearchOptions, SolverArguments {
     std::optional<double> deadline{};
 };
 
@@ -312,12 +257,13 @@ void bind_serving_problem(py::module_& m) {
                                                          doc("serving::ServingMilp").c_str());
     model
         .def_property_readonly(
-            "form", [](const M& self) { return enum_name(self.form); }, "The form it was built in.")
+            "form", [](const M& self) -> Name<serving::ServingForm> { return enum_name(self.form); },
+            "The form it was built in.")
         .def("makespan_of", &M::makespan_of, py::arg("value"),
              documented("makespan_of(self, value)", doc("serving::ServingMilp::makespan_of")).c_str())
         .def(
             "encode",
-            [](const M& self, const py::object& replicas, const py::object& assignment) {
+            [](const M& self, const Counts& replicas, const Assignment& assignment) {
                 return own(self.encode(read_allocation(self.problem, replicas, assignment)));
             },
             py::arg("replicas"), py::arg("assignment"),
@@ -326,44 +272,34 @@ void bind_serving_problem(py::module_& m) {
             "decode",
             [](const M& self, const std::vector<double>& x) {
                 const auto a = self.decode(x);
-                return py::make_tuple(replica_dict(self.problem, a), assignment_dict(self.problem, a));
+                return std::pair(replica_dict(self.problem, a), assignment_dict(self.problem, a));
             },
             py::arg("x"),
             documented("decode(self, x)",
                        "(replicas, assignment) of a vector.\n\n" + doc("serving::ServingMilp::decode"))
                 .c_str());
     define_pickling(model);
+    const auto milp_options = Keywords<serving::ServingMilpOptions>().fields();
     m.def(
         "serving_plan",
-        [](const py::object& configs, const py::object& workloads, const py::object& prices,
-           const py::object& availability, const py::object& budget, const py::object& form,
-           const py::object& makespan, const py::object& makespan_upper, const py::object& surrogate_rows,
-           const py::object& minimise_cost) {
+        [milp_options](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
+                       const Counts& availability, const Number& budget, const py::kwargs& given) {
             auto problem = read_problem(configs, workloads, prices, availability, budget);
-            const serving::ServingMilpOptions options{
-                .form = OptionType<serving::ServingForm>::read("form", form),
-                .makespan = OptionType<std::optional<double>>::read("makespan", makespan),
-                .makespan_upper = OptionType<std::optional<double>>::read("makespan_upper", makespan_upper),
-                .surrogate_rows = OptionType<bool>::read("surrogate_rows", surrogate_rows),
-                .minimise_cost = OptionType<bool>::read("minimise_cost", minimise_cost)};
-            auto built = serving::serving_plan(problem, options);
+            auto built = serving::serving_plan(problem, milp_options.read("serving_plan", given));
             return std::make_shared<M>(M{std::move(built), std::move(problem)});
         },
         py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
-        py::arg("budget"), py::arg("form") = "copies", py::arg("makespan") = py::none(),
-        py::arg("makespan_upper") = py::none(), py::arg("surrogate_rows") = true,
-        py::arg("minimise_cost") = true,
-        documented(
-            "serving_plan(configs, workloads, prices, availability, budget, form='copies', makespan=None, "
-            "makespan_upper=None, surrogate_rows=True, minimise_cost=True)",
-            doc("serving::serving_plan"))
+        py::arg("budget"),
+        milp_options
+            .documented("serving_plan(configs, workloads, prices, availability, budget",
+                        doc("serving::serving_plan"))
             .c_str());
 
     m.def(
         "greedy_plan",
-        [](const py::object& configs, const py::object& workloads, const py::object& prices,
-           const py::object& availability, const py::object& budget,
-           const py::object& makespan) -> py::object {
+        [](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
+           const Counts& availability, const Number& budget, const OptionalNumber& makespan)
+            -> Typed<"tuple[dict[str, int], dict[str, dict[str, float]]] | None"> {
             const auto problem = read_problem(configs, workloads, prices, availability, budget);
             const auto within = OptionType<std::optional<double>>::read("makespan", makespan);
             const auto found = unlocked([&] {
@@ -381,8 +317,8 @@ void bind_serving_problem(py::module_& m) {
             .c_str());
     m.def(
         "closed_form_bound",
-        [](const py::object& configs, const py::object& workloads, const py::object& prices,
-           const py::object& availability, const py::object& budget) {
+        [](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
+           const Counts& availability, const Number& budget) {
             return serving::closed_form_bound(read_problem(configs, workloads, prices, availability, budget));
         },
         py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
@@ -393,11 +329,12 @@ void bind_serving_problem(py::module_& m) {
 
     using P = NamedServingSolution;
     py::class_<P> plan(m, "ServingSolution", doc("serving::ServingSolution").c_str());
-    const auto number = [](double value) {
+    const auto number = [](double value) -> OptionalNumber {
         return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
     };
     plan.def_property_readonly(
-            "status", [](const P& p) { return enum_name(p.status); }, doc("milp::Status").c_str())
+            "status", [](const P& p) -> Name<milp::Status> { return enum_name(p.status); },
+            doc("milp::Status").c_str())
         .def_property_readonly(
             "makespan", [number](const P& p) { return number(p.makespan); },
             "Seconds; None where there is no plan.")
@@ -424,37 +361,21 @@ void bind_serving_problem(py::module_& m) {
                    ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
         });
     define_pickling(plan);
-    const auto options =
-        Keywords<ServingArguments>()
-            .field("method", &ServingArguments::method, "'milp' or 'binary_search' (Algorithm 1).")
-            .field("form", &ServingArguments::form)
-            .field("tolerance", &ServingArguments::tolerance)
-            .field("greedy_first", &ServingArguments::greedy_first)
-            .field("prune", &ServingArguments::prune)
-            .field("warm_start", &ServingArguments::warm_start)
-            .field("deadline", &ServingArguments::deadline,
-                   "Seconds: find the cheapest plan within them instead of the fastest.")
-            .field("solver", &ServingArguments::solver, "As for Model.solve.")
-            .field("time_limit", &ServingArguments::time_limit, "Seconds for everything together.")
-            .field("mip_gap", &ServingArguments::mip_gap, "Relative gap at which the solver may stop.")
-            .field("threads", &ServingArguments::threads, "Threads the solver may use.")
-            .field("seed", &ServingArguments::seed, "Where the solver's random choices start, >= 0.")
-            .field("presolve", &ServingArguments::presolve, "Let the solver simplify the model first.")
-            .field("progress", &ServingArguments::progress, progress_text);
+    const auto options = solver_keywords<ServingArguments, serving::ServingSearchOptions>().field(
+        "deadline", &ServingArguments::deadline,
+        "Seconds: find the cheapest plan within them instead of the fastest.");
     m.def(
         "solve_serving_plan",
-        [options](const py::object& configs, const py::object& workloads, const py::object& prices,
-                  const py::object& availability, const py::object& budget, const py::kwargs& keywords) {
+        [options](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
+                  const Counts& availability, const Number& budget, const py::kwargs& keywords) {
             auto arguments = options.read("solve_serving_plan", keywords);
             auto problem = read_problem(configs, workloads, prices, availability, budget);
             validate(problem);
             const auto solver = solver_argument(arguments.solver);
-            serving::ServingSearchOptions o = arguments;
-            o.solve = arguments;
             auto found = Call(arguments.progress).run([&](const Context& context) {
-                return arguments.deadline
-                           ? serving::cheapest_serving_plan(problem, *arguments.deadline, o, solver, context)
-                           : serving::solve_serving_plan(problem, o, solver, context);
+                return arguments.deadline ? serving::cheapest_serving_plan(problem, *arguments.deadline,
+                                                                           arguments, solver, context)
+                                          : serving::solve_serving_plan(problem, arguments, solver, context);
             });
             return P{std::move(found), std::move(problem)};
         },

@@ -33,7 +33,7 @@ void read_rentable(const std::string& name, py::handle value, s::ServingRequest&
         }
     }
     gpu.name = name;
-    read_gpu(f, gpu);
+    f.read_all(gpu, {"name"});
     if (!gpu.price) {
         for (const auto& listed : s::paper_gpus())
             if (listed.name == type || "RTX" + listed.name == type || listed.name + "-80GB" == type)
@@ -80,7 +80,7 @@ void read_served(const std::string& name, py::handle value, s::ServingRequest& r
             known = true;
         });
     }
-    read_model(f, served.model);
+    f.read_all(served.model, {"name"});
     if (known)
         f.judge("model " + gpusched::quoted(name), [&] {
             s::validate(s::ServingRequest{{}, {}, 0, {{served.model, {}}}});

@@ -5,6 +5,8 @@
 
 #include <gpusched/core/checks.hpp>
 
+#include <algorithm>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,6 +17,20 @@ namespace gpusched::python {
 inline py::dict dict_of(const std::string& field, py::handle value) {
     if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict");
     return py::reinterpret_borrow<py::dict>(value);
+}
+
+/// The fields of a table as a dict; enumerators by their names.
+template <Described T>
+py::dict dict_from(const T& object) {
+    py::dict result;
+    visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&...) {
+        const auto& value = object.*member;
+        if constexpr (NamedEnum<std::remove_cvref_t<decltype(value)>>)
+            result[name] = enum_name(value);
+        else
+            result[name] = value;
+    });
+    return result;
 }
 
 /// Keys of a dict one by one; those that nobody took are mistakes, unless they begin with x-. What is wrong is collected, and
@@ -51,6 +67,14 @@ class Fields {
     }
     /// Whether what a key holds, or should hold, is known to be wrong.
     [[nodiscard]] bool bad(const char* name) const { return bad_.contains(name); }
+    /// Reads the fields of a table, each under its name.
+    /// @param except names that are read otherwise, or not at all
+    template <Described T>
+    void read_all(T& target, std::initializer_list<std::string_view> except = {}) {
+        visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&...) {
+            if (std::find(except.begin(), except.end(), name) == except.end()) read(name, target.*member);
+        });
+    }
     /// Adds what `check()` throws.
     template <class F>
     void collect(F&& check) {
@@ -81,7 +105,7 @@ class Fields {
                 const auto name = OptionType<std::string>::read(owner_, key);
                 if (!taken_.contains(name) && !name.starts_with("x-"))
                     throw InvalidInput(owner_ + ": unknown field " + gpusched::quoted(name) + "; expected " +
-                                       known);
+                                       known + did_you_mean(name, std::vector(taken_.begin(), taken_.end())));
             });
         throw_if_any();
     }
@@ -93,6 +117,21 @@ class Fields {
     py::dict dict_;
     std::set<std::string> taken_, bad_;
     Problems problems_;
+};
+
+/// A struct with a table of fields is a dict in Python; None stands for its defaults.
+template <Described T>
+struct OptionType<T> {
+    static T read(const std::string& field, py::handle value) {
+        T result{};
+        if (value.is_none()) return result;
+        Fields fields(field, value);
+        fields.read_all(result);
+        fields.finish();
+        return result;
+    }
+    static std::string literal(const T&) { return "None"; }
+    static std::string type() { return "Mapping[str, Any] | None"; }
 };
 
 }  // namespace gpusched::python

@@ -6,6 +6,7 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/fields.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/spec.hpp>
 
@@ -142,13 +143,16 @@ struct OptionType<py::object> {
 template <NamedEnum E>
 struct OptionType<E> {
     static E read(const std::string& field, py::handle value) {
+        const auto text =
+            py::isinstance<py::str>(value) ? OptionType<std::string>::read(field, value) : std::string();
         std::string expectation;
+        std::vector<std::string_view> names;
         for (const auto& [enumerator, name] : enum_names(E{})) {
-            if (py::isinstance<py::str>(value) && OptionType<std::string>::read(field, value) == name)
-                return enumerator;
+            if (text == name) return enumerator;
+            names.emplace_back(name);
             expectation += (expectation.empty() ? "'" : ", '") + std::string(name) + "'";
         }
-        bad_option(field, value, "one of " + expectation);
+        bad_option(field, value, "one of " + expectation + did_you_mean(text, names));
     }
     static std::string literal(E value) { return "'" + std::string(enum_name(value)) + "'"; }
     static std::string type() {
@@ -194,8 +198,7 @@ struct OptionType<std::vector<T>> {
         Problems problems;
         std::size_t i = 0;
         for (const auto item : value) {
-            const auto place =
-                std::is_same_v<T, NodeId> ? field : field + "[" + std::to_string(i++) + "]";
+            const auto place = std::is_same_v<T, NodeId> ? field : field + "[" + std::to_string(i++) + "]";
             collect(problems, [&] { result.push_back(OptionType<T>::read(place, item, of...)); });
         }
         problems.throw_if_any();
@@ -317,9 +320,22 @@ class Keywords {
             if (find(name) != nullptr) return;
             if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, IsLevel> || ...))
                 level(name, member);
+            else if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, Inlined> || ...))
+                inlined([member](auto& options) -> auto& { return options.*member; });
             else
                 field(name, member);
         });
+        return *this;
+    }
+
+    /// Takes keywords away that a function does not have, whatever the tables say.
+    Keywords& without(std::initializer_list<std::string_view> names) {
+        for (const auto name : names)
+            if (const auto* found = find(name)) {
+                const auto at = found - keywords_.data();
+                keywords_.erase(keywords_.begin() + at);
+                setters_.erase(setters_.begin() + at);
+            }
         return *this;
     }
 
@@ -327,17 +343,9 @@ class Keywords {
     template <class T, class Base>
     Keywords& field(const char* name, T Base::*member, std::string text = {}, std::string type = {}) {
         if (text.empty()) text = doc(detail::documented_name<Base>() + "::" + name);
-        std::string literal = "None";
-        if constexpr (detail::Literal<T>) literal = OptionType<T>::literal(defaults_.*member);
-        if (type.empty()) type = OptionType<T>::type();
-        keywords_.push_back({name, std::move(type), std::move(literal), std::move(text)});
-        setters_.push_back([name, member](O& options, py::handle value, const Cluster* cluster) {
-            if constexpr (detail::names_of_cluster<T>)
-                options.*member = OptionType<T>::read(name, value, *cluster);
-            else
-                options.*member = OptionType<T>::read(name, value);
-        });
-        return *this;
+        return add<T>(
+            name, [member](auto& options) -> auto& { return options.*member; }, std::move(text),
+            std::move(type));
     }
 
     /// @throws InvalidInput for bad values, all at once; TypeError for unknown keywords
@@ -364,7 +372,7 @@ class Keywords {
             const auto* found = find(name);
             if (found == nullptr)
                 throw py::type_error(std::string(function) + "() got an unexpected keyword argument '" +
-                                     name + "'");
+                                     name + "'" + did_you_mean(name, names()));
             const auto& set = setters_[static_cast<std::size_t>(found - keywords_.data())];
             collect(problems, [&, v = value] { set(result, v, cluster); });
         }
@@ -375,8 +383,7 @@ class Keywords {
     /// @param head its name, opening bracket and positional parameters, such as `report(cluster, shapes`
     [[nodiscard]] std::string documented(std::string_view head, std::string_view text) const {
         std::string signature(head);
-        if (!keywords_.empty() && head.find('*') == head.npos)
-            signature += head.ends_with('(') ? "*" : ", *";
+        if (!keywords_.empty() && head.find('*') == head.npos) signature += head.ends_with('(') ? "*" : ", *";
         for (const auto& k : keywords_)
             signature += ", " + k.name + (typed_signatures() ? ": " + k.type + " = " : "=") + k.literal;
         std::string body(text);
@@ -395,17 +402,53 @@ class Keywords {
     }
 
   private:
+    /// @param of gives the value of an `O`
+    template <class T, class Of>
+    Keywords& add(const char* name, Of of, std::string text, std::string type = {}) {
+        std::string literal = "None";
+        if constexpr (detail::Literal<T>) literal = OptionType<T>::literal(of(defaults_));
+        if (type.empty()) type = OptionType<T>::type();
+        keywords_.push_back({name, std::move(type), std::move(literal), std::move(text)});
+        setters_.push_back([name, of](O& options, py::handle value, const Cluster* cluster) {
+            if constexpr (detail::names_of_cluster<T>)
+                of(options) = OptionType<T>::read(name, value, *cluster);
+            else
+                of(options) = OptionType<T>::read(name, value);
+        });
+        return *this;
+    }
+
+    /// The fields of a struct within `O`.
+    template <class Of>
+    void inlined(Of of) {
+        using Inner = std::remove_cvref_t<decltype(of(defaults_))>;
+        visit_fields(std::type_identity<Inner>{}, [&](const char* name, auto member, const auto&... rules) {
+            if (find(name) != nullptr) return;
+            const auto inner = [of, member](auto& options) -> auto& { return of(options).*member; };
+            using T = std::remove_cvref_t<decltype(inner(defaults_))>;
+            if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, Inlined> || ...))
+                inlined(inner);
+            else
+                add<T>(name, inner, doc(detail::documented_name<Inner>() + "::" + name));
+        });
+    }
+
     template <class Base>
     Keywords& level(const char* name, std::optional<Level> Base::*member) {
-        keywords_.push_back({name, "int | Literal['node'] | None", "None",
-                             doc(detail::documented_name<Base>() + "::" + name) +
-                                 "; \"node\" = every node for itself"});
+        keywords_.push_back(
+            {name, "int | Literal['node'] | None", "None",
+             doc(detail::documented_name<Base>() + "::" + name) + "; \"node\" = every node for itself"});
         setters_.push_back([name, member](O& options, py::handle value, const Cluster*) {
             options.*member = read_optional_level(name, value);
         });
         return *this;
     }
 
+    [[nodiscard]] std::vector<std::string_view> names() const {
+        std::vector<std::string_view> names;
+        for (const auto& k : keywords_) names.emplace_back(k.name);
+        return names;
+    }
     const Keyword* find(std::string_view name) const {
         for (const auto& k : keywords_)
             if (name == k.name) return &k;

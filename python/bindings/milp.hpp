@@ -1,6 +1,7 @@
 // What the binding units of gpusched.milp share.
 #pragma once
 
+#include "arguments.hpp"
 #include "call.hpp"
 #include "keywords.hpp"
 
@@ -8,13 +9,25 @@
 
 namespace gpusched::python {
 
-/// Solve options in Python, and what the surroundings give.
-struct SolveArguments : milp::SolveOptions {
-    py::object solver = py::str("auto");
-    py::object progress = py::none();
+/// What a call of a solver takes in Python besides its options.
+struct SolverArguments {
+    SolverLike solver = "auto";
+    ProgressLike progress = py::none();
 };
+struct SolveArguments : milp::SolveOptions, SolverArguments {};
 
-Keywords<SolveArguments> solve_keywords();
+/// The keywords of the options' table, and those.
+template <class Arguments, Described Options>
+Keywords<Arguments> solver_keywords() {
+    return Keywords<Arguments>()
+        .template fields<Options>()
+        .field("solver", &Arguments::solver,
+               "'auto', 'highs' (highspy, or the one built in), 'cbc', 'scipy', or a callable (model, "
+               "options) -> dict with status, x, bound. `options['go_on'](nodes)` reports progress, and is "
+               "False once the call shall end.")
+        .field("progress", &Arguments::progress, progress_text);
+}
+
 /// @throws InvalidInput for an unknown name, BackendError that says what to install
 milp::AnySolver solver_argument(const py::object& solver);
 

@@ -4,6 +4,7 @@
 #include "bindings.hpp"
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/fields.hpp>
 
 #include <cstring>
 #include <map>
@@ -16,10 +17,22 @@
 
 namespace gpusched::python {
 
-/// Which members a struct has: specialise with `static void visit(auto& value, auto&& each)`, which calls `each(member)` for
-/// every one of them; `value` is const while saving. A static `check(value)` is called after loading.
+/// Which members a struct has: those of its table of fields, or specialise with `static void visit(auto& value, auto&& each)`,
+/// which calls `each(member)` for every one of them; `value` is const while saving. `check(value)`, if there is one, is called
+/// after loading.
 template <class T>
 struct Members;
+
+template <Described T>
+struct Members<T> {
+    static void visit(auto& value, auto&& each) {
+        visit_fields(std::type_identity<T>{},
+                     [&](const char*, auto member, const auto&...) { each(value.*member); });
+    }
+    static void check(const T& value) {
+        if constexpr (requires { validate(value); }) validate(value);
+    }
+};
 
 /// The base of a struct as a member of it.
 template <class Base, class T>

@@ -1,12 +1,15 @@
 // What the binding units of gpusched.serving share.
 #pragma once
 
+#include "arguments.hpp"
 #include "fields.hpp"
 #include "keywords.hpp"
 
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace gpusched::python {
@@ -16,36 +19,35 @@ serving::GpuType find_gpu(const std::string& name);
 /// A model that is known, or one with this name and nothing else.
 /// Described: a dict with the fields of a model that nobody knows.
 serving::LanguageModel find_model(const std::string& field, const std::string& name, py::handle described);
-/// What a dict says of it.
-void read_gpu(Fields& f, serving::GpuType& gpu);
-void read_model(Fields& f, serving::LanguageModel& model);
-/// With what a dict says instead; unknown keys are InvalidInput.
-serving::GpuType gpu_fields(const std::string& owner, serving::GpuType gpu, const py::dict& changes);
-serving::LanguageModel model_fields(const std::string& owner, serving::LanguageModel model,
-                                    const py::dict& changes);
-
-/// Options that are a dict in Python.
-template <class O>
-O nested(const char* name, const py::object& value, const Keywords<O>& table, O defaults) {
-    if (value.is_none()) return defaults;
-    if (!py::isinstance<py::dict>(value)) bad_option(name, value, "a dict");
-    for (const auto& [key, unused] : value.cast<py::dict>())
-        if (!py::isinstance<py::str>(key)) bad_option(name, value, "a dict with names as keys");
-    try {
-        return table.read(name, py::kwargs(value), std::move(defaults));
-    } catch (const py::type_error& error) {
-        throw InvalidInput(std::string(error.what()));
-    }
-}
+/// A request as docs/serving.md describes it, as a dict.
+using Request = Typed<"Mapping[str, Any]">;
 
 /// A plan that knows the names of its request.
 struct PlannedServing : serving::ServingPlan {
     std::vector<std::string> gpus{};
     std::vector<serving::ServedModel> models{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<PlannedServing>, F&& field) {
+    visit_fields(std::type_identity<serving::ServingPlan>{}, field);
+    field("gpus", &PlannedServing::gpus);
+    field("models", &PlannedServing::models);
+}
 
-Keywords<serving::DeploymentOptions> deployment_options();
-Keywords<serving::EstimateOptions> estimate_options();
+/// A measured table of layer times, with its points as pairs.
+template <>
+struct OptionType<serving::LayerProfile> {
+    static serving::LayerProfile read(const std::string& field, py::handle value);
+    static std::string literal(const serving::LayerProfile&) { return "{}"; }
+    static std::string type() { return "Mapping[str, Any]"; }
+};
+/// A pair of indices of GPU types.
+template <>
+struct OptionType<std::pair<int, int>> {
+    static std::pair<int, int> read(const std::string& field, py::handle value);
+    static std::string literal(const std::pair<int, int>&) { return "()"; }
+    static std::string type() { return "tuple[int, int]"; }
+};
 
 void bind_serving_catalogue(py::module_& m);
 void bind_serving_latency(py::module_& m);

@@ -3,7 +3,9 @@
 // in the middle of a creation or of writing a file.
 #pragma once
 
-#include <gpusched/host/detail/text_scan.hpp>
+#include <gpusched/core/text.hpp>
+#include <gpusched/host/actuator.hpp>
+#include <gpusched/host/nvidia_smi.hpp>
 #include <gpusched/host/recovery.hpp>
 
 #include <support/control_host.hpp>
@@ -45,12 +47,14 @@ struct SharedHost {
 };
 
 /// `nvidia-smi mig` and the tenant's programs on that host.
-struct SharedRun {
+struct SharedRun final : host::Programs {
     SharedHost& host;
     FakeSmi smi{};             ///< with its faults
     int failing_switches = 0;  ///< so many of the tenant's programs do their work and end with 1
 
-    host::CommandResult run(std::span<const std::string> arguments) {
+    explicit SharedRun(SharedHost& on) : host(on) {}
+    using Programs::run;
+    host::CommandResult run(std::span<const std::string> arguments, std::string_view) override {
         load();
         host.point();
         host::CommandResult result;
@@ -109,18 +113,19 @@ struct SharedRun {
 };
 
 /// Real files, with points at which the process may die and a fault at a call of one's choice.
-struct CrashingFiles {
+struct CrashingFiles final : host::Files {
     SharedHost& host;
-    host::SystemFiles files{};
+    gpusched::host::SystemFiles files{};
     int calls = 0, fault_at = -1, error = EIO;
 
+    explicit CrashingFiles(SharedHost& on) : host(on) {}
     bool faulty() { return calls++ == fault_at; }
-    int read(const std::string& path, std::string& text) {
+    int read(const std::string& path, std::string& text) override {
         if (faulty()) return error;
         host.point();
         return files.read(path, text);
     }
-    int write(const std::string& path, std::string_view text) {
+    int write(const std::string& path, std::string_view text) override {
         if (faulty()) return error;
         host.point();
         const int result = path.ends_with("/io.max") ? limit(path, text) : files.write(path, text);
@@ -138,20 +143,20 @@ struct CrashingFiles {
         const auto disk = text.substr(0, text.find(' '));
         std::string next;
         for (std::string_view rest = now; !rest.empty();) {
-            const auto line = host::detail::take_line(rest);
+            const auto line = take_line(rest);
             if (!line.starts_with(disk)) next += std::string(line) + "\n";
         }
         if (host::parse_io_max(text, disk) != host::parse_io_max("", disk)) next += std::string(text) + "\n";
         return files.write(path, next);
     }
-    int create(const std::string& path, std::string_view text) {
+    int create(const std::string& path, std::string_view text) override {
         if (faulty()) return error;
         host.point();
         static_cast<void>(files.create(path, text.substr(0, text.size() / 2)));
         host.point();
         return files.create(path, text);
     }
-    int rename(const std::string& from, const std::string& to) {
+    int rename(const std::string& from, const std::string& to) override {
         if (faulty()) return error;
         host.point();
         const int result = files.rename(from, to);
@@ -220,9 +225,9 @@ struct CrashWorld {
     /// A start: recovery alone.
     host::Recovery recover(SharedRun& run, CrashingFiles& files, const std::string& boot = "b1",
                            bool structural = true) const {
-        host::JournalFile<CrashingFiles> file(files, journal());
-        host::SmiMig<SharedRun> mig(run, options.host.gpus,
-                                    owned_instances(options.host, file.load(options.host), boot));
+        host::JournalFile file(files, journal());
+        host::SmiMig mig(run, options.host.gpus,
+                         owned_instances(options.host, file.load(options.host), boot));
         return host::recover_host(mig, files, run, options.host, access, file, boot, structural, 0,
                                   folder.string());
     }
@@ -231,17 +236,14 @@ struct CrashWorld {
         using namespace control;
         using namespace host;
         const auto found = recover(run, files);
-        JournalFile<CrashingFiles> file(files, journal());
-        SmiMig<SharedRun> mig(run, options.host.gpus, owned_instances(options.host, found.journal, "b1"));
-        HostActuator<SmiMig<SharedRun>, CrashingFiles, SharedRun> actuator(mig, files, run, options.host,
-                                                                           access, file, found.journal, 0);
-        Observation seen;
-        seen.feedback.resize(4);
+        JournalFile file(files, journal());
+        SmiMig mig(run, options.host.gpus, owned_instances(options.host, found.journal, "b1"));
+        HostActuator actuator(mig, files, run, options.host, access, file, found.journal, 0);
         std::vector<Feedback> ends;
         const auto act = [&](const Action& action) {
-            actuator.act(action);
-            actuator.give_feedback(seen);
-            if (seen.feedback[0].finished) ends.push_back(seen.feedback[0]);
+            for (const auto& end : actuator.act(action).outcomes)
+                if (end.kind == ActionKind::reconfigure) ends.push_back({true, end.status, end.restored});
+            actuator.retry_releases();
         };
         act({.kind = ActionKind::throttle_io, .tenant = 0, .target = 1, .value = 500});
         // As the runner does: what has been decided is remembered before it is begun.
@@ -254,7 +256,7 @@ struct CrashWorld {
         state.tenants[0].pause_s[0] = options.pause_s;
         state.tenants[0].structural_count = 1;
         state.deeds = 1;
-        actuator.remember(state, options, 1000);
+        static_cast<void>(actuator.act(Decision{state, options, 1000}));
         act({.kind = ActionKind::reconfigure, .tenant = 0, .target = 0, .before = before, .after = after});
         act({.kind = ActionKind::release_io, .tenant = 0, .target = 1});
         if (!ends.empty() && ends[0].status == BackendStatus::ok) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/host/nvidia_smi.hpp>
+#include <gpusched/host/programs.hpp>
 
 #include <algorithm>
 #include <array>
@@ -15,7 +16,7 @@ namespace gpusched::test {
 struct Crash {};
 
 /// `nvidia-smi mig` as it behaves, in memory: the same arguments, tables and exit codes.
-struct FakeSmi {
+struct FakeSmi : host::Programs {
     enum class Fault { none, code, code_after_effect, hang, garbage, partial, crash_before, crash_after };
     struct Gi {
         int profile = 0, id = 0, start = 0, size = 0;
@@ -32,7 +33,8 @@ struct FakeSmi {
     bool intrude = false;    ///< somebody else is quicker than the next creation
     bool forbidden = false;  ///< a command that must never be run, or one on an instance of another
 
-    host::CommandResult run(std::span<const std::string> arguments) {
+    using Programs::run;
+    host::CommandResult run(std::span<const std::string> arguments, std::string_view) override {
         std::string text;
         for (const auto& a : arguments) text += a + " ";
         log.push_back(text);

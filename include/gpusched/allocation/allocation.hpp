@@ -9,7 +9,6 @@
 #include <gpusched/allocation/allocate_options.hpp>
 #include <gpusched/allocation/any.hpp>
 #include <gpusched/allocation/concepts.hpp>
-#include <gpusched/allocation/expected_fill.hpp>
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/job_request.hpp>

@@ -3,6 +3,7 @@
 
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/config.hpp>
+#include <gpusched/fragmentation/expected_fill.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/model/inventory.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
@@ -77,6 +78,12 @@ struct RandomGpus {
 /// whole GPUs as TightestGpu. O(square of the GPUs of the node).
 struct FgdGpus {
     std::shared_ptr<const fragmentation::Fgd> metric;
+    GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
+};
+
+/// For a fraction the GPU of `ExpectedFill::best` (see the ranker LeastFillLoss), whole GPUs as TightestGpu.
+struct LeastFillLossGpus {
+    std::shared_ptr<const fragmentation::ExpectedFill> measure;
     GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
 };
 

@@ -12,6 +12,7 @@
 #include <gpusched/control/observation.hpp>
 #include <gpusched/control/options.hpp>
 #include <gpusched/control/placement_score.hpp>
+#include <gpusched/control/runner.hpp>
 #include <gpusched/control/state.hpp>
 #include <gpusched/control/step.hpp>
 #include <gpusched/control/tail_model.hpp>

@@ -24,7 +24,8 @@ struct CpuRanges {
     void add(const std::vector<std::pair<int, int>>& more);
 };
 
-/// Reads a list as in `cpuset.cpus`: "0-31,64-95", in any order; the empty text is the empty set.
+/// Reads a list as in `cpuset.cpus`: "0-31,64-95", in any order; the empty text is the empty set. Blanks around the list
+/// and an end of line are ignored.
 /// @return nothing when it is no such list, has a number above `largest_cpu` or more than 4096 parts
 [[nodiscard]] std::optional<CpuRanges> parse_cpu_list(std::string_view text);
 

@@ -43,6 +43,9 @@ template <class T>
     return {low, high};
 }
 
+/// The mark of a field that is a struct with a table of its own: its fields stand beside the others, not under its name.
+struct Inlined {};
+
 namespace detail {
 struct FieldProbe {
     void operator()(const char*, auto, const auto&...) const {}
@@ -98,14 +101,17 @@ void check_enumerator(Problems& problems, std::string_view name, const T& value,
 
 }  // namespace detail
 
-/// Adds a problem for every field whose value breaks a rule of its table or is no enumerator.
+/// Adds a problem for every field whose value breaks a rule of its table or is no enumerator, those of inlined structs too.
 /// @param owner what the fields belong to, such as a node; empty for options
 template <Described T>
 void check_fields(Problems& problems, const T& object, std::string_view owner = {}) {
     visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
         const auto& value = object.*member;
         detail::check_enumerator(problems, name, value, owner);
-        (detail::check_rule(problems, name, value, rules, owner), ...);
+        if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, Inlined> || ...))
+            check_fields(problems, value, owner);
+        else
+            (detail::check_rule(problems, name, value, rules, owner), ...);
     });
 }
 

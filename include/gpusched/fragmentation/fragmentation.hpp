@@ -4,6 +4,7 @@
 #include <gpusched/fragmentation/allocation_ratio.hpp>
 #include <gpusched/fragmentation/concepts.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
+#include <gpusched/fragmentation/expected_fill.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/fragmentation/fragment_rate.hpp>
 #include <gpusched/fragmentation/incremental.hpp>

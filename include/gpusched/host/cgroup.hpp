@@ -40,84 +40,22 @@ struct IoMax {
 [[nodiscard]] bool same_cores(std::string_view a, std::string_view b);
 
 /// One control group. What is written is read back: the kernel takes some values and does otherwise.
-template <FileAccess Files>
 class Cgroup {
   public:
     /// @param folder such as `/sys/fs/cgroup/system.slice/t2.service`
-    Cgroup(Files& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
+    Cgroup(Files& files, std::string folder);
 
-    [[nodiscard]] BackendStatus read(const char* name, std::string& text) {
-        return errno_status(files_.read(file(name), text));
-    }
-    [[nodiscard]] BackendStatus io_max(std::string_view device, IoMax& limits) {
-        std::string text;
-        if (const auto status = read("io.max", text); status != BackendStatus::ok) return status;
-        try {
-            limits = parse_io_max(text, device);
-        } catch (const BackendError&) {
-            return BackendStatus::invalid_state;
-        }
-        return BackendStatus::ok;
-    }
-    [[nodiscard]] BackendStatus set_io_max(const IoMax& limits) {
-        const int error = files_.write(file("io.max"), io_max_text(limits));
-        if (error != 0) return errno_status(error);
-        IoMax now;
-        if (const auto status = io_max(limits.device, now); status != BackendStatus::ok) return status;
-        return now == limits ? BackendStatus::ok : BackendStatus::invalid_state;
-    }
+    [[nodiscard]] BackendStatus read(const char* name, std::string& text);
+    [[nodiscard]] BackendStatus io_max(std::string_view device, IoMax& limits);
+    [[nodiscard]] BackendStatus set_io_max(const IoMax& limits);
     /// Cores in the form of the kernel, empty for those of the group above; any number of them.
     /// @param all whether the tenant must get all of them: false for a list that it had before, whatever it got of it
-    [[nodiscard]] BackendStatus set_cpus(std::string_view list, bool all = true) {
-        // An empty write does nothing; a newline clears.
-        const int error = files_.write(file("cpuset.cpus"), std::string(list) + "\n");
-        if (error != 0) return errno_status(error);
-        std::string now;
-        if (const auto status = read("cpuset.cpus", now); status != BackendStatus::ok) return status;
-        if (!same_cores(now, list)) return BackendStatus::invalid_state;
-        if (list.empty() || !all) return BackendStatus::ok;
-        // The group above may have fewer cores: then these are not what the tenant gets.
-        if (const auto status = read("cpuset.cpus.effective", now); status != BackendStatus::ok)
-            return status;
-        return same_cores(now, list) ? BackendStatus::ok : BackendStatus::not_supported;
-    }
+    [[nodiscard]] BackendStatus set_cpus(std::string_view list, bool all = true);
     /// Cores of every thread of the group, for groups without the cpuset controller; threads that start later have those
-    /// of the one that starts them. Needs `Files::set_affinity(thread, cpus)`.
-    [[nodiscard]] BackendStatus set_affinity(const CpuSet& cpus) {
-        if constexpr (requires { files_.set_affinity(std::int64_t{}, cpus); }) {
-            std::vector<std::int64_t> done;
-            // Threads come while others are set; a few looks find them all unless they never stop coming.
-            for (int look = 0; look < 8; ++look) {
-                std::string text;
-                if (const auto status = read("cgroup.threads", text); status != BackendStatus::ok)
-                    return status;
-                std::vector<std::int64_t> found;
-                if (!parse_threads(text, found)) return BackendStatus::invalid_state;
-                bool more = false;
-                for (const auto thread : found) {
-                    if (std::find(done.begin(), done.end(), thread) != done.end()) continue;
-                    more = true;
-                    done.push_back(thread);
-                    const auto status = errno_status(files_.set_affinity(thread, cpus));
-                    // It may have ended meanwhile.
-                    if (status != BackendStatus::ok && status != BackendStatus::not_found) return status;
-                }
-                if (!more) return BackendStatus::ok;
-            }
-            return BackendStatus::timeout;
-        } else {
-            return BackendStatus::not_supported;
-        }
-    }
+    /// of the one that starts them.
+    [[nodiscard]] BackendStatus set_affinity(const CpuSet& cpus);
     /// @param weight 1 to 10000; the kernel's default is 100
-    [[nodiscard]] BackendStatus set_cpu_weight(int weight) {
-        const auto text = std::to_string(weight);
-        if (const int error = files_.write(file("cpu.weight"), text); error != 0) return errno_status(error);
-        std::string now;
-        if (const auto status = read("cpu.weight", now); status != BackendStatus::ok) return status;
-        while (!now.empty() && now.back() == '\n') now.pop_back();
-        return now == text ? BackendStatus::ok : BackendStatus::invalid_state;
-    }
+    [[nodiscard]] BackendStatus set_cpu_weight(int weight);
     [[nodiscard]] std::string file(const char* name) const { return folder_ + "/" + name; }
 
   private:

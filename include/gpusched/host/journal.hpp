@@ -74,62 +74,22 @@ struct Journal {
 
 /// Puts a tenant on cores, none meaning those that it had before.
 /// @param before `JournalTenant::cpuset`
-template <FileAccess Files>
 [[nodiscard]] BackendStatus set_cores(Files& files, const std::string& cgroup, const CpuSet& cpus,
-                                      const std::string& before) {
-    Cgroup<Files> group(files, cgroup);
-    const bool pinned = !(cpus == CpuSet{});
-    if (before != "threads") return group.set_cpus(pinned ? cpus_text(cpus) : before, pinned);
-    // All cores: the kernel leaves out those that are not there.
-    constexpr CpuSet all{{~0ull, ~0ull, ~0ull, ~0ull}};
-    return group.set_affinity(pinned ? cpus : all);
-}
+                                      const std::string& before);
 
 /// Ends a limit, and reads back that it has. A control group or disk that is gone has none.
-template <FileAccess Files>
-[[nodiscard]] BackendStatus end_lease(Files& files, const JournalLease& lease) {
-    const int error = files.write(lease.file, lease.before);
-    std::string text;
-    if (error == ENODEV || (error == ENOENT && files.read(lease.file, text) == ENOENT))
-        return BackendStatus::ok;
-    if (error != 0) return errno_status(error);
-    if (const int failed = files.read(lease.file, text); failed != 0)
-        return failed == ENOENT ? BackendStatus::ok : errno_status(failed);
-    const auto disk = std::string_view(lease.before).substr(0, lease.before.find(' '));
-    try {
-        return parse_io_max(text, disk) == parse_io_max(lease.before, disk) ? BackendStatus::ok
-                                                                            : BackendStatus::invalid_state;
-    } catch (const BackendError&) {
-        return BackendStatus::invalid_state;
-    }
-}
+[[nodiscard]] BackendStatus end_lease(Files& files, const JournalLease& lease);
 
 /// A journal in a file that is replaced as a whole: written beside it, brought to the disk, renamed. Whoever reads it
 /// finds the old or the new one, whenever the writer or the machine stops.
-template <FileAccess Files>
 class JournalFile {
   public:
-    JournalFile(Files& files, std::string path) : files_(files), path_(std::move(path)) {}
+    JournalFile(Files& files, std::string path);
 
     /// Nothing where there is no file.
     /// @throws BackendError when it cannot be read
-    [[nodiscard]] std::optional<Journal> load(const Host& host) {
-        std::string text;
-        const int error = files_.read(path_, text);
-        if (error == ENOENT) return std::nullopt;
-        if (error != 0) throw BackendError(path_ + ": cannot be read: error " + std::to_string(error));
-        try {
-            return parse_journal(text, host);
-        } catch (const BackendError& e) {
-            throw BackendError(path_ + ": " + e.what());
-        }
-    }
-    [[nodiscard]] BackendStatus save(const Journal& journal, const Host& host) {
-        const auto beside = path_ + ".new";
-        if (const int error = files_.create(beside, write_journal(journal, host)); error != 0)
-            return errno_status(error);
-        return errno_status(files_.rename(beside, path_));
-    }
+    [[nodiscard]] std::optional<Journal> load(const Host& host);
+    [[nodiscard]] BackendStatus save(const Journal& journal, const Host& host);
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
   private:

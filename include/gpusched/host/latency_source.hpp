@@ -1,4 +1,6 @@
 // Latencies of requests as their server tells them: lines in a file or on a Unix socket, or a Prometheus histogram.
+// The text format of Prometheus and its quantiles are read here, because client libraries write that format and none
+// reads it; a library of histograms (HdrHistogram) would need the single latencies, of which a server publishes buckets.
 #pragma once
 
 #include <gpusched/host/names.hpp>
@@ -26,7 +28,7 @@ struct LatencyWindow {
 };
 
 /// A source of latencies.
-class LatencySource {
+class GPUSCHED_EXPORT LatencySource {
   public:
     LatencySource() = default;
     LatencySource(const LatencySource&) = delete;
@@ -64,7 +66,7 @@ class LatencyLines {
 
 /// The tail of a file to which a server appends lines: what was there at the first window is left out. A file that was
 /// replaced (rotated) is read to its end and the new one from its beginning; one that became shorter is read anew.
-class LatencyFile final : public LatencySource {
+class GPUSCHED_EXPORT LatencyFile final : public LatencySource {
   public:
     LatencyFile(std::string path, double tau_ms);
     ~LatencyFile() override;
@@ -83,7 +85,7 @@ class LatencyFile final : public LatencySource {
 /// the rest is left out and counts as a line that cannot be read. Everybody who may enter its folder may send (mode
 /// 0666). A thread of its own takes what comes at once: the kernel holds few datagrams, and then a server would wait. A
 /// socket file of that name that nobody serves is replaced; one that was removed meanwhile is made again.
-class LatencySocket final : public LatencySource {
+class GPUSCHED_EXPORT LatencySocket final : public LatencySource {
   public:
     /// @throws InvalidInput when the path is too long for a socket (107 characters)
     LatencySocket(std::string path, double tau_ms);
@@ -132,7 +134,7 @@ parse_prometheus_series(std::string_view text, std::string_view metric,
 /// A histogram in Prometheus' text format, in a file that its server (or an exporter) replaces. Windows are differences
 /// of counts, series by series, added up. One that is new, or whose counts fall (a restart), counts from its next reading
 /// on; a window in which no series goes on is not known.
-class LatencyHistogram final : public LatencySource {
+class GPUSCHED_EXPORT LatencyHistogram final : public LatencySource {
   public:
     /// @param ms_per_unit of the histogram's bounds: 1000 for seconds
     LatencyHistogram(std::string path, std::string metric, std::map<std::string, std::string> labels,

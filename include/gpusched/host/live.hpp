@@ -1,8 +1,8 @@
 // The controller on a real host: what it needs to know of it, and the loop.
 #pragma once
 
-#include <gpusched/host/actuator.hpp>
 #include <gpusched/host/names.hpp>
+#include <gpusched/host/tenant_access.hpp>
 
 #include <cstdint>
 #include <map>

@@ -3,6 +3,7 @@
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
+#include <gpusched/control/runner.hpp>
 
 namespace gpusched::host {
 
@@ -31,10 +32,12 @@ using control::WindowQuantiles;
 // What is decided.
 using control::Action;
 using control::ActionKind;
+using control::ActionOutcome;
+using control::ActionReport;
 using control::ControllerMemory;
 using control::ControllerOptions;
 using control::ControllerState;
-using control::PlacementScorer;
+using control::Decision;
 using control::StepResult;
 using control::TenantMemory;
 using control::WeightedScore;

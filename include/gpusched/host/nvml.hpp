@@ -1,7 +1,8 @@
 // GPU instances and telemetry through NVML, which is loaded at run time.
 #pragma once
 
-#include <gpusched/host/nvidia_smi.hpp>
+#include <gpusched/config.hpp>
+#include <gpusched/host/mig_backend.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -81,38 +82,25 @@ class Nvml {
 
 /// A `MigBackend` over NVML with the rules of `SmiMig`: explicit starts, only what is owned is destroyed, a GPU instance
 /// that stays gets its compute instance back, a success is believed when the listing agrees.
-class NvmlMig {
+class GPUSCHED_EXPORT NvmlMig final : public OwningMig {
   public:
     /// @param handles of `Nvml::find`, by the host's GPU
     NvmlMig(Nvml& nvml, std::vector<HostGpu> gpus, std::vector<int> handles,
             std::vector<OwnedInstance> owned);
 
-    BackendStatus read(int gpu, MigLayout& layout);
-    BackendStatus create(int gpu, MigInstance instance);
-    BackendStatus complete(int gpu, MigInstance instance);
-    BackendStatus destroy(int gpu, MigInstance instance);
-    /// Memory that is not free, of each instance with a MIG device.
-    BackendStatus memory_used(int gpu, std::vector<InstanceMemory>& out);
-    /// By how much the driver's profiles have less memory than those of the table, at most.
-    BackendStatus memory_shortfall(int gpu, double& mib);
-    [[nodiscard]] const std::vector<OwnedInstance>& owned() const noexcept { return owned_; }
-    /// Gives up the claim to a placement: what is or comes there is somebody else's.
-    void disown(int gpu, MigInstance instance) { std::erase(owned_, OwnedInstance{gpu, instance}); }
-    /// Takes a placement over, as that of a tenant for whose instance somebody vouches.
-    void adopt(int gpu, MigInstance instance) {
-        if (!owns(gpu, instance)) owned_.push_back({gpu, instance});
-    }
+    [[nodiscard]] BackendStatus read(int gpu, MigLayout& layout) override;
+    [[nodiscard]] BackendStatus create(int gpu, MigInstance instance) override;
+    [[nodiscard]] BackendStatus complete(int gpu, MigInstance instance) override;
+    [[nodiscard]] BackendStatus destroy(int gpu, MigInstance instance) override;
+    [[nodiscard]] BackendStatus memory_used(int gpu, std::vector<InstanceMemory>& out) override;
+    [[nodiscard]] BackendStatus memory_shortfall(int gpu, double& mib) override;
 
   private:
-    [[nodiscard]] bool owns(int gpu, MigInstance instance) const;
-    [[nodiscard]] const MigDevice& device(int gpu) const;
     BackendStatus find(int gpu, MigInstance instance, int& id);
     BackendStatus give_compute(int gpu, MigInstance instance, int id);
 
     Nvml& nvml_;
-    std::vector<HostGpu> gpus_;
     std::vector<int> handles_;
-    std::vector<OwnedInstance> owned_;
 };
 
 }  // namespace gpusched::host

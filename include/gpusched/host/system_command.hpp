@@ -1,7 +1,8 @@
 // Programs of the host, run one at a time with a time limit (POSIX).
 #pragma once
 
-#include <gpusched/host/nvidia_smi.hpp>
+#include <gpusched/config.hpp>
+#include <gpusched/host/programs.hpp>
 
 #include <cstdint>
 #include <span>
@@ -12,8 +13,8 @@
 
 namespace gpusched::host {
 
-/// Runs programs: the `CommandRunner` for a real host.
-class SystemCommand {
+/// Runs programs of this machine.
+class GPUSCHED_EXPORT SystemCommand final : public Programs {
   public:
     /// @param limit_s how long a program may take, above 0 and at most 600; then it is killed
     /// @param held descriptor that programs inherit (as their number 3): a lock on its file lasts while they run, also
@@ -22,16 +23,14 @@ class SystemCommand {
     /// @throws InvalidInput when out of range
     explicit SystemCommand(double limit_s = 30, int held = -1, std::string note = {});
 
-    /// Runs a program, found along PATH, without a shell and without input, and with the usual answer to signals. The end
-    /// of a program by a signal counts as 128 + signal, as in a shell. Output beyond 1 MiB is read and dropped. One that
-    /// does not even end when it is killed is left behind after five seconds.
-    /// @param arguments the first one names the program
-    /// @throws InvalidInput when there are none; BackendError when it cannot be started, also where this process ignores
-    ///     SIGCHLD, so that its end would not be seen
-    [[nodiscard]] CommandResult run(std::span<const std::string> arguments) const;
-    /// The same with an input.
-    /// @param input at most 4096 bytes; else InvalidInput
-    [[nodiscard]] CommandResult run(std::span<const std::string> arguments, std::string_view input) const;
+    using Programs::run;
+    /// Runs a program, found along PATH, without a shell, and with the usual answer to signals. The end of a program by a
+    /// signal counts as 128 + signal, as in a shell. Output beyond 1 MiB is read and dropped. One that does not even end
+    /// when it is killed is left behind after five seconds.
+    /// @param input at most 4096 bytes
+    /// @throws InvalidInput when there are no arguments, or too much input; BackendError when it cannot be started, also
+    ///     where this process ignores SIGCHLD, so that its end would not be seen
+    [[nodiscard]] CommandResult run(std::span<const std::string> arguments, std::string_view input) override;
 
     /// A program that did not end when it was killed, where it is still at work; 0 for none. Others may have been run since.
     [[nodiscard]] std::int64_t left_behind() const;

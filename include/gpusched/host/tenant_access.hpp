@@ -1,7 +1,8 @@
 // How tenants of a real host are reached: their control groups, and the programs that the controller starts for them.
 #pragma once
 
-#include <gpusched/host/nvidia_smi.hpp>
+#include <gpusched/host/names.hpp>
+#include <gpusched/host/programs.hpp>
 
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/milp/model.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::milp {
@@ -52,9 +53,9 @@ constexpr auto enum_names(ConsolidationGoal) {
 
 /// How a consolidation model is built.
 struct ConsolidationOptions {
-    ConsolidationForm form = ConsolidationForm::plain;
-    LockForm locks = LockForm::bounds;
-    ConsolidationGoal goal = ConsolidationGoal::nodes_then_moves;
+    ConsolidationForm form = ConsolidationForm::plain;             ///< F1 or F3
+    LockForm locks = LockForm::bounds;                             ///< how tasks that stay are written down
+    ConsolidationGoal goal = ConsolidationGoal::nodes_then_moves;  ///< what is minimised
     /// Rows for memory, where any task asks for some. Off: memory is relaxed.
     bool memory = true;
     /// Most moves; absent = any number.
@@ -62,6 +63,15 @@ struct ConsolidationOptions {
     /// At least so many nodes stay occupied: a bound proved elsewhere, such as `consolidation::bound`, as a row.
     std::optional<std::int64_t> occupied_at_least{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ConsolidationOptions>, F&& field) {
+    field("form", &ConsolidationOptions::form);
+    field("locks", &ConsolidationOptions::locks);
+    field("goal", &ConsolidationOptions::goal);
+    field("memory", &ConsolidationOptions::memory);
+    field("max_moves", &ConsolidationOptions::max_moves, at_least(0));
+    field("occupied_at_least", &ConsolidationOptions::occupied_at_least);
+}
 
 /// A consolidation model, with what its columns stand for.
 struct ConsolidationModel : Model {
@@ -82,6 +92,17 @@ struct ConsolidationModel : Model {
     [[nodiscard]] std::int64_t occupied(const std::vector<NodeId>& placement) const;
     [[nodiscard]] std::int64_t moves(const std::vector<NodeId>& placement) const;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ConsolidationModel>, F&& field) {
+    visit_fields(std::type_identity<Model>{}, field);
+    field("form", &ConsolidationModel::form);
+    field("nodes", &ConsolidationModel::nodes);
+    field("classes", &ConsolidationModel::classes);
+    field("fixed", &ConsolidationModel::fixed);
+    field("task_count", &ConsolidationModel::task_count);
+    field("home", &ConsolidationModel::home);
+    field("movable", &ConsolidationModel::movable);
+}
 
 /// The final state of a consolidation as a model. What it checks is necessary for a plan, so that its optimum bounds every plan:
 /// GPUs (whole ones, and fractions by their sum), cores, memory, eligibility (GPU model, labels, taints, cordons), node-level

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/milp/model.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::milp {
@@ -19,6 +21,12 @@ struct SwitchJob {
     int gpus = 1;  ///< per pod, >= 1
     bool operator==(const SwitchJob&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SwitchJob>, F&& field) {
+    field("name", &SwitchJob::name);
+    field("pods", &SwitchJob::pods);
+    field("gpus", &SwitchJob::gpus);
+}
 
 /// A switch with the idle GPUs of its nodes.
 struct SwitchRoom {
@@ -26,12 +34,22 @@ struct SwitchRoom {
     std::vector<int> idle{};  ///< one entry per node
     bool operator==(const SwitchRoom&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SwitchRoom>, F&& field) {
+    field("name", &SwitchRoom::name);
+    field("idle", &SwitchRoom::idle);
+}
 
 struct JointProblem {
     std::vector<SwitchJob> jobs{};
     std::vector<SwitchRoom> switches{};
     bool operator==(const JointProblem&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<JointProblem>, F&& field) {
+    field("jobs", &JointProblem::jobs);
+    field("switches", &JointProblem::switches);
+}
 
 /// How many pods of each job run on each switch.
 using JointAllocation = std::vector<std::vector<int>>;  // [job][switch]
@@ -45,6 +63,12 @@ struct JointModel : Model {
     /// @throws InvalidInput for an allocation that the columns cannot express
     [[nodiscard]] std::vector<double> encode(const JointAllocation& allocation) const;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<JointModel>, F&& field) {
+    visit_fields(std::type_identity<Model>{}, field);
+    field("problem", &JointModel::problem);
+    field("placed_worth", &JointModel::placed_worth);
+}
 
 /// The entropy of one job's spread over switches: sum of -(n / P) ln(n / P), in nats.
 [[nodiscard]] double spread_entropy(const std::vector<int>& pods);

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/lp.hpp>
-
-#include <Eigen/SparseCore>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::milp {
@@ -60,12 +59,19 @@ struct IndexMap {
         return position;
     }
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<IndexMap>, F&& field) {
+    field("name", &IndexMap::name);
+    field("extents", &IndexMap::extents);
+    field("columns", &IndexMap::columns);
+}
 
 /// minimise (or maximise) objective . x + offset subject to row_lower <= A x <= row_upper, column_lower <= x <=
 /// column_upper, and whole numbers where `integer` says so.
 ///
 /// A is stored by columns: the entries of column j are column_start[j] .. column_start[j + 1] - 1, by ascending row.
-/// Unbounded sides are plus or minus infinity. Rows belong to groups ("coverage", "budget", ...), one label each.
+/// `A(model)` of matrix.hpp is
+/// that as an Eigen matrix. Unbounded sides are plus or minus infinity. Rows belong to groups ("coverage", "budget", ...), one label each.
 struct Model {
     std::string name = "gpusched";
     Sense sense = Sense::minimise;
@@ -86,11 +92,6 @@ struct Model {
     [[nodiscard]] int integer_columns() const noexcept;
     [[nodiscard]] std::size_t nonzeros() const noexcept { return value.size(); }
 
-    /// The constraint matrix, rows x columns, as a view of the arrays here.
-    [[nodiscard]] Eigen::Map<const Eigen::SparseMatrix<double>> A() const {
-        return {rows(),           columns(),   static_cast<Eigen::Index>(nonzeros()), column_start.data(),
-                row_index.data(), value.data()};
-    }
     /// The index map of that name. @throws InvalidInput when there is none
     [[nodiscard]] const IndexMap& index(std::string_view map) const;
     /// How many rows a group has; 0 for a group that does not exist.
@@ -98,6 +99,26 @@ struct Model {
 
     bool operator==(const Model&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Model>, F&& field) {
+    field("name", &Model::name);
+    field("sense", &Model::sense);
+    field("offset", &Model::offset);
+    field("column_start", &Model::column_start);
+    field("row_index", &Model::row_index);
+    field("value", &Model::value);
+    field("objective", &Model::objective);
+    field("column_lower", &Model::column_lower);
+    field("column_upper", &Model::column_upper);
+    field("row_lower", &Model::row_lower);
+    field("row_upper", &Model::row_upper);
+    field("integer", &Model::integer);
+    field("column_names", &Model::column_names);
+    field("row_names", &Model::row_names);
+    field("row_group", &Model::row_group);
+    field("group_names", &Model::group_names);
+    field("indices", &Model::indices);
+}
 
 /// @throws InvalidInput for arrays whose sizes do not agree, entries outside the matrix or out of order, numbers that are not
 ///     finite, lower sides above upper ones, lower sides of plus infinity and upper ones of minus infinity
@@ -149,25 +170,10 @@ class ModelBuilder {
 
   private:
     Model model_;
-    std::vector<int> row_start_{0};
-    std::vector<Entry> entries_;
+    std::vector<int> row_start_{0};  // the rows so far, entries in the order in which they came
+    std::vector<int> entry_column_;
+    std::vector<double> entry_value_;
 };
-
-/// What a vector is worth in a model.
-struct Evaluation {
-    double objective = 0;
-    double violation = 0;      ///< by how much the worst row or column bound is violated; 0 = none is
-    std::string violated{};    ///< its name; empty = none is
-    double fractionality = 0;  ///< how far the worst integer column is from a whole number
-    std::string fractional{};  ///< its name; empty = none is off
-    [[nodiscard]] bool feasible(double tolerance = 1e-6) const noexcept {
-        return violation <= tolerance && fractionality <= tolerance;
-    }
-};
-
-/// Objective, worst violation and integrality of `x`. Entries that are not finite count as infinitely wrong.
-/// @throws InvalidInput unless `x` has one entry per column
-[[nodiscard]] Evaluation evaluate(const Model& model, std::span<const double> x);
 
 /// @throws InvalidInput unless `x` has one finite entry per column
 void require_values(const Model& model, std::span<const double> x);
@@ -185,14 +191,28 @@ struct ElasticModel : Model {
     std::vector<int> shortfall{},
         excess{};  ///< per row: the columns of what is missing and what is too much, or -1
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ElasticModel>, F&& field) {
+    visit_fields(std::type_identity<Model>{}, field);
+    field("original_columns", &ElasticModel::original_columns);
+    field("shortfall", &ElasticModel::shortfall);
+    field("excess", &ElasticModel::excess);
+}
 
 /// What a solution of an elastic model violates.
 struct GroupViolation {
-    std::string group{};
+    std::string group{};  ///< its name
     double amount = 0;    ///< summed over its rows, each in units of its largest coefficient
     int rows = 0;         ///< how many are violated
     std::string worst{};  ///< the most violated one
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<GroupViolation>, F&& field) {
+    field("group", &GroupViolation::group);
+    field("amount", &GroupViolation::amount);
+    field("rows", &GroupViolation::rows);
+    field("worst", &GroupViolation::worst);
+}
 
 /// The elastic form: minimise how much the rows of these groups are violated, each row in units of its largest coefficient;
 /// the objective is left out. Its optimum is 0 exactly where the model is feasible. Bounds and integrality stay.

@@ -3,6 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/milp/model.hpp>
 #include <gpusched/milp/solver.hpp>
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::milp {
@@ -20,6 +22,11 @@ struct PackingOptions {
     bool allow_moves = false;
     SolveOptions solve{};  ///< the time limit is for all steps together; `start` is not used
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<PackingOptions>, F&& field) {
+    field("allow_moves", &PackingOptions::allow_moves);
+    field("solve", &PackingOptions::solve, Inlined{});
+}
 
 /// What was proved about one priority.
 struct PackingStep {
@@ -30,6 +37,14 @@ struct PackingStep {
     Status status = Status::failed;
     bool operator==(const PackingStep&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<PackingStep>, F&& field) {
+    field("priority", &PackingStep::priority);
+    field("pending", &PackingStep::pending);
+    field("placed", &PackingStep::placed);
+    field("bound", &PackingStep::bound);
+    field("status", &PackingStep::status);
+}
 
 /// Who runs where.
 struct PackingResult {
@@ -38,6 +53,13 @@ struct PackingResult {
     std::int64_t moves = 0;            ///< running tasks that end up elsewhere
     bool optimal = false;              ///< every step was solved to optimality
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<PackingResult>, F&& field) {
+    field("placement", &PackingResult::placement);
+    field("steps", &PackingResult::steps);
+    field("moves", &PackingResult::moves);
+    field("optimal", &PackingResult::optimal);
+}
 
 /// The model of one step: which tasks run where.
 struct PackingModel : Model {
@@ -56,6 +78,13 @@ struct PackingModel : Model {
     [[nodiscard]] std::vector<double> encode(const Cluster& cluster,
                                              const std::vector<NodeId>& placement) const;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<PackingModel>, F&& field) {
+    visit_fields(std::type_identity<Model>{}, field);
+    field("tasks", &PackingModel::tasks);
+    field("untouched", &PackingModel::untouched);
+    field("card_milli", &PackingModel::card_milli);
+}
 
 /// The model of the step for `priority`: places the most pending tasks of it, at least `placed[k]` of the k-th priority above
 /// (by descending priority), any of those below count nothing.

@@ -3,7 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/milp/model.hpp>
 
 #include <concepts>
@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,14 @@ struct SolveOptions {
     /// A solution to start from, one entry per column; empty = none. Solvers may ignore it.
     std::vector<double> start{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SolveOptions>, F&& field) {
+    field("time_limit", &SolveOptions::time_limit, at_least(0.0));
+    field("mip_gap", &SolveOptions::mip_gap, at_least(0.0));
+    field("threads", &SolveOptions::threads, at_least(1));
+    field("seed", &SolveOptions::seed, at_least(0));
+    field("presolve", &SolveOptions::presolve);
+}
 
 /// @throws InvalidInput with every option out of range
 void validate(const SolveOptions& options, const Model& model);
@@ -66,6 +75,15 @@ struct Solution {
     std::string message{};    ///< what went wrong, where something did
     [[nodiscard]] bool has_solution() const noexcept { return !x.empty(); }
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Solution>, F&& field) {
+    field("status", &Solution::status);
+    field("objective", &Solution::objective);
+    field("bound", &Solution::bound);
+    field("x", &Solution::x);
+    field("solver", &Solution::solver);
+    field("message", &Solution::message);
+}
 
 /// Takes a model, options and the surroundings (stop token, clock, progress hook), and returns what it found.
 template <class S>

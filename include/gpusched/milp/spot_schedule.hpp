@@ -2,12 +2,13 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/milp/model.hpp>
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::milp {
@@ -24,6 +25,16 @@ struct SpotTask {
     int max_delay = 0;  ///< high priority only: start at most so many slots after the arrival, >= 0
     bool operator==(const SpotTask&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SpotTask>, F&& field) {
+    field("name", &SpotTask::name);
+    field("arrival", &SpotTask::arrival);
+    field("pods", &SpotTask::pods);
+    field("gpus", &SpotTask::gpus);
+    field("hp", &SpotTask::hp);
+    field("checkpoints", &SpotTask::checkpoints);
+    field("max_delay", &SpotTask::max_delay);
+}
 
 struct SpotProblem {
     std::vector<SpotTask> tasks{};
@@ -32,6 +43,13 @@ struct SpotProblem {
     double alpha = 1;          ///< weight of the utilisation, >= 0
     bool operator==(const SpotProblem&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SpotProblem>, F&& field) {
+    field("tasks", &SpotProblem::tasks);
+    field("nodes", &SpotProblem::nodes);
+    field("horizon", &SpotProblem::horizon);
+    field("alpha", &SpotProblem::alpha);
+}
 
 /// What the second term of the objective counts.
 enum class SpotMode : std::uint8_t {
@@ -61,6 +79,15 @@ struct SpotValue {
     double useful = 0;             ///< the second term before the division by GPUs and slots
     double objective = 0;          ///< restarts / starts - alpha * useful / (GPUs * slots)
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SpotValue>, F&& field) {
+    field("objective", &SpotValue::objective);
+    field("restarts", &SpotValue::restarts);
+    field("starts", &SpotValue::starts);
+    field("useful", &SpotValue::useful);
+    field("runs", &SpotValue::runs);
+    field("committed", &SpotValue::committed);
+}
 
 /// The model of a spot scheduling problem.
 struct SpotModel : Model {
@@ -71,6 +98,12 @@ struct SpotModel : Model {
     /// The vector of a schedule. @throws InvalidInput for a schedule that breaks the rules
     [[nodiscard]] std::vector<double> encode(const SpotSchedule& schedule) const;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SpotModel>, F&& field) {
+    visit_fields(std::type_identity<Model>{}, field);
+    field("problem", &SpotModel::problem);
+    field("mode", &SpotModel::mode);
+}
 
 /// @throws InvalidInput with every field out of range
 void validate(const SpotProblem& problem);

@@ -2,17 +2,26 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::serving {
 
+namespace detail {
+// What "> 0" and "finite" are as ranges.
+inline constexpr double smallest_positive = std::numeric_limits<double>::min();
+inline constexpr double largest_finite = std::numeric_limits<double>::max();
+}  // namespace detail
+
 /// One GPU type and the machines it comes in. All rates are peaks; the estimator derates them.
 struct GpuType {
-    std::string name{};
+    std::string name{};         ///< unique, not empty
     double tflops = 0;          ///< dense 16-bit tensor peak, TFLOPS, > 0
     double bandwidth_gb_s = 0;  ///< memory, 10^9 B/s, > 0
     double memory_gb = 0;       ///< 10^9 B, > 0
@@ -24,6 +33,19 @@ struct GpuType {
     std::string source{};           ///< where the numbers come from
     bool operator==(const GpuType&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<GpuType>, F&& field) {
+    field("name", &GpuType::name);
+    field("tflops", &GpuType::tflops, within(detail::smallest_positive, detail::largest_finite));
+    field("bandwidth_gb_s", &GpuType::bandwidth_gb_s,
+          within(detail::smallest_positive, detail::largest_finite));
+    field("memory_gb", &GpuType::memory_gb, within(detail::smallest_positive, detail::largest_finite));
+    field("link_gb_s", &GpuType::link_gb_s, within(0.0, detail::largest_finite));
+    field("network_gb_s", &GpuType::network_gb_s, within(0.0, detail::largest_finite));
+    field("per_machine", &GpuType::per_machine, at_least(1));
+    field("price", &GpuType::price, within(0.0, detail::largest_finite));
+    field("source", &GpuType::source);
+}
 
 /// @throws InvalidInput with every name that is empty or appears twice and every number out of range
 void validate(const std::vector<GpuType>& gpus);

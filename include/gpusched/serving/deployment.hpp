@@ -2,11 +2,13 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/serving/catalogue.hpp>
 #include <gpusched/serving/language_model.hpp>
 
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,18 +21,29 @@ struct Stage {
     int layers = 0;  ///< layers it holds
     bool operator==(const Stage&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Stage>, F&& field) {
+    field("gpu", &Stage::gpu);
+    field("degree", &Stage::degree);
+    field("layers", &Stage::layers);
+}
 
 /// How one replica is deployed: the stages in the order of the pipeline.
 struct Deployment {
-    std::string name{};  ///< such as `H100 2x4`: two stages of degree 4; types are joined by `+`
-    std::vector<Stage> stages{};
+    std::string name{};           ///< such as `H100 2x4`: two stages of degree 4; types are joined by `+`
+    std::vector<Stage> stages{};  ///< in the order of the pipeline
     bool operator==(const Deployment&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Deployment>, F&& field) {
+    field("name", &Deployment::name);
+    field("stages", &Deployment::stages);
+}
 
 /// Which deployments are looked for.
 struct DeploymentOptions {
     std::vector<int> degrees{1, 2, 4, 8};  ///< tensor-parallel degrees, each >= 1, ascending
-    int max_stages = 8;                    ///< 1 .. 64
+    int max_stages = 8;                    ///< stages of a pipeline, 1 .. 64
     int max_gpus = 16;                     ///< GPUs of one replica, >= 1
     int max_types = 2;                     ///< GPU types of one replica, >= 1
     double memory_fraction = 0.9;          ///< of a GPU's memory for weights and KV cache, 0.05 .. 1
@@ -38,6 +51,16 @@ struct DeploymentOptions {
     /// Pairs of GPU types, by index, that no network connects; no replica has both.
     std::vector<std::pair<int, int>> disconnected{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<DeploymentOptions>, F&& field) {
+    field("degrees", &DeploymentOptions::degrees);
+    field("max_stages", &DeploymentOptions::max_stages, within(1, 64));
+    field("max_gpus", &DeploymentOptions::max_gpus, at_least(1));
+    field("max_types", &DeploymentOptions::max_types, at_least(1));
+    field("memory_fraction", &DeploymentOptions::memory_fraction, within(0.05, 1.0));
+    field("min_tokens", &DeploymentOptions::min_tokens, at_least(1));
+    field("disconnected", &DeploymentOptions::disconnected);
+}
 
 /// Splits layers over stages in proportion to their memory, at least one each: floors, and what is left to the largest
 /// remainders (of equal ones the earlier stage).

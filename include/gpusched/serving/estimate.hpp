@@ -2,12 +2,14 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/serving/catalogue.hpp>
 #include <gpusched/serving/deployment.hpp>
 #include <gpusched/serving/language_model.hpp>
 
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::serving {
@@ -26,6 +28,16 @@ struct Efficiency {
     double message_s = 2e-5;     ///< seconds a message to the next stage takes at least, 0 .. 1
     bool operator==(const Efficiency&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Efficiency>, F&& field) {
+    field("compute", &Efficiency::compute, within(0.01, 1.0));
+    field("bandwidth", &Efficiency::bandwidth, within(0.01, 1.0));
+    field("link", &Efficiency::link, within(0.01, 1.0));
+    field("network", &Efficiency::network, within(0.01, 1.0));
+    field("layer_s", &Efficiency::layer_s, within(0.0, 1.0));
+    field("collective_s", &Efficiency::collective_s, within(0.0, 1.0));
+    field("message_s", &Efficiency::message_s, within(0.0, 1.0));
+}
 
 /// One point of a measured table.
 struct ProfilePoint {
@@ -45,15 +57,30 @@ struct LayerProfile {
     std::vector<ProfilePoint> decode{};   ///< ascending sizes, at least one
     bool operator==(const LayerProfile&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<LayerProfile>, F&& field) {
+    field("model", &LayerProfile::model);
+    field("gpu", &LayerProfile::gpu);
+    field("degree", &LayerProfile::degree, at_least(1));
+    field("prefill", &LayerProfile::prefill);
+    field("decode", &LayerProfile::decode);
+}
 
 /// How throughput is estimated.
 struct EstimateOptions {
-    Efficiency efficiency{};
+    Efficiency efficiency{};               ///< what real kernels reach of the peaks, see there
     double memory_fraction = 0.9;          ///< as in `DeploymentOptions`
     int max_batch = 256;                   ///< requests decoded together by a replica, >= 1
     std::vector<LayerProfile> profiles{};  ///< at most one per model, GPU type and degree
     bool operator==(const EstimateOptions&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<EstimateOptions>, F&& field) {
+    field("efficiency", &EstimateOptions::efficiency);
+    field("memory_fraction", &EstimateOptions::memory_fraction, within(0.05, 1.0));
+    field("max_batch", &EstimateOptions::max_batch, at_least(1));
+    field("profiles", &EstimateOptions::profiles);
+}
 
 /// @throws InvalidInput with everything out of range
 void validate(const EstimateOptions& options);
@@ -64,17 +91,30 @@ struct RequestShape {
     int output = 0;  ///< tokens generated, >= 1
     bool operator==(const RequestShape&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<RequestShape>, F&& field) {
+    field("input", &RequestShape::input, at_least(1));
+    field("output", &RequestShape::output, at_least(1));
+}
 
 /// What a replica does with requests of one kind alone. Everything is 0 where it cannot hold one request
 /// or its stages are not connected.
 struct ThroughputEstimate {
-    double requests_per_s = 0;
-    double batch = 0;          ///< requests in flight, as KV cache and `max_batch` allow
-    double prefill_s = 0;      ///< the slowest stage's time for one prompt, or message
-    double step_s = 0;         ///< until every request in flight has its next token
-    double first_token_s = 0;  ///< a prompt's way through all stages of an idle replica
+    double requests_per_s = 0;  ///< requests per second
+    double batch = 0;           ///< requests in flight, as KV cache and `max_batch` allow
+    double prefill_s = 0;       ///< the slowest stage's time for one prompt, or message
+    double step_s = 0;          ///< until every request in flight has its next token
+    double first_token_s = 0;   ///< a prompt's way through all stages of an idle replica
     bool operator==(const ThroughputEstimate&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ThroughputEstimate>, F&& field) {
+    field("requests_per_s", &ThroughputEstimate::requests_per_s);
+    field("batch", &ThroughputEstimate::batch);
+    field("prefill_s", &ThroughputEstimate::prefill_s);
+    field("step_s", &ThroughputEstimate::step_s);
+    field("first_token_s", &ThroughputEstimate::first_token_s);
+}
 
 /// Seconds of an all-reduce of `bytes` bytes in a group: collective_s + 2 (d - 1) / d bytes / (link x its rate); 0 for d = 1.
 [[nodiscard]] double all_reduce_seconds(const GpuType& gpu, int degree, double bytes,

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/serving/estimate.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
 
@@ -10,6 +10,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::serving {
@@ -21,6 +22,12 @@ struct ServingDemand {
     double requests = 0;   ///< how many, >= 0
     bool operator==(const ServingDemand&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ServingDemand>, F&& field) {
+    field("name", &ServingDemand::name);
+    field("shape", &ServingDemand::shape);
+    field("requests", &ServingDemand::requests);
+}
 
 /// A model and what is asked of it.
 struct ServedModel {
@@ -28,6 +35,11 @@ struct ServedModel {
     std::vector<ServingDemand> demands{};
     bool operator==(const ServedModel&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ServedModel>, F&& field) {
+    field("model", &ServedModel::model);
+    field("demands", &ServedModel::demands);
+}
 
 /// A measured throughput, which goes before every estimate.
 struct MeasuredThroughput {
@@ -37,6 +49,13 @@ struct MeasuredThroughput {
     double requests_per_s = 0;  ///< >= 0; 0 = cannot serve
     bool operator==(const MeasuredThroughput&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<MeasuredThroughput>, F&& field) {
+    field("model", &MeasuredThroughput::model);
+    field("deployment", &MeasuredThroughput::deployment);
+    field("demand", &MeasuredThroughput::demand);
+    field("requests_per_s", &MeasuredThroughput::requests_per_s);
+}
 
 /// What is to be planned.
 struct ServingRequest {
@@ -47,6 +66,14 @@ struct ServingRequest {
     std::vector<MeasuredThroughput> measured{};
     bool operator==(const ServingRequest&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ServingRequest>, F&& field) {
+    field("gpus", &ServingRequest::gpus);
+    field("available", &ServingRequest::available);
+    field("budget", &ServingRequest::budget);
+    field("models", &ServingRequest::models);
+    field("measured", &ServingRequest::measured);
+}
 
 /// Which GPUs may be rented.
 enum class Composition : std::uint8_t {
@@ -76,10 +103,10 @@ constexpr auto enum_names(Routing) {
 
 /// How a serving plan is made.
 struct PlannerOptions {
-    DeploymentOptions deployments{};
-    EstimateOptions estimate{};
-    Composition composition = Composition::optimized;
-    Routing routing = Routing::optimized;
+    DeploymentOptions deployments{};                   ///< which deployments are looked for
+    EstimateOptions estimate{};                        ///< how throughput is estimated
+    Composition composition = Composition::optimized;  ///< which GPUs may be rented
+    Routing routing = Routing::optimized;              ///< where requests go
     /// All replicas are one tensor-parallel group of the same degree; of the degrees allowed, the best.
     bool uniform_tp = false;
     /// Seconds, > 0: find the cheapest plan within them instead of the fastest. Not with `round_robin`.
@@ -90,6 +117,17 @@ struct PlannerOptions {
     /// How the serving problem is solved. With a time limit, half of it at most goes into plans of one GPU type first.
     ServingSearchOptions search{.tolerance = 1e-3};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<PlannerOptions>, F&& field) {
+    field("deployments", &PlannerOptions::deployments);
+    field("estimate", &PlannerOptions::estimate);
+    field("composition", &PlannerOptions::composition);
+    field("routing", &PlannerOptions::routing);
+    field("uniform_tp", &PlannerOptions::uniform_tp);
+    field("deadline", &PlannerOptions::deadline);
+    field("max_deployments", &PlannerOptions::max_deployments, at_least(0));
+    field("search", &PlannerOptions::search, Inlined{});
+}
 
 /// Replicas of one deployment.
 struct PlannedReplicas {
@@ -101,6 +139,15 @@ struct PlannedReplicas {
     std::vector<double> requests_per_s{};  ///< of one of them, for each demand of the model
     bool operator==(const PlannedReplicas&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<PlannedReplicas>, F&& field) {
+    field("model", &PlannedReplicas::model);
+    field("deployment", &PlannedReplicas::deployment);
+    field("count", &PlannedReplicas::count);
+    field("cost", &PlannedReplicas::cost);
+    field("share", &PlannedReplicas::share);
+    field("requests_per_s", &PlannedReplicas::requests_per_s);
+}
 
 /// A plan, and what was proved about it.
 struct ServingPlan {
@@ -120,6 +167,22 @@ struct ServingPlan {
     std::string message{};
     [[nodiscard]] bool has_plan() const noexcept { return makespan == makespan; }
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ServingPlan>, F&& field) {
+    field("status", &ServingPlan::status);
+    field("replicas", &ServingPlan::replicas);
+    field("rented", &ServingPlan::rented);
+    field("cost", &ServingPlan::cost);
+    field("makespan", &ServingPlan::makespan);
+    field("requests_per_s", &ServingPlan::requests_per_s);
+    field("cost_per_request", &ServingPlan::cost_per_request);
+    field("bound", &ServingPlan::bound);
+    field("optimal", &ServingPlan::optimal);
+    field("deployments", &ServingPlan::deployments);
+    field("left_out", &ServingPlan::left_out);
+    field("solver", &ServingPlan::solver);
+    field("message", &ServingPlan::message);
+}
 
 /// @throws InvalidInput with everything that is wrong
 void validate(const ServingRequest& request);
@@ -155,6 +218,12 @@ struct ReplanOptions {
     std::optional<int> max_starts{};  ///< replicas to start at most, >= 0
     double slack = 0.0;  ///< accept a makespan this part longer if that starts fewer replicas, 0 .. 10
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ReplanOptions>, F&& field) {
+    field("planner", &ReplanOptions::planner, Inlined{});
+    field("max_starts", &ReplanOptions::max_starts, at_least(0));
+    field("slack", &ReplanOptions::slack, within(0.0, 10.0));
+}
 
 /// A new plan and what it changes.
 struct ReplanResult {
@@ -168,6 +237,14 @@ struct ReplanResult {
     double makespan_free =
         std::numeric_limits<double>::quiet_NaN();  ///< seconds, starting as many as `max_starts` allows
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ReplanResult>, F&& field) {
+    field("plan", &ReplanResult::plan);
+    field("starts", &ReplanResult::starts);
+    field("stops", &ReplanResult::stops);
+    field("makespan_kept", &ReplanResult::makespan_kept);
+    field("makespan_free", &ReplanResult::makespan_free);
+}
 
 /// The plan for changed requests, GPUs or budget that starts fewest replicas, of those that are within `slack` of the best.
 /// Replicas for which the GPUs are gone, or that the budget no longer pays, are stopped; which ones, the solver decides.

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/milp/model.hpp>
 #include <gpusched/serving/serving_problem.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::serving {
@@ -41,6 +42,14 @@ struct ServingMilpOptions {
     /// `fixed_makespan` only: minimise the cost; off = any plan will do.
     bool minimise_cost = true;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ServingMilpOptions>, F&& field) {
+    field("form", &ServingMilpOptions::form);
+    field("makespan", &ServingMilpOptions::makespan);
+    field("makespan_upper", &ServingMilpOptions::makespan_upper);
+    field("surrogate_rows", &ServingMilpOptions::surrogate_rows);
+    field("minimise_cost", &ServingMilpOptions::minimise_cost);
+}
 
 /// A serving model, with what its columns stand for. Let C, W, N be the numbers of configurations, of workloads with requests
 /// and of GPU types, K_c the most replicas of c, P their sum, and X the pairs (c, w) that can be served (C W where all can).
@@ -87,6 +96,17 @@ struct ServingMilp : milp::Model {
     /// @throws InvalidInput unless `values` has one finite entry per column
     [[nodiscard]] ServingAllocation decode(std::span<const double> values) const;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ServingMilp>, F&& field) {
+    visit_fields(std::type_identity<milp::Model>{}, field);
+    field("form", &ServingMilp::form);
+    field("makespan_column", &ServingMilp::makespan_column);
+    field("first_copy", &ServingMilp::first_copy);
+    field("seconds", &ServingMilp::seconds);
+    field("upper", &ServingMilp::upper);
+    field("rate_column", &ServingMilp::rate_column);
+    field("unit", &ServingMilp::unit);
+}
 
 /// The serving problem as a model; see ServingMilp for its size.
 ///

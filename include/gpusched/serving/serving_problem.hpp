@@ -2,9 +2,11 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::serving {
@@ -16,6 +18,12 @@ struct RentableGpu {
     int available = 0;  ///< how many there are, >= 0
     bool operator==(const RentableGpu&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<RentableGpu>, F&& field) {
+    field("name", &RentableGpu::name);
+    field("price", &RentableGpu::price);
+    field("available", &RentableGpu::available);
+}
 
 /// Requests of one kind (input and output length) to one model.
 struct ServingWorkload {
@@ -24,6 +32,12 @@ struct ServingWorkload {
     std::string model{};  ///< the model they are for
     bool operator==(const ServingWorkload&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ServingWorkload>, F&& field) {
+    field("name", &ServingWorkload::name);
+    field("requests", &ServingWorkload::requests);
+    field("model", &ServingWorkload::model);
+}
 
 /// One way to deploy one replica of one model.
 struct ServingConfiguration {
@@ -34,6 +48,13 @@ struct ServingConfiguration {
     std::string model{};  ///< the model it serves; it can serve no other model's workloads
     bool operator==(const ServingConfiguration&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ServingConfiguration>, F&& field) {
+    field("name", &ServingConfiguration::name);
+    field("gpus", &ServingConfiguration::gpus);
+    field("throughput", &ServingConfiguration::throughput);
+    field("model", &ServingConfiguration::model);
+}
 
 /// Which GPUs to rent, how many replicas of which configuration to run, and where requests go, so that all requests are
 /// done as early as possible within the budget. One or several models; names are unique within their list, workloads within
@@ -47,6 +68,13 @@ struct ServingProblem {
     double budget = 0;  ///< $/h for all rented GPUs together, >= 0
     bool operator==(const ServingProblem&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ServingProblem>, F&& field) {
+    field("gpus", &ServingProblem::gpus);
+    field("workloads", &ServingProblem::workloads);
+    field("configurations", &ServingProblem::configurations);
+    field("budget", &ServingProblem::budget);
+}
 
 /// @throws InvalidInput with every negative or non-finite number, every list of the wrong length, every name that appears
 ///     twice, every configuration without GPUs, every throughput for another model's workload, and costs and times that are too
@@ -73,6 +101,11 @@ struct ServingAllocation {
     std::vector<std::vector<double>> share{};  ///< [configuration][workload]: part of the requests, 0 .. 1
     bool operator==(const ServingAllocation&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ServingAllocation>, F&& field) {
+    field("replicas", &ServingAllocation::replicas);
+    field("share", &ServingAllocation::share);
+}
 
 /// Seconds until the last replica is done, where the replicas of a configuration share its requests evenly. Infinite where
 /// something is sent to a configuration without replicas or one that cannot serve it.

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::serving {
@@ -13,11 +15,19 @@ namespace gpusched::serving {
 struct LatencyOptions {
     double rate =
         0;  ///< requests/s, a Poisson process, 1e-9 .. 1e12; 0 = all at once, as the makespan counts
-    int requests = 10000;  ///< how many to simulate, 1 .. 10,000,000; of which kind follows the demands
-    std::uint64_t seed = 0;
+    int requests = 10000;        ///< how many to simulate, 1 .. 10,000,000; of which kind follows the demands
+    std::uint64_t seed = 0;      ///< where random choices start
     EstimateOptions estimate{};  ///< of the times of a request alone; its `memory_fraction` is the one below
     double memory_fraction = 0.9;  ///< as in `DeploymentOptions`
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<LatencyOptions>, F&& field) {
+    field("rate", &LatencyOptions::rate);
+    field("requests", &LatencyOptions::requests, within(1, 10'000'000));
+    field("seed", &LatencyOptions::seed);
+    field("estimate", &LatencyOptions::estimate);
+    field("memory_fraction", &LatencyOptions::memory_fraction, within(0.05, 1.0));
+}
 
 /// What was simulated.
 struct LatencyResult {
@@ -27,6 +37,11 @@ struct LatencyResult {
     /// @throws InvalidInput for other numbers; 0 where nothing was simulated
     [[nodiscard]] double percentile(double percent) const;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<LatencyResult>, F&& field) {
+    field("latency", &LatencyResult::latency);
+    field("makespan", &LatencyResult::makespan);
+}
 
 /// Simulates requests that arrive at a rate and go to replicas as the plan's shares say (each request for itself, at random;
 /// replicas of a deployment in turn).

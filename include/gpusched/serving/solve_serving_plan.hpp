@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/serving/serving_plan.hpp>
 #include <gpusched/serving/serving_problem.hpp>
@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 namespace gpusched {
 class Budget;
@@ -31,7 +32,7 @@ constexpr auto enum_names(ServingMethod) {
 
 /// How the serving problem is solved.
 struct ServingSearchOptions {
-    ServingMethod method = ServingMethod::milp;
+    ServingMethod method = ServingMethod::milp;  ///< directly, or by Algorithm 1
     /// `milp`: which form; not `fixed_makespan`, which is what the search asks.
     ServingForm form = ServingForm::rates;
     /// `binary_search`: it ends when makespan and bound differ by less than this part of the makespan, 1e-9 .. 1.
@@ -45,6 +46,16 @@ struct ServingSearchOptions {
     /// Time limit (for everything together), gap, threads, seed, presolve; `start` is not used.
     milp::SolveOptions solve{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ServingSearchOptions>, F&& field) {
+    field("method", &ServingSearchOptions::method);
+    field("form", &ServingSearchOptions::form);
+    field("tolerance", &ServingSearchOptions::tolerance, within(1e-9, 1.0));
+    field("greedy_first", &ServingSearchOptions::greedy_first);
+    field("prune", &ServingSearchOptions::prune);
+    field("warm_start", &ServingSearchOptions::warm_start);
+    field("solve", &ServingSearchOptions::solve, Inlined{});
+}
 
 /// What to rent and run, and what was proved.
 struct ServingSolution {
@@ -62,6 +73,18 @@ struct ServingSolution {
     std::string message{};  ///< what went wrong, where something did
     [[nodiscard]] bool has_plan() const noexcept { return makespan == makespan; }
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ServingSolution>, F&& field) {
+    field("status", &ServingSolution::status);
+    field("makespan", &ServingSolution::makespan);
+    field("bound", &ServingSolution::bound);
+    field("cost", &ServingSolution::cost);
+    field("allocation", &ServingSolution::allocation);
+    field("optimal", &ServingSolution::optimal);
+    field("solver_calls", &ServingSolution::solver_calls);
+    field("solver", &ServingSolution::solver);
+    field("message", &ServingSolution::message);
+}
 
 /// A plan within `makespan` seconds, found greedily; none where it finds none, which proves nothing.
 ///

@@ -1,6 +1,6 @@
 // What a restart must not forget: dwell, cool-down, the budget of an hour, changes not to be repeated.
 #include <gpusched/control/audit.hpp>
-#include <gpusched/host/runner.hpp>
+#include <gpusched/control/runner.hpp>
 
 #include <support/catch.hpp>
 #include <support/control_host.hpp>
@@ -182,12 +182,14 @@ TEST_CASE("the runner lets the actuator remember before it acts") {
     struct Act {
         std::vector<std::string> calls{};
         std::int64_t deeds = 0;
-        void remember(const ControllerState& state, const ControllerOptions& options, double) {
-            if (state.deeds == deeds) return;
-            deeds = state.deeds;
-            calls.push_back("remember " + std::to_string(memory_of(state, options)[0].structural.size()));
+        ActionReport act(const Decision& d) {
+            if (d.state.deeds != deeds)
+                calls.push_back("remember " +
+                                std::to_string(memory_of(d.state, d.options)[0].structural.size()));
+            deeds = d.state.deeds;
+            for (const auto& a : d.actions) calls.emplace_back(enum_name(a.kind));
+            return {};
         }
-        void act(const Action& a) { calls.emplace_back(enum_name(a.kind)); }
     } act;
     struct Clock {
         double now = 0;
@@ -214,7 +216,7 @@ TEST_CASE("SIGKILL at any point: what has been begun is remembered, over restart
                 !w.runs_only_in(w.before) || w.list(true).front().id != untouched[0].front().id;
             SharedRun run{w.shared};
             CrashingFiles files{w.shared};
-            JournalFile<CrashingFiles> file(files, w.journal());
+            JournalFile file(files, w.journal());
             const auto found = file.load(w.options.host);
             const bool pending = found && !found->tenants.empty() && found->tenants[0].pending;
             const auto kept = [&](const Journal& journal, double now_s) {

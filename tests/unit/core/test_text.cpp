@@ -87,9 +87,10 @@ TEST_CASE("Sets of CPUs are read from lists and masks", "[core]") {
     CHECK(parse_cpu_list("0-31,64-95")->ranges == Ranges{{0, 31}, {64, 95}});
     CHECK(parse_cpu_list("8,0-2,3,1")->ranges == Ranges{{0, 3}, {8, 8}});
     CHECK(parse_cpu_list("")->empty());
+    CHECK(parse_cpu_list(" 0-3 \n")->ranges == Ranges{{0, 3}});
     CHECK(parse_cpu_list("65535")->count() == 1);
     for (const char* bad :
-         {",", "1,", ",1", "-", "1-", "-1", "3-1", "1-2-3", "a", " 1", "1 ", "65536", "0x1"}) {
+         {",", "1,", ",1", "-", "1-", "-1", "3-1", "1-2-3", "a", "1 2", "1\n2", "65536", "0x1"}) {
         CAPTURE(bad);
         CHECK_FALSE(parse_cpu_list(bad));
     }

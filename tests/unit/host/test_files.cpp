@@ -1,7 +1,7 @@
 // The kernel's files and the MPS control program: recorded texts, a tree of files in memory, and failures at every call.
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/host/cgroup.hpp>
-#include <gpusched/host/detail/text_scan.hpp>
 #include <gpusched/host/journal.hpp>
 #include <gpusched/host/mps.hpp>
 #include <gpusched/host/proc_signals.hpp>
@@ -23,13 +23,13 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 /// /proc, /sys and control groups in memory.
-struct Tree {
+struct Tree final : Files {
     std::map<std::string, std::string> texts{};
     int calls = 0, fault_at = -1, error = EIO;
     bool swallow = false;  ///< writes say that all is well, and do nothing
 
     bool faulty() { return calls++ == fault_at; }
-    int read(const std::string& path, std::string& text) {
+    int read(const std::string& path, std::string& text) override {
         text.clear();
         if (faulty()) return error;
         const auto at = texts.find(path);
@@ -37,7 +37,7 @@ struct Tree {
         text = at->second;
         return 0;
     }
-    int write(const std::string& path, std::string_view text) {
+    int write(const std::string& path, std::string_view text) override {
         if (faulty()) return error;
         if (!texts.contains(path)) return ENOENT;
         if (!swallow) texts[path] = text;
@@ -47,18 +47,18 @@ struct Tree {
     }
     std::map<std::int64_t, CpuSet> threads{};
     std::int64_t newcomer = 0;  ///< a thread that appears after the first look
-    int set_affinity(std::int64_t thread, const CpuSet& cpus) {
+    int set_affinity(std::int64_t thread, const CpuSet& cpus) override {
         if (faulty()) return error;
         if (thread == 13) return ESRCH;
         threads[thread] = cpus;
         if (newcomer != 0) texts["/g/cgroup.threads"] += std::to_string(std::exchange(newcomer, 0)) + "\n";
         return 0;
     }
-    int create(const std::string& path, std::string_view text) {
+    int create(const std::string& path, std::string_view text) override {
         texts[path] = text;
         return 0;
     }
-    int rename(const std::string&, const std::string&) { return 0; }
+    int rename(const std::string&, const std::string&) override { return 0; }
 };
 
 constexpr const char* interrupts =
@@ -149,7 +149,7 @@ TEST_CASE("control groups: what is written is read back, and every error is told
         return t;
     };
     auto t = tree();
-    Cgroup<Tree> group(t, "/g");
+    Cgroup group(t, "/g");
     const IoMax limits{"259:0", 500'000'000, 500'000'000, no_io_limit, no_io_limit};
     CHECK(group.set_io_max(limits) == BackendStatus::ok);
     CHECK(t.texts["/g/io.max"] == "259:0 rbps=500000000 wbps=500000000 riops=max wiops=max");
@@ -172,7 +172,7 @@ TEST_CASE("control groups: what is written is read back, and every error is told
             auto faulty = tree();
             faulty.fault_at = call;
             faulty.error = error;
-            Cgroup<Tree> g(faulty, "/g");
+            Cgroup g(faulty, "/g");
             const BackendStatus results[] = {g.set_io_max(limits), g.set_cpus("1"), g.set_cpu_weight(9)};
             int failed = 0;
             for (const auto r : results) {
@@ -181,7 +181,7 @@ TEST_CASE("control groups: what is written is read back, and every error is told
             }
             CHECK(failed == 1);
         }
-    Cgroup<Tree> gone(t, "/gone");
+    Cgroup gone(t, "/gone");
     CHECK(gone.set_io_max(limits) == BackendStatus::not_found);
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("cores of threads where there is no cpuset: threads that come and go, 
 namespace {
 
 /// nvidia-cuda-mps-control: the commands that are used, and a fault at a call of one's choice.
-struct FakeMps {
+struct FakeMps final : Programs {
     double percentage = 100;
     std::map<std::int64_t, double> servers{};
     int calls = 0, fault_at = -1;
@@ -220,28 +220,27 @@ struct FakeMps {
     std::string pipe{};
     bool after_effect = false;
 
-    CommandResult run(std::span<const std::string> arguments) { return run(arguments, {}); }
-    CommandResult run(std::span<const std::string> arguments, std::string_view input) {
+    CommandResult run(std::span<const std::string> arguments, std::string_view input) override {
         pipe = arguments[1];
         const bool fails = calls++ == fault_at;
         if (fails && !after_effect) return fault;
-        auto line = host::detail::take_line(input);
-        const std::string command(host::detail::take_word(line));
+        auto line = take_line(input);
+        const std::string command(take_word(line));
         const auto number = [](double x) { return CommandResult{0, false, number_text(x) + ".0\n"}; };
         CommandResult out;
         std::int64_t pid = 0;
         if (command == "get_default_active_thread_percentage") {
             out = number(percentage);
         } else if (command == "set_default_active_thread_percentage") {
-            static_cast<void>(host::detail::read_number(host::detail::take_word(line), percentage));
+            static_cast<void>(read_number(take_word(line), percentage));
             out = number(percentage);
         } else if (command == "get_server_list") {
             for (const auto& [server, value] : servers) out.output += std::to_string(server) + "\n";
         } else {
-            static_cast<void>(host::detail::read_number(host::detail::take_word(line), pid));
+            static_cast<void>(read_number(take_word(line), pid));
             if (!servers.contains(pid)) return {0, false, "Server not found\n"};
             if (command == "set_active_thread_percentage")
-                static_cast<void>(host::detail::read_number(host::detail::take_word(line), servers[pid]));
+                static_cast<void>(read_number(take_word(line), servers[pid]));
             out = number(servers[pid]);
         }
         return fails ? fault : out;
@@ -253,7 +252,7 @@ struct FakeMps {
 TEST_CASE("MPS: quotas for servers that run and those that come, read back; failures at every call") {
     FakeMps mps;
     mps.servers = {{41, 100}, {42, 100}};
-    MpsControl<FakeMps> control(mps, "/run/mps");
+    MpsControl control(mps, "/run/mps");
     CHECK(control.probe() == BackendStatus::ok);
     CHECK(control.set_default_percentage(75) == BackendStatus::ok);
     CHECK(mps.percentage == 75);
@@ -275,7 +274,7 @@ TEST_CASE("MPS: quotas for servers that run and those that come, read back; fail
                 bad.fault = fault;
                 bad.after_effect = after;
                 INFO(call << " " << fault.output);
-                const auto result = MpsControl<FakeMps>(bad, "/p").set_default_percentage(50);
+                const auto result = MpsControl(bad, "/p").set_default_percentage(50);
                 // The reply to a set is not looked at, but for errors; a server that is gone is none.
                 const bool set = call == 0 || call == 3 || call == 5;
                 if (set && status == BackendStatus::invalid_state)
@@ -293,7 +292,7 @@ TEST_CASE("MPS: quotas for servers that run and those that come, read back; fail
 }
 
 TEST_CASE("programs get their input") {
-    const SystemCommand command(20);
+    SystemCommand command(20);
     const std::vector<std::string> cat{"cat"}, nothing{"true"};
     CHECK(command.run(cat, "a line\n").output == "a line\n");
     CHECK(command.run(nothing, std::string(4096, 'x')).code == 0);  // not read: no signal, no wait
@@ -301,17 +300,17 @@ TEST_CASE("programs get their input") {
 }
 
 namespace {
-struct FixedMig {
+struct FixedMig final : MigBackend {
     BackendStatus status = BackendStatus::ok;
     int reads = 0;
-    BackendStatus read(int gpu, MigLayout& layout) {
+    BackendStatus read(int gpu, MigLayout& layout) override {
         ++reads;
         layout = {};
         if (gpu == 0) layout.add({2, 0});
         return status;
     }
-    BackendStatus create(int, MigInstance) { return BackendStatus::ok; }
-    BackendStatus destroy(int, MigInstance) { return BackendStatus::ok; }
+    BackendStatus create(int, MigInstance) override { return BackendStatus::ok; }
+    BackendStatus destroy(int, MigInstance) override { return BackendStatus::ok; }
 };
 
 struct Signals {
@@ -319,14 +318,14 @@ struct Signals {
     Tree tree{};
     FixedMig mig{};
     Observation seen{};
-    std::unique_ptr<HostSignals<FixedMig, Tree>> source{};
+    std::unique_ptr<HostSignals> source{};
 
     Signals() {
         std::vector<TenantSource> tenants(4);
         tenants[1].cgroup = "/g/t2";
         tenants[1].disks = {"259:0"};
         set(0);
-        source = std::make_unique<HostSignals<FixedMig, Tree>>(
+        source = std::make_unique<HostSignals>(
             options.host, tree, mig, nullptr, std::vector<int>{}, std::move(tenants), "/proc",
             std::vector<std::vector<std::string>>{{"nvme0n1"}, {}}, 3, 2.0);
         seen.tenants.resize(4), seen.feedback.resize(4), seen.roots.resize(2), seen.gpus.resize(2);

@@ -1,9 +1,10 @@
 // Memory in use of GPU instances: through NVML, through nvidia-smi, and what the controller makes of it.
 #include <gpusched/control/audit.hpp>
 #include <gpusched/host/detail/memory_meter.hpp>
-#include <gpusched/host/detail/mig_port.hpp>
 #include <gpusched/host/detail/nvml_abi.hpp>
 #include <gpusched/host/journal.hpp>
+#include <gpusched/host/mig_backend.hpp>
+#include <gpusched/host/nvidia_smi.hpp>
 #include <gpusched/host/nvml.hpp>
 
 #include <support/catch.hpp>
@@ -41,7 +42,7 @@ template <class B>
 BackendStatus used(B& backend, int gpu, MigInstance instance, double& mib) {
     std::vector<InstanceMemory> all;
     const auto status = backend.memory_used(gpu, all);
-    return status == BackendStatus::ok ? memory_of(instance, all, mib) : status;
+    return status == BackendStatus::ok ? memory_in_use(instance, all, mib) : status;
 }
 
 /// 2g at 0, somebody's 1g at 6, and a GPU instance without a compute instance between them.
@@ -135,8 +136,7 @@ TEST_CASE("memory in use by NVML: every failure at every call is a failure, or c
 
 TEST_CASE("memory in use: a GPU is asked once, however many of its tenants want to know") {
     Gpus g;
-    host::detail::MigPortOf<NvmlMig> port(g.nvml, std::vector<HostGpu>(1), std::vector<int>{0},
-                                          std::vector<OwnedInstance>{});
+    NvmlMig port(g.nvml, std::vector<HostGpu>(1), std::vector<int>{0}, std::vector<OwnedInstance>{});
     Host host;
     host.gpus.resize(1);
     int calls[2];
@@ -170,7 +170,7 @@ TEST_CASE("memory in use by nvidia-smi: of the same id as in its listing, or not
     using enum BackendStatus;
     FakeSmi smi;
     smi.gpus[0] = {{14, 7, 0, 2, true, true, true, 3000}, {19, 9, 6, 1, true, false, true, 4000}};
-    SmiMig<FakeSmi> mig(smi, {HostGpu{}}, {});
+    SmiMig mig(smi, {HostGpu{}}, {});
     double mib = -1;
     REQUIRE(used(mig, 0, at("2g", 0), mib) == ok);
     CHECK(mib == 3000);
@@ -287,8 +287,8 @@ TEST_CASE("memory in use is asked of the first that knows, and of nobody where n
     FakeSmi smi;
     smi.gpus[0] = {{14, 1, 0, 2, true, true, false, 3000}};
     smi.gpus[1] = {{19, 2, 0, 1, true, true, false, 500}};
-    host::detail::MigPortOf<host::detail::NoMig> none(host::detail::NoMig{host});
-    host::detail::MigPortOf<SmiMig<FakeSmi>> real(smi, host.gpus, std::vector<OwnedInstance>{});
+    NoMig none(host);
+    SmiMig real(smi, host.gpus, std::vector<OwnedInstance>{});
     const auto where = [&](std::size_t i) { return host.tenants[i].start; };
     host::detail::MemoryMeter meter;
     for (const bool knows : {true, false}) {

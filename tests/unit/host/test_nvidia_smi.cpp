@@ -1,4 +1,5 @@
 #include <gpusched/host/nvidia_smi.hpp>
+#include <gpusched/host/replace_instance.hpp>
 
 #include <support/catch.hpp>
 #include <support/control_host.hpp>
@@ -43,12 +44,12 @@ struct World {
         const auto& p = part().profiles[i.profile];
         smi.gpus[gpu].push_back({p.id, smi.next_id++, i.start, p.memory_slices, true, mine});
     }
-    SmiMig<FakeSmi> backend(bool both = false) {
+    SmiMig backend(bool both = false) {
         std::vector<OwnedInstance> owned{{before.gpu, before.instance}};
         if (both) owned.push_back({after.gpu, after.instance});
         return {smi, options.host.gpus, owned};
     }
-    Feedback change(SmiMig<FakeSmi>& mig) {
+    Feedback change(SmiMig& mig) {
         return replace_instance(
             mig, options.host, before, after, [](const Configuration&) { return BackendStatus::ok; },
             [](int) {});
@@ -159,9 +160,10 @@ TEST_CASE("a creation is claimed by the id that is reported") {
 }
 
 TEST_CASE("GPUs by PCI address, whatever index nvidia-smi has for them") {
-    struct Swapped {
+    struct Swapped final : Programs {
         FakeSmi& smi;
-        CommandResult run(std::span<const std::string> arguments) {
+        explicit Swapped(FakeSmi& on) : smi(on) {}
+        CommandResult run(std::span<const std::string> arguments, std::string_view) override {
             std::vector<std::string> mine(arguments.begin(), arguments.end());
             REQUIRE(mine[mine.size() - 2] == "-i");
             const bool first = mine.back() == "0000:3b:00.0";
@@ -178,7 +180,7 @@ TEST_CASE("GPUs by PCI address, whatever index nvidia-smi has for them") {
     };
     World w(false);
     Swapped run{w.smi};
-    SmiMig<Swapped> mig(run, w.options.host.gpus, {{0, at("2g", 0)}}, {"0000:3b:00.0", "0000:af:00.0"});
+    SmiMig mig(run, w.options.host.gpus, {{0, at("2g", 0)}}, {"0000:3b:00.0", "0000:af:00.0"});
     MigLayout layout;
     REQUIRE(mig.read(0, layout) == BackendStatus::ok);
     CHECK(layout.size() == 3);
@@ -248,10 +250,13 @@ TEST_CASE(
                 ++runs;
                 INFO(disjoint << " fault " << static_cast<int>(fault) << " call " << call);
                 auto restarted = w.backend(true);
-                const auto found = recover_instance(restarted, w.before, w.after);
-                REQUIRE(found.has_value());
-                REQUIRE((*found == w.before || *found == w.after));
-                REQUIRE(w.stands(*found));
+                Configuration found;
+                const auto status = recover_change(
+                    restarted, w.before, w.after, false,
+                    [](const Configuration&) { return BackendStatus::ok; }, [](int) {}, found);
+                REQUIRE(status == BackendStatus::ok);
+                REQUIRE((found == w.before || found == w.after));
+                REQUIRE(w.stands(found));
                 REQUIRE(w.mine() == 1);
                 REQUIRE(w.foreign() == others);
                 REQUIRE(!w.smi.forbidden);

@@ -2,6 +2,7 @@
 #include <gpusched/host/detail/nvml_abi.hpp>
 #include <gpusched/host/nvml.hpp>
 #include <gpusched/host/recovery.hpp>
+#include <gpusched/host/replace_instance.hpp>
 
 #include <support/catch.hpp>
 #include <support/control_host.hpp>

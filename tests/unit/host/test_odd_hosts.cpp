@@ -23,7 +23,7 @@ TEST_CASE("limits are ended below the control groups only, and it is seen that t
     SharedRun run{w.shared};
     CrashingFiles files{w.shared};
     w.put_text("victim", "precious");
-    JournalFile<CrashingFiles> file(files, w.journal());
+    JournalFile file(files, w.journal());
     const auto group = w.folder.string();
     for (const auto& name : {group + "/victim", group + "/t2/../t2/io.max", group + "x/t2/io.max"}) {
         Journal journal;
@@ -37,14 +37,14 @@ TEST_CASE("limits are ended below the control groups only, and it is seen that t
     }
     CHECK(w.text("victim") == "precious");
     // A kernel that takes it and does nothing.
-    struct Deaf {
-        int read(const std::string&, std::string& text) {
+    struct Deaf final : Files {
+        int read(const std::string&, std::string& text) override {
             text = "259:0 rbps=5 wbps=5 riops=max wiops=max\n";
             return 0;
         }
-        int write(const std::string&, std::string_view) { return 0; }
-        int create(const std::string&, std::string_view) { return 0; }
-        int rename(const std::string&, const std::string&) { return 0; }
+        int write(const std::string&, std::string_view) override { return 0; }
+        int create(const std::string&, std::string_view) override { return 0; }
+        int rename(const std::string&, const std::string&) override { return 0; }
     } deaf;
     const auto end = [&](const char* before) { return end_lease(deaf, {"T2", "/g/io.max", before}); };
     CHECK(end("259:0 rbps=max wbps=max riops=max wiops=max") == BackendStatus::invalid_state);
@@ -64,25 +64,25 @@ TEST_CASE("more cores than a pin can name are given back, whatever the tenant ge
     journal.boot = "b1";
     journal.of("T1").now = w.before;
     journal.of("T1").cpuset = "0-383";
-    JournalFile<CrashingFiles> file(files, w.journal());
+    JournalFile file(files, w.journal());
     REQUIRE(file.save(journal, w.options.host) == BackendStatus::ok);
     const auto r = w.recover(run, files);
     CHECK(r.known());
     CHECK(!r.journal.tenants[0].cpuset);
     CHECK(w.text("t1/cpuset.cpus") == "0-383\n");
     // The group above has fewer.
-    struct Narrow {
+    struct Narrow final : Files {
         std::string list{};
-        int read(const std::string& path, std::string& text) const {
+        int read(const std::string& path, std::string& text) override {
             text = path.ends_with(".effective") ? "0-127\n" : list + "\n";
             return 0;
         }
-        int write(const std::string&, std::string_view text) {
+        int write(const std::string&, std::string_view text) override {
             list = text.substr(0, text.size() - 1);
             return 0;
         }
-        int create(const std::string&, std::string_view) { return 0; }
-        int rename(const std::string&, const std::string&) { return 0; }
+        int create(const std::string&, std::string_view) override { return 0; }
+        int rename(const std::string&, const std::string&) override { return 0; }
     } narrow;
     CHECK(set_cores(narrow, "/g", {}, "0-383") == BackendStatus::ok);
     CHECK(set_cores(narrow, "/g", parse_cpus("100-200"), "0-383") == BackendStatus::not_supported);

@@ -338,24 +338,23 @@ TEST_CASE("SIGKILL at any point of a resumption: a restart finds a known state, 
                 bool& resumed = w.shared.flag;
                 const bool dead = w.killed(point, [&](SharedRun& run, CrashingFiles& files) {
                     const int kill_at = std::exchange(w.shared.kill_at, -1);
-                    JournalFile<CrashingFiles> file(files, w.journal());
+                    JournalFile file(files, w.journal());
                     const auto found = w.recover(run, files);
-                    SmiMig<SharedRun> mig(run, w.options.host.gpus,
-                                          owned_instances(w.options.host, found.journal, "b1"));
-                    HostActuator<SmiMig<SharedRun>, CrashingFiles, SharedRun> actuator(
-                        mig, files, run, w.options.host, w.access, file, found.journal, 0);
+                    SmiMig mig(run, w.options.host.gpus,
+                               owned_instances(w.options.host, found.journal, "b1"));
+                    HostActuator actuator(mig, files, run, w.options.host, w.access, file, found.journal, 0);
                     run.smi.fault = FakeSmi::Fault::hang;
                     run.smi.fault_at = run.smi.calls + fault;
-                    actuator.act({.kind = ActionKind::reconfigure,
-                                  .tenant = 0,
-                                  .target = 0,
-                                  .before = w.before,
-                                  .after = w.after});
+                    static_cast<void>(actuator.act(Action{.kind = ActionKind::reconfigure,
+                                                          .tenant = 0,
+                                                          .target = 0,
+                                                          .before = w.before,
+                                                          .after = w.after}));
                     run.smi.fault_at = -1;
                     w.shared.points = 0;
                     w.shared.kill_at = kill_at;
                     const bool pending = actuator.journal().tenants[0].pending.has_value();
-                    resumed = pending && actuator.resume({0}, false).empty();
+                    resumed = pending && actuator.resume({0}, false).reasons.empty();
                 });
                 SharedRun run{w.shared};
                 CrashingFiles files{w.shared};

@@ -186,9 +186,9 @@ TEST_CASE("a placement that a cut-off change was to use is nobody's claim once r
         auto& t = journal.of("T1");
         t.now = w.before;
         t.pending = w.after;
-        JournalFile<CrashingFiles> file(files, w.journal());
+        JournalFile file(files, w.journal());
         REQUIRE(file.save(journal, w.options.host) == BackendStatus::ok);
-        SmiMig<SharedRun> mig(run, w.options.host.gpus, owned_instances(w.options.host, journal, "b1"));
+        SmiMig mig(run, w.options.host.gpus, owned_instances(w.options.host, journal, "b1"));
         REQUIRE(mig.owned().size() == 2);
         const auto r = recover_host(mig, files, run, w.options.host, w.access, file, "b1", true, 0);
         REQUIRE(r.known());
@@ -284,24 +284,17 @@ TEST_CASE("a tenant that was moved and then fails is called back, and the operat
         SharedRun run{w.shared};
         CrashingFiles files{w.shared};
         static_cast<void>(w.recover(run, files));
-        JournalFile<CrashingFiles> file(files, w.journal());
-        SmiMig<SharedRun> mig(run, w.options.host.gpus, {{0, w.before.instance}});
-        HostActuator<SmiMig<SharedRun>, CrashingFiles, SharedRun> actuator(
-            mig, files, run, w.options.host, w.access, file, *file.load(w.options.host), 0);
+        JournalFile file(files, w.journal());
+        SmiMig mig(run, w.options.host.gpus, {{0, w.before.instance}});
+        HostActuator actuator(mig, files, run, w.options.host, w.access, file, *file.load(w.options.host), 0);
         run.failing_switches = 1;
-        actuator.act({.kind = ActionKind::reconfigure,
-                      .tenant = 0,
-                      .target = 0,
-                      .before = w.before,
-                      .after = w.after});
-        Observation seen;
-        seen.feedback.resize(4);
-        actuator.give_feedback(seen);
-        CHECK(seen.feedback[0].status == BackendStatus::not_supported);
-        CHECK(seen.feedback[0].restored);
+        const auto report = actuator.act(Action{
+            .kind = ActionKind::reconfigure, .tenant = 0, .target = 0, .before = w.before, .after = w.after});
+        REQUIRE(report.outcomes.size() == 1);
+        CHECK(report.outcomes[0].status == BackendStatus::not_supported);
+        CHECK(report.outcomes[0].restored);
         CHECK(w.runs_only_in(w.before));
-        CHECK(actuator.take_notes() ==
-              std::vector<std::string>{"program 'switch' ended with code 1: warm-up failed"});
+        CHECK(report.notes == std::vector<std::string>{"program 'switch' ended with code 1: warm-up failed"});
         CHECK(!actuator.journal().tenants[0].pending);
         require_known(w, foreign);
     }
@@ -334,7 +327,7 @@ TEST_CASE("without the identity of the boot nothing is believed and nothing is d
     t.now = w.before;
     t.pending = Configuration{.gpu = 0, .instance = CrashWorld::at("1g", 6)};
     journal.leases = {{"T2", (w.folder / "t2/io.max").string(), "259:0 rbps=1 wbps=1 riops=1 wiops=1"}};
-    JournalFile<CrashingFiles> file(files, w.journal());
+    JournalFile file(files, w.journal());
     REQUIRE(file.save(journal, w.options.host) == BackendStatus::ok);
     CHECK(owned_instances(w.options.host, journal, "") ==
           std::vector<OwnedInstance>{{w.before.gpu, w.before.instance}});
@@ -358,7 +351,7 @@ TEST_CASE("a cut-off change is not forgotten by a start without a MIG backend") 
     t.pending = w.after;
     t.switched = true;
     w.put(1, w.after.instance, true);
-    JournalFile<CrashingFiles> file(files, w.journal());
+    JournalFile file(files, w.journal());
     REQUIRE(file.save(journal, w.options.host) == BackendStatus::ok);
     const auto r = w.recover(run, files, "b1", false);
     CHECK(!r.known());

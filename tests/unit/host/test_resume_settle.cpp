@@ -19,7 +19,7 @@ TEST_CASE("what is settled is the controller's again and whole, where it was to 
     const Configuration other{.gpu = 1, .instance = {3, 2}};
     // T1's own was destroyed, which ended the claim to it; the operator made it again, without a compute instance.
     smi.gpus[0] = {{14, 5, 0, 2, false, true}};
-    SmiMig<test::FakeSmi> mig(smi, host.gpus, {{other.gpu, other.instance}});
+    SmiMig mig(smi, host.gpus, {{other.gpu, other.instance}});
     JournalTenant entry{.name = "T1", .now = now, .pending = other, .switched = false, .drained = true};
     std::vector<Configuration> told;
     CHECK(resume_obstacle(mig, host, entry).empty());

@@ -1,3 +1,4 @@
+#include <gpusched/host/nvidia_smi.hpp>
 #include <gpusched/host/system_command.hpp>
 
 #include <support/catch.hpp>
@@ -103,7 +104,7 @@ TEST_CASE("programs: a note says which one is at work") {
             .string();
     CHECK(program_at_work(note) == 0);
     const std::vector<std::string> arguments{"sleep", "2"};
-    const SystemCommand command(20, -1, note);
+    SystemCommand command(20, -1, note);
     CommandResult result;
     std::thread other([&] { result = command.run(arguments); });
     std::int64_t process = 0;

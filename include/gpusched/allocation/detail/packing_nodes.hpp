@@ -4,6 +4,9 @@
 #include <gpusched/allocation/detail/exact_packing.hpp>
 #include <gpusched/core/order.hpp>
 
+#include <boost/container/flat_map.hpp>
+#include <boost/container/small_vector.hpp>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -20,10 +23,14 @@ namespace gpusched::allocation::detail {
 class PackingNodes {
   public:
     using Amounts = std::array<std::int64_t, 3>;  // thousandths of a GPU, of a core, MiB
-    using Counts = std::vector<std::int32_t>;     // by shape
+    // Short lists, made and copied at every step: of pods by shape, sets of GPUs, what tells states apart.
+    using Counts = boost::container::small_vector<std::int32_t, 8>;
+    using GpuSets = boost::container::small_vector<GpuMask, 16>;
+    using Key = boost::container::small_vector<std::int64_t, 32>;
     struct Option {
         Counts counts{};
-        std::vector<std::pair<std::uint32_t, GpuMask>> gpus{};  // where numbers alone do not say which
+        boost::container::small_vector<std::pair<std::uint32_t, GpuMask>, 8>
+            gpus{};     // where numbers alone do not say which
         Counts most{};  // of this and the following options: of each shape
         Amounts most_of{};
     };
@@ -90,21 +97,21 @@ class PackingNodes {
     }
 
     /// The sets of GPUs that a pod of the shape could take, one of those that are alike.
-    [[nodiscard]] std::vector<GpuMask> gpu_choices(std::size_t s, NodeId node) {
+    [[nodiscard]] GpuSets gpu_choices(std::size_t s, NodeId node) {
         const int count = inv_.tasks.gpu_count[index(sample(s))];
         if (count == 0) return {GpuMask{0}};
         const auto* const places = hardware(node);
         if (is_bound(s) && places == nullptr) return {};
-        std::map<std::vector<std::int64_t>, GpuMask> alike;
+        boost::container::flat_map<Key, GpuMask> alike;
         for_each_gpu(candidate_gpus(cluster_, sample(s), node), [&](int g) {
-            std::vector<std::int64_t> key;
+            Key key;
             append(key, node, g);
             if (places != nullptr)
                 for (const auto* const masks : {&places->numa, &places->socket})
                     for (const auto mask : *masks) key.push_back((mask & gpu_bit(g)) != 0);
             alike[std::move(key)] |= gpu_bit(g);
         });
-        std::vector<GpuMask> sets{GpuMask{0}};
+        GpuSets sets{GpuMask{0}};
         for (const auto& [key, gpus] : alike) {
             const auto before = sets.size();
             for (std::size_t i = 0; i < before; ++i)
@@ -113,12 +120,13 @@ class PackingNodes {
                     sets.push_back(static_cast<GpuMask>(sets[i] | lowest_gpus(gpus, n)));
         }
         step(static_cast<std::int64_t>(sets.size()) / 8);
-        std::erase_if(sets, [&](GpuMask set) {
+        const auto unfit = [&](GpuMask set) {
             if (gpusched::gpu_count(set) != count) return true;
             if (!is_bound(s)) return false;
             const auto& masks = *shapes_[s].level == HardwareLevel::numa ? places->numa : places->socket;
             return std::none_of(masks.begin(), masks.end(), [&](GpuMask m) { return (set & ~m) == 0; });
-        });
+        };
+        sets.erase(std::remove_if(sets.begin(), sets.end(), unfit), sets.end());
         return sets;
     }
 
@@ -130,7 +138,7 @@ class PackingNodes {
 
     /// Fills `kinds`. False where the limit was hit. The cluster is as before, but for its log.
     bool read(std::span<const NodeId> nodes) {
-        std::map<std::vector<std::int64_t>, std::size_t> known;
+        std::map<Key, std::size_t> known;
         std::int64_t pods = 0;
         for (const auto& shape : shapes_) pods += static_cast<std::int64_t>(shape.pods.size());
         if (shapes_.size() > deepest) return steps_ = 0, false;
@@ -179,15 +187,15 @@ class PackingNodes {
   private:
     /// Most shapes, and most pods that are tried one by one on a node: each is a call within the other.
     static constexpr std::size_t deepest = 1'000;
-    using Seen = std::set<std::vector<std::int64_t>>;
+    using Seen = std::set<Key>;
     [[nodiscard]] const HardwareMasks* hardware(NodeId node) const {
         const auto h = inv_.nodes.hardware[index(node)];
         return h == NodeTable::no_hardware ? nullptr : &inv_.hardware[h];
     }
     /// The node as far as it matters; all of it where numbers do not decide.
     struct View {
-        std::vector<std::int64_t> key{};
-        std::vector<std::uint8_t> admitted{};
+        Key key{};
+        boost::container::small_vector<std::uint8_t, 16> admitted{};
         bool by_numbers = true;
         Amounts room{};
     };
@@ -223,7 +231,7 @@ class PackingNodes {
         for (int g = 0; g < cluster_.gpu_count(node); ++g) append(v.key, node, g);
         return v;
     }
-    void append(std::vector<std::int64_t>& key, NodeId node, int g) const {
+    void append(Key& key, NodeId node, int g) const {
         key.push_back(cluster_.gpu_free_milli(node, g, Lent::no));
         key.push_back(cluster_.gpu_free_milli(node, g, Lent::yes));
         key.push_back(cluster_.gpu_memory_free_mib(node, g));
@@ -257,7 +265,7 @@ class PackingNodes {
     /// Pod by pod in the cluster, with every choice of GPUs that differs.
     void by_gpus(const View& v, std::size_t at, NodeId node, Option& option, std::vector<Option>& out,
                  Seen& seen) {
-        std::vector<std::int64_t> state(option.counts.begin(), option.counts.end());
+        Key state(option.counts.begin(), option.counts.end());
         state.push_back(static_cast<std::int64_t>(at));
         for (int g = 0; g < cluster_.gpu_count(node); ++g) append(state, node, g);
         if (!step() || !seen.insert(std::move(state)).second) return;

@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <set>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace gpusched::allocation {
 namespace detail {
@@ -23,7 +23,7 @@ class JointSearch {
     JointSearch(const Cluster& cluster, std::span<const GangRequest> jobs, Budget& budget)
         : cluster_(cluster), jobs_(jobs), budget_(budget), placed_(jobs.size()), alone_(jobs.size(), 0) {
         cluster_.forget_history();
-        std::set<TaskId> seen;
+        std::vector<bool> seen(cluster.task_count());  // by TaskId
         for (const auto& job : jobs) {
             if (job.options.time_limit)
                 throw InvalidInput(bad_value("time_limit", number_text(*job.options.time_limit),
@@ -32,8 +32,9 @@ class JointSearch {
             gangs_.back()->explains = false;
             std::int64_t gpus = 0;
             for (const auto pod : job.pods) {
-                if (!seen.insert(pod).second)
+                if (seen[index(pod)])
                     throw InvalidInput("pods: " + gpusched::quoted(cluster.name(pod)) + " is in two jobs");
+                seen[index(pod)] = true;
                 gpus += cluster.gpu_milli(pod);
             }
             gpus_.push_back(gpus);

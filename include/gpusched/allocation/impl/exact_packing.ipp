@@ -153,7 +153,7 @@ class Packing {
             for (const auto pod : shapes_[s].pods) pods.emplace_back(s, pod);
         struct Put {
             std::size_t node = 0;
-            std::vector<GpuMask> choices{};  // that are left there, the next one last
+            PackingNodes::GpuSets choices{};  // that are left there, the next one last
         };
         std::vector<Put> put;  // the pods that have a place, and the one that is looking for one
         put.emplace_back();

@@ -9,11 +9,14 @@
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
 
+#include <boost/container/flat_map.hpp>
+#include <boost/container/flat_set.hpp>
+#include <boost/container/small_vector.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -24,7 +27,8 @@ GPUSCHED_INTERNAL Gang::Gang(Cluster& c, std::span<const TaskId> all, const Allo
     Problems problems;
     check_fields(problems, options);
     if (pods.empty()) problems.add("pods: none; expected at least one");
-    std::set<TaskId> distinct;
+    boost::container::flat_set<TaskId> distinct;
+    distinct.reserve(pods.size());
     for (const auto pod : pods) {
         if (index(pod) >= cluster.task_count()) {
             problems.add(bad_value("pods", "#" + number_text(index(pod)),
@@ -247,7 +251,7 @@ GPUSCHED_INTERNAL std::int64_t Gang::fill(const PodClass& c, std::size_t next, s
         int idle = 0;
         NodeId node = none<NodeId>;
     };
-    std::vector<Candidate> by_room;
+    boost::container::small_vector<Candidate, 16> by_room;
     for (const auto node : nodes)
         if (room[index(node)] > 0)
             by_room.push_back({room[index(node)], gpusched::gpu_count(cluster.idle_gpus(node)), node});
@@ -272,7 +276,7 @@ GPUSCHED_INTERNAL std::int64_t Gang::fill(const PodClass& c, std::size_t next, s
 }
 
 GPUSCHED_INTERNAL double Gang::entropy_at(Level l) const {
-    std::map<DomainId, std::pair<std::int64_t, std::int64_t>> shares;  // GPUs and pods
+    boost::container::flat_map<DomainId, std::pair<std::int64_t, std::int64_t>> shares;  // GPUs and pods
     bool any_gpu = false;
     for (const auto pod : pods) {
         auto& [gpus, count] = shares[inv.domain(l, cluster.node_of(pod))];
@@ -288,7 +292,7 @@ GPUSCHED_INTERNAL double Gang::entropy_at(Level l) const {
 GPUSCHED_INTERNAL void Gang::describe(Allocation& result) const {
     result.placed = true;
     result.pods.clear();
-    std::map<DomainId, DomainShare> shares;
+    boost::container::flat_map<DomainId, DomainShare> shares;
     bool any_gpu = false;
     for (const auto pod : pods) {
         const auto node = cluster.node_of(pod);
@@ -309,7 +313,7 @@ GPUSCHED_INTERNAL void Gang::describe(Allocation& result) const {
     result.entropy = fragmentation::entropy(parts);
     result.cross_traffic = 0;
     if (options.traffic.empty()) return;
-    std::vector<std::map<DomainId, double>> part(group_count);  // of each group
+    std::vector<boost::container::flat_map<DomainId, double>> part(group_count);  // of each group
     std::vector<double> size(group_count, 0);
     for (const auto& c : classes) {
         size[c.group] += static_cast<double>(c.pods.size());

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <gpusched/allocation/expected_fill.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/power_of_d.hpp>
 #include <gpusched/allocation/ranked_placement.hpp>
 #include <gpusched/allocation/rankers/rankers.hpp>
-#include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/nearest_names.hpp>
 
 #include <algorithm>
 #include <array>
@@ -30,9 +29,7 @@ inline constexpr std::array<std::string_view, 12> all_placements{
 
 [[noreturn]] inline void unknown_name(const char* field, std::string_view name,
                                       std::span<const std::string_view> known) {
-    std::string expected;
-    for (const auto& one : known) expected += (expected.empty() ? "" : ", ") + std::string(one);
-    throw InvalidInput(bad_value(field, gpusched::quoted(name), "one of " + expected));
+    throw InvalidInput(bad_name(field, name, known));
 }
 
 inline std::shared_ptr<const fragmentation::Fgd> share_fgd(const Inventory& inventory,
@@ -75,7 +72,7 @@ GPUSCHED_INLINE AnyRanker make_ranker(std::string_view name, const Inventory& in
     if (name == "hardware_wish") return HardwareWish{};
     if (name == "fgd") return LeastFragmentation{detail::share_fgd(inventory, workload)};
     if (name == "expected_fill")
-        return LeastFillLoss{std::make_shared<const ExpectedFill>(workload, inventory)};
+        return LeastFillLoss{std::make_shared<const fragmentation::ExpectedFill>(workload, inventory)};
     detail::unknown_name("ranker", name, ranker_names());
 }
 
@@ -88,7 +85,7 @@ GPUSCHED_INLINE AnyGpuPicker make_gpu_picker(std::string_view name, const Invent
     if (name == "random") return RandomGpus{};
     if (name == "fgd") return FgdGpus{detail::share_fgd(inventory, workload)};
     if (name == "expected_fill")
-        return LeastFillLossGpus{std::make_shared<const ExpectedFill>(workload, inventory)};
+        return LeastFillLossGpus{std::make_shared<const fragmentation::ExpectedFill>(workload, inventory)};
     detail::unknown_name("gpu_picker", name, gpu_picker_names());
 }
 
@@ -127,7 +124,7 @@ GPUSCHED_INLINE AnyPlacement make_placement(std::string_view name, const Invento
         return RankedPlacement(LeastFragmentation{metric}, FgdGpus{metric});
     }
     if (name == "expected_fill") {
-        auto measure = std::make_shared<const ExpectedFill>(workload, inventory);
+        auto measure = std::make_shared<const fragmentation::ExpectedFill>(workload, inventory);
         return RankedPlacement(LeastFillLoss{measure}, LeastFillLossGpus{measure});
     }
     detail::unknown_name("placement", name, placement_names());

@@ -7,6 +7,9 @@
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/core/budget.hpp>
 
+#include <boost/container/small_vector.hpp>
+#include <boost/container/static_vector.hpp>
+
 #include <algorithm>
 #include <array>
 #include <span>
@@ -21,6 +24,8 @@ template <class Policies>
 class ChainSearch {
     // What joining, ordering and counting one move takes afterwards: 2.8 us in bench_consolidation_quality --deadlines.
     static constexpr double ordering_s_per_move = 3e-6;
+    // Destinations are compared in batches, so that a success need not look at all of them.
+    static constexpr std::size_t batch = 16;
 
   public:
     ChainSearch(Workspace& work, const Policies& policies, int depth, Budget& budget, Statistics& stats)
@@ -35,6 +40,7 @@ class ChainSearch {
         work_.index.reset(group, work_.scope);
         work_.failed.clear();
         std::vector<std::pair<std::int64_t, NodeId>> order;
+        order.reserve(group.size());
         for (const auto node : group) {
             if (vacated[index(node)])
                 work_.index.close(node);
@@ -60,7 +66,7 @@ class ChainSearch {
     void vacate(NodeId node, std::vector<Vacated>& found) {
         ++stats_.nodes_tried;
         const auto& t = cluster_.inventory().tasks;
-        std::vector<TaskId> tasks;
+        boost::container::small_vector<TaskId, 32> tasks;
         for (const auto task : cluster_.tasks_on(node))
             if (!t.daemon[index(task)]) tasks.push_back(task);
         std::sort(tasks.begin(), tasks.end(),
@@ -70,7 +76,7 @@ class ChainSearch {
                   });
         work_.index.close(node);
         work_.on_stack[index(node)] = 1;
-        moves_.open(node, tasks, spent_);
+        moves_.open(node, {tasks.data(), tasks.size()}, spent_);
         const bool all = std::all_of(tasks.begin(), tasks.end(),
                                      [&](TaskId task) { return find_place(task) && is_worth(0); });
         work_.on_stack[index(node)] = 0;
@@ -130,8 +136,6 @@ class ChainSearch {
         });
         level.grouped = !cluster_.inventory().anti_affinity_memberships(task).empty() ||
                         !cluster_.inventory().affinity_memberships(task).empty();
-        // In batches, so that a success need not look at all of them.
-        constexpr std::size_t batch = 16;
         level.chosen.clear();
         for (std::size_t i = 0; i < level.candidates.size(); ++i) {
             if (i % 64 == 63 && budget_.exhausted()) return false;
@@ -142,7 +146,7 @@ class ChainSearch {
                     if (budget_.exhausted()) return false;
                     if (make_room(task, node, depth)) return true;
                 } else {
-                    level.chosen.push_back({cost, i, node});
+                    level.chosen.push_back(Candidate{cost, i, node});
                 }
             }
             if (level.chosen.size() < batch && i + 1 < level.candidates.size()) continue;
@@ -169,9 +173,10 @@ class ChainSearch {
         level.movable.clear();
         for (const auto other : cluster_.tasks_on(node))
             if (work_.scope.movable[index(other)] && !work_.failed.dominates(cluster_, other, depth - 1))
-                level.movable.push_back({other, work_.snapshot.node_of(other) != node});
+                level.movable.push_back(Victim{other, work_.snapshot.node_of(other) != node});
         return !level.movable.empty() &&
-               policies_.ejection(cluster_, task, node, level.movable, level.victims);
+               policies_.ejection(cluster_, task, node, {level.movable.data(), level.movable.size()},
+                                  level.victims);
     }
 
     // Further moves, then victims.
@@ -215,8 +220,9 @@ class ChainSearch {
     };
     struct Level {  // scratch space of one depth of the recursion
         std::vector<NodeId> candidates;
-        std::vector<Candidate> chosen;
-        std::vector<Victim> movable, victims;
+        boost::container::static_vector<Candidate, batch> chosen;
+        boost::container::small_vector<Victim, 32> movable;
+        std::vector<Victim> victims;
         bool grouped = false;  // whether group constraints limit where the task may go
     };
     std::array<Level, most_depth + 1> levels_;

@@ -2,8 +2,8 @@
 
 #include <gpusched/control/config.hpp>
 #include <gpusched/control/detail/configuration_json.hpp>
+#include <gpusched/core/cpu_ranges.hpp>
 
-#include <charconv>
 #include <type_traits>
 #include <utility>
 
@@ -13,16 +13,6 @@ namespace config_detail {
 
 using detail::FieldReader;
 using detail::Json;
-
-/// One number of a list of cores; `at` is moved behind it.
-inline std::size_t core_number(std::string_view list, std::size_t& at) {
-    unsigned value = 0;
-    const auto [end, error] = std::from_chars(list.data() + at, list.data() + list.size(), value);
-    if (error != std::errc{} || value > 255)
-        throw InvalidInput(bad_value("cpus", gpusched::quoted(list), "cores from 0 to 255, such as 0-3,8"));
-    at = static_cast<std::size_t>(end - list.data());
-    return value;
-}
 
 inline void read_host(const Json& j, Host& host, Problems& problems) {
     const FieldReader reader(j, "/host", problems);
@@ -85,19 +75,12 @@ struct FieldWriter {
 }  // namespace config_detail
 
 GPUSCHED_INLINE CpuSet parse_cpus(std::string_view list) {
+    const auto read = parse_cpu_list(list);
+    if (!read || (!read->empty() && read->ranges.back().second > 255))
+        throw InvalidInput(bad_value("cpus", gpusched::quoted(list), "cores from 0 to 255, such as 0-3,8"));
     CpuSet cpus;
-    while (!list.empty() && (list.back() == '\n' || list.back() == ' ')) list.remove_suffix(1);
-    for (std::size_t at = 0; at < list.size();) {
-        const auto first = config_detail::core_number(list, at);
-        auto last = first;
-        if (at < list.size() && list[at] == '-') last = config_detail::core_number(list, ++at);
-        const bool more = at + 1 < list.size() && list[at] == ',';
-        if (last < first || (at < list.size() && !more))
-            throw InvalidInput(
-                bad_value("cpus", gpusched::quoted(list), "cores from 0 to 255, such as 0-3,8"));
-        for (auto c = first; c <= last; ++c) cpus.add(c);
-        at += more;
-    }
+    for (const auto& [first, last] : read->ranges)
+        for (int c = first; c <= last; ++c) cpus.add(static_cast<std::size_t>(c));
     return cpus;
 }
 

@@ -2,6 +2,8 @@
 
 #include <gpusched/control/tail_model.hpp>
 
+#include <Eigen/Core>
+
 #include <algorithm>
 
 namespace gpusched::control {
@@ -32,20 +34,22 @@ GPUSCHED_INLINE void TailModel::update(const Exposure& seen, double weight, doub
         for (std::size_t k = 0; k < terms; ++k) cov_[k][k] = trust[k] * tau_ms * trust[k] * tau_ms;
         return;
     }
-    for (std::size_t k = 0; k < terms; ++k) seen_[k] = weight * x[k] + (1 - weight) * seen_[k];
-    cov_[0][0] += drift * tau_ms * drift * tau_ms;
-    std::array<double, terms> gain{};
+    constexpr int n = terms;
+    using Vector = Eigen::Matrix<double, n, 1>;
+    Eigen::Map<Vector> mean(mean_.data()), average(seen_.data());
+    Eigen::Map<Eigen::Matrix<double, n, n>> cov(cov_.front().data());
+    average = weight * Eigen::Map<const Vector>(x.data()) + (1 - weight) * average;
+    cov(0, 0) += drift * tau_ms * drift * tau_ms;
+    // Sums term by term: Eigen's products and dot products add in an order that depends on the compiler's flags.
+    Vector gain = cov.col(0) * average[0];
+    for (int k = 1; k < n; ++k) gain += cov.col(k) * average[k];
     double variance = noise * tau_ms * noise * tau_ms, error = tail_ms;
-    for (std::size_t r = 0; r < terms; ++r) {
-        for (std::size_t c = 0; c < terms; ++c) gain[r] += cov_[r][c] * seen_[c];
-        variance += gain[r] * seen_[r];
-        error -= mean_[r] * seen_[r];
+    for (int k = 0; k < n; ++k) {
+        variance += gain[k] * average[k];
+        error -= mean[k] * average[k];
     }
-    for (std::size_t r = 0; r < terms; ++r) mean_[r] += gain[r] / variance * error;
-    // One half is computed and mirrored: rounding must not make it lopsided.
-    for (std::size_t r = 0; r < terms; ++r)
-        for (std::size_t c = 0; c <= r; ++c)
-            cov_[r][c] = cov_[c][r] = cov_[r][c] - gain[r] * gain[c] / variance;
+    mean += gain / variance * error;
+    cov -= gain * gain.transpose() / variance;  // stays symmetric to the bit
 }
 
 GPUSCHED_INLINE double TailModel::predict(const Exposure& there, double tail_ms) const noexcept {

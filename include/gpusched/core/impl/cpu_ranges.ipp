@@ -42,6 +42,8 @@ GPUSCHED_INLINE void CpuRanges::add(const std::vector<std::pair<int, int>>& more
 
 GPUSCHED_INLINE std::optional<CpuRanges> parse_cpu_list(std::string_view text) {
     constexpr std::size_t most_parts = 4096;
+    if (text.ends_with('\n')) text.remove_suffix(1);
+    text = trimmed(text);
     std::vector<std::pair<int, int>> parts;
     const auto number = [](std::string_view digits, int& value) {
         return read_number(digits, value) && value >= 0 && value <= largest_cpu;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/host/detail/mig_port.hpp>
+#include <gpusched/host/mig_backend.hpp>
 #include <gpusched/host/names.hpp>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class MemoryMeter {
   public:
     struct Source {
         const char* name = "";
-        MigPort* port = nullptr;
+        MigBackend* mig = nullptr;
     };
 
     /// Takes the first source that knows the memory of all profiles of all GPUs and what one of the tenants uses.
@@ -55,7 +55,7 @@ class MemoryMeter {
     template <class F>
     std::string read(const Host& host, Observation& seen, const F& where) {
         for (auto& gpu : gpus_) gpu.asked = false;
-        for (std::size_t i = 0; source_.port != nullptr && i < host.tenants.size(); ++i) {
+        for (std::size_t i = 0; source_.mig != nullptr && i < host.tenants.size(); ++i) {
             if (!host.tenants[i].is_protected) continue;
             const Configuration at = where(i);
             const auto& gpu = seen.gpus[static_cast<std::size_t>(at.gpu)];
@@ -82,16 +82,16 @@ class MemoryMeter {
     /// The decision core compares with the tables' sizes: where the driver's are smaller, as much more counts as used.
     BackendStatus measure(std::int32_t gpu, MigInstance instance, double& mib) {
         auto& g = gpus_[static_cast<std::size_t>(gpu)];
-        if (!g.asked) g.status = source_.port->memory_used(gpu, g.used);
+        if (!g.asked) g.status = source_.mig->memory_used(gpu, g.used);
         g.asked = true;
-        const auto status = g.status == BackendStatus::ok ? memory_of(instance, g.used, mib) : g.status;
+        const auto status = g.status == BackendStatus::ok ? memory_in_use(instance, g.used, mib) : g.status;
         mib += g.shortfall_mib;
         return status;
     }
     BackendStatus shortfalls(const Host& host) {
         for (std::size_t g = 0; g < host.gpus.size(); ++g)
             if (const auto status =
-                    source_.port->memory_shortfall(static_cast<int>(g), gpus_[g].shortfall_mib);
+                    source_.mig->memory_shortfall(static_cast<int>(g), gpus_[g].shortfall_mib);
                 status != BackendStatus::ok)
                 return status;
         return BackendStatus::ok;

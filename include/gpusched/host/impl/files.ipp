@@ -39,6 +39,8 @@ inline int put(int fd, std::string_view text) {
 
 }  // namespace files_detail
 
+GPUSCHED_INLINE int Files::set_affinity(std::int64_t, const CpuSet&) { return EOPNOTSUPP; }
+
 GPUSCHED_INLINE int SystemFiles::read(const std::string& path, std::string& text) {
     text.clear();
     // Not to wait for whoever may write into a pipe of that name.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/host/detail/text_scan.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/host/files.hpp>
 #include <gpusched/host/latency_source.hpp>
 
@@ -26,7 +26,7 @@ inline bool number(std::string_view word, double& value) {
         return true;
     }
     if (word.starts_with('+')) word.remove_prefix(1);
-    return detail::read_number(word, value) && std::isfinite(value);
+    return read_number(word, value) && std::isfinite(value);
 }
 
 /// `{name="value",...}`, taken off the text.
@@ -41,7 +41,7 @@ inline bool read_labels(std::string_view& text, std::map<std::string, std::strin
         const auto equals = text.find('=');
         if (equals == std::string_view::npos) return false;
         auto head = text.substr(0, equals);
-        const std::string name(detail::take_word(head));
+        const std::string name(take_word(head));
         text.remove_prefix(equals + 1);
         skip_space(text);
         if (!text.starts_with('"')) return false;
@@ -117,7 +117,7 @@ parse_prometheus_series(std::string_view text, std::string_view metric,
     const auto name = std::string(metric) + "_bucket";
     std::map<std::string, CumulativeHistogram> out;
     while (!text.empty()) {
-        auto line = detail::take_line(text);
+        auto line = take_line(text);
         skip_space(line);
         if (!line.starts_with(name)) continue;
         line.remove_prefix(name.size());
@@ -126,7 +126,7 @@ parse_prometheus_series(std::string_view text, std::string_view metric,
         std::map<std::string, std::string> found;
         double bound = 0, count = 0;
         if (!read_labels(line, found) || !found.contains("le") || !number(found["le"], bound) ||
-            !number(detail::take_word(line), count) || !(count >= 0) || std::isinf(count)) {
+            !number(take_word(line), count) || !(count >= 0) || std::isinf(count)) {
             ++ignored;
             continue;
         }

@@ -2,7 +2,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/host/detail/text_scan.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/host/latency_source.hpp>
 
 #include <algorithm>
@@ -59,13 +59,12 @@ GPUSCHED_INLINE void LatencyLines::cut_line() noexcept {
 }
 
 GPUSCHED_INLINE void LatencyLines::line(std::string_view text) {
-    const auto word = detail::take_word(text);
+    const auto word = take_word(text);
     if (word.empty()) return;
-    const bool alone = detail::take_word(text).empty();
+    const bool alone = take_word(text).empty();
     if (word.front() == '+') {
         std::int64_t arrived = 0;
-        if (!alone || !detail::read_number(word.substr(1), arrived) || arrived < 0 ||
-            arrived > 1'000'000'000) {
+        if (!alone || !read_number(word.substr(1), arrived) || arrived < 0 || arrived > 1'000'000'000) {
             ++now_.ignored;
             return;
         }
@@ -75,7 +74,7 @@ GPUSCHED_INLINE void LatencyLines::line(std::string_view text) {
         return;
     }
     double ms = 0;
-    if (!alone || !detail::read_number(word, ms) || !(ms >= 0 && ms <= 1e7)) {
+    if (!alone || !read_number(word, ms) || !(ms >= 0 && ms <= 1e7)) {
         ++now_.ignored;
         return;
     }

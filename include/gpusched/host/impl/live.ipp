@@ -36,9 +36,9 @@ GPUSCHED_INLINE std::vector<std::string> LiveController::release() {
     impl_->audit.must = false;
     impl_->released = true;
     impl_->runner->release();
-    impl_->actuator->retry_releases();
+    const bool ended = impl_->actuator->retry_releases();
     impl_->tell_outcomes();
-    if (impl_->actuator->releases_left()) impl_->say("a limit is left; the next start tries again");
+    if (!ended) impl_->say("a limit is left; the next start tries again");
     return std::exchange(impl_->lines, {});
 }
 

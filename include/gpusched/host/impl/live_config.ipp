@@ -2,7 +2,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/control/detail/config_fields.hpp>
-#include <gpusched/host/detail/text_scan.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/host/live.hpp>
 
 #include <algorithm>
@@ -50,8 +50,8 @@ inline void read_latency(const Json& j, const std::string& path, LatencyOptions&
 inline bool is_disk(std::string_view text) {
     const auto colon = text.find(':');
     unsigned major = 0, minor = 0;
-    return colon != std::string_view::npos && detail::read_number(text.substr(0, colon), major) &&
-           detail::read_number(text.substr(colon + 1), minor);
+    return colon != std::string_view::npos && read_number(text.substr(0, colon), major) &&
+           read_number(text.substr(colon + 1), minor);
 }
 
 inline void read_tenant(const Json& j, const std::string& path, LiveTenant& out, Problems& problems) {

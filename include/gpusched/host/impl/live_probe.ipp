@@ -52,8 +52,7 @@ GPUSCHED_INLINE void LiveController::Impl::probe_mig() {
     bool readable = live.mig != "none", programs = false;
     eyes = mig.get();
     if (nvml && live.mig == "nvidia-smi") {
-        by_nvml = std::make_unique<detail::MigPortOf<NvmlMig>>(*nvml, options.host.gpus, handles,
-                                                               std::vector<OwnedInstance>{});
+        by_nvml = std::make_unique<NvmlMig>(*nvml, options.host.gpus, handles, std::vector<OwnedInstance>{});
         eyes = by_nvml.get();
     }
     for (std::size_t g = 0; readable && g < options.host.gpus.size(); ++g) {
@@ -102,7 +101,7 @@ GPUSCHED_INLINE void LiveController::Impl::probe_guards() {
             pin |= cpuset || threads;
         }
         if (tenant.client_of >= 0 && !a.mps_pipe.empty()) {
-            const auto status = MpsControl<SystemCommand>(commands, a.mps_pipe).probe();
+            const auto status = MpsControl(commands, a.mps_pipe).probe();
             say(name(i) + ": MPS daemon " +
                 (status == BackendStatus::ok ? "answers"
                                              : std::string("does not answer: ") + enum_name(status)) +

@@ -35,8 +35,11 @@ GPUSCHED_INLINE void LiveController::Impl::resume() {
             if (process != 0)
                 reasons.push_back("a program that was started for a change is at work: process " +
                                   number_text(process));
-        if (reasons.empty()) reasons = actuator->resume(waiting, dry_run);
-        for (const auto& note : actuator->take_notes()) say(note);
+        if (reasons.empty()) {
+            auto resumption = actuator->resume(waiting, dry_run);
+            for (const auto& note : resumption.notes) say(note);
+            reasons = std::move(resumption.reasons);
+        }
     }
     if (!reasons.empty()) return tell_resume("refused", reasons);
     for (const auto i : waiting)

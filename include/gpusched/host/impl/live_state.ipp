@@ -2,11 +2,13 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/host/actuator.hpp>
 #include <gpusched/host/detail/live_files.hpp>
 #include <gpusched/host/detail/memory_meter.hpp>
-#include <gpusched/host/detail/mig_port.hpp>
 #include <gpusched/host/live.hpp>
+#include <gpusched/host/mps.hpp>
 #include <gpusched/host/names.hpp>
+#include <gpusched/host/nvidia_smi.hpp>
 #include <gpusched/host/recovery.hpp>
 #include <gpusched/host/signals.hpp>
 #include <gpusched/host/system_command.hpp>
@@ -26,14 +28,10 @@
 namespace gpusched::host {
 
 struct LiveController::Impl {
-    using Mig = detail::MigPort;
-    using Act = HostActuator<Mig, SystemFiles, SystemCommand>;
-    using Signals = HostSignals<Mig, SystemFiles>;
     struct Source {
         Impl& self;
         void read(Observation& seen) const {
             self.signals->read(seen, live_detail::clock_s(CLOCK_MONOTONIC));
-            self.actuator->give_feedback(seen);
             self.measure(seen);
             self.vouch(seen);
         }
@@ -42,7 +40,7 @@ struct LiveController::Impl {
         double monotonic_s() const { return live_detail::clock_s(CLOCK_MONOTONIC); }
         double wall_s() const { return live_detail::clock_s(CLOCK_REALTIME); }
     };
-    using Run = Runner<Source, Act, Clock, live_detail::AuditFile>;
+    using Run = control::Runner<Source, HostActuator, Clock, live_detail::AuditFile>;
 
     ControllerOptions options;
     LiveOptions live;
@@ -52,13 +50,13 @@ struct LiveController::Impl {
     std::vector<TenantAccess> access{};
     std::optional<Nvml> nvml{};
     std::vector<int> handles{};
-    std::unique_ptr<Mig> mig{}, by_nvml{};  ///< the second reads only, where `mig` starts programs
-    Mig* eyes = nullptr;                    ///< the one of them that windows look with
+    std::unique_ptr<MigBackend> mig{}, by_nvml{};  ///< the second reads only, where `mig` starts programs
+    MigBackend* eyes = nullptr;                    ///< the one of them that windows look with
     detail::MemoryMeter meter{};
     live_detail::Descriptor lock{}, groups{};
     live_detail::AuditFile audit{};
-    std::unique_ptr<Signals> signals{};
-    std::unique_ptr<Act> actuator{};
+    std::unique_ptr<HostSignals> signals{};
+    std::unique_ptr<HostActuator> actuator{};
     Source source{*this};
     Clock clock{};
     std::unique_ptr<Run> runner{};
@@ -125,7 +123,7 @@ struct LiveController::Impl {
         }
         return journal;
     }
-    Journal mend(JournalFile<SystemFiles>& file, const std::string& boot) {
+    Journal mend(JournalFile& file, const std::string& boot) {
         auto r = recover_host(*mig, files, commands, options.host, access, file, boot, live.mig != "none",
                               live.backoff_s, live.cgroups);
         if (r.leases_ended > 0)
@@ -163,7 +161,7 @@ struct LiveController::Impl {
         if (runner) throw InvalidInput("start: called twice");
         require_ends_of_programs();
         load_nvml();
-        JournalFile<SystemFiles> file(files, live.journal);
+        JournalFile file(files, live.journal);
         std::optional<Journal> found;
         try {
             found = file.load(options.host);
@@ -174,12 +172,11 @@ struct LiveController::Impl {
         const auto boot = boot_id(files, live.proc);
         auto owned = owned_instances(options.host, found, boot);
         if (live.mig == "nvml")
-            mig = std::make_unique<detail::MigPortOf<NvmlMig>>(*nvml, options.host.gpus, handles, owned);
+            mig = std::make_unique<NvmlMig>(*nvml, options.host.gpus, handles, owned);
         else if (live.mig == "nvidia-smi")
-            mig = std::make_unique<detail::MigPortOf<SmiMig<SystemCommand>>>(*driver, options.host.gpus,
-                                                                             owned, live.pci);
+            mig = std::make_unique<SmiMig>(*driver, options.host.gpus, owned, live.pci);
         else
-            mig = std::make_unique<detail::MigPortOf<detail::NoMig>>(detail::NoMig{options.host});
+            mig = std::make_unique<NoMig>(options.host);
         check_tables();
         probe_mig();
         probe_guards();
@@ -194,11 +191,11 @@ struct LiveController::Impl {
         for (std::size_t i = 0; i < access.size(); ++i)
             sources[i] = {source_of(i), access[i].cgroup, access[i].disks};
         tell_memory(memory);
-        actuator = std::make_unique<Act>(*mig, files, commands, options.host, access, file,
-                                         std::move(journal), live.backoff_s);
-        signals = std::make_unique<Signals>(options.host, files, *eyes, nvml ? &*nvml : nullptr, handles,
-                                            std::move(sources), live.proc, live.numa_disks, live.layout_every,
-                                            options.window_s);
+        actuator = std::make_unique<HostActuator>(*mig, files, commands, options.host, access, file,
+                                                  std::move(journal), live.backoff_s);
+        signals = std::make_unique<HostSignals>(options.host, files, *eyes, nvml ? &*nvml : nullptr, handles,
+                                                std::move(sources), live.proc, live.numa_disks,
+                                                live.layout_every, options.window_s);
         runner = std::make_unique<Run>(options, source, *actuator, clock, audit, WeightedScore{}, memory);
         std::string record;
         append_start_record(record, options, memory);
@@ -221,8 +218,9 @@ struct LiveController::Impl {
         tell_outcomes();
     }
     void tell_outcomes() {
-        for (const auto& note : actuator->take_notes()) say(note);
-        for (const auto& o : actuator->take_outcomes()) {
+        const auto report = runner->take_report();
+        for (const auto& note : report.notes) say(note);
+        for (const auto& o : report.outcomes) {
             if (o.kind == ActionKind::reconfigure) signals->look_again();
             const auto& whom = name(static_cast<std::size_t>(o.target));
             say(std::string(enum_name(o.kind)) + " of " + whom + ": " + enum_name(o.status));

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <gpusched/core/text.hpp>
 #include <gpusched/host/nvidia_smi.hpp>
 
-#include <charconv>
 #include <optional>
 
 namespace gpusched::host {
@@ -45,9 +45,7 @@ class Row {
     T number() {
         skip();
         T value{};
-        const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-        if (error != std::errc{}) fail();
-        rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+        if (!take_number(rest_, value)) fail();
         return value;
     }
     std::string_view row_, rest_;
@@ -171,10 +169,7 @@ inline std::optional<std::string_view> element(std::string_view xml, const std::
 template <class T>
 std::optional<T> number_in(std::optional<std::string_view> text, std::string_view unit) {
     T value{};
-    if (!text) return std::nullopt;
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-    const auto read = static_cast<std::size_t>(end - text->data());
-    if (error != std::errc{} || text->substr(read) != unit) return std::nullopt;
+    if (!text || !take_number(*text, value) || *text != unit) return std::nullopt;
     return value;
 }
 
@@ -200,15 +195,6 @@ GPUSCHED_INLINE std::vector<SmiMemory> parse_memory(std::string_view xml) {
             out.push_back({*id, *total - *free});
     }
     return out;
-}
-
-GPUSCHED_INLINE BackendStatus memory_of(MigInstance instance, std::span<const InstanceMemory> all,
-                                        double& mib) {
-    const auto at = std::find_if(all.begin(), all.end(),
-                                 [&](const InstanceMemory& one) { return one.instance == instance; });
-    if (at == all.end()) return BackendStatus::not_found;
-    if (at->status == BackendStatus::ok) mib = at->mib;
-    return at->status;
 }
 
 GPUSCHED_INLINE BackendStatus smi_status(const CommandResult& result) {
@@ -248,6 +234,187 @@ GPUSCHED_INLINE BackendStatus smi_status(const CommandResult& result) {
     default:
         return unknown;
     }
+}
+
+GPUSCHED_INLINE SmiMig::SmiMig(Programs& programs, std::vector<HostGpu> gpus,
+                               std::vector<OwnedInstance> owned, std::vector<std::string> pci)
+    : OwningMig(std::move(gpus), std::move(owned)), programs_(programs), pci_(std::move(pci)) {}
+
+GPUSCHED_INLINE BackendStatus SmiMig::read(int gpu, MigLayout& layout) {
+    std::vector<SmiInstance> found;
+    if (const auto status = list(gpu, found); status != BackendStatus::ok) return status;
+    return layout_of(gpu, found, layout);
+}
+
+GPUSCHED_INLINE BackendStatus SmiMig::create(int gpu, MigInstance instance) {
+    std::vector<SmiInstance> before, now;
+    if (const auto status = list(gpu, before); status != BackendStatus::ok) return status;
+    MigLayout there;
+    if (const auto status = layout_of(gpu, before, there); status != BackendStatus::ok) return status;
+    // The driver says so too, but also when just this instance exists: then it is not ours to use.
+    if (!can_create(device(gpu), there, instance)) return BackendStatus::insufficient_resources;
+    const auto& profile = device(gpu).profiles[instance.profile];
+    const auto result =
+        call({"-cgi", std::to_string(profile.id) + ":" + std::to_string(instance.start), "-C"}, gpu);
+    const auto status = smi_status(result);
+    if (list(gpu, now) != BackendStatus::ok) return freezes(status) ? status : BackendStatus::invalid_state;
+    const auto row =
+        std::find_if(now.begin(), now.end(), [&](const SmiInstance& i) { return known(gpu, i) == instance; });
+    const auto created = parse_created(result.output);
+    const auto holds = [](const auto& all, const auto& match) {
+        return std::any_of(all.begin(), all.end(), match);
+    };
+    // The command may have an effect and fail, and somebody else may have been quicker.
+    const bool ours = row != now.end() &&
+                      !holds(before, [&](const SmiInstance& i) { return i.instance == row->instance; }) &&
+                      (created.empty() ? status == BackendStatus::ok
+                                       : holds(created, [&](int id) { return id == row->instance; }));
+    if (ours) adopt(gpu, instance);
+    // A GPU instance without room for its compute instance: this status says that nothing was made.
+    if (ours && status == BackendStatus::insufficient_resources &&
+        destroy(gpu, instance) != BackendStatus::ok)
+        return BackendStatus::invalid_state;
+    return status == BackendStatus::ok && !ours ? BackendStatus::invalid_state : status;
+}
+
+GPUSCHED_INLINE BackendStatus SmiMig::complete(int gpu, MigInstance instance) {
+    if (!owns(gpu, instance)) return BackendStatus::no_permission;
+    std::vector<SmiInstance> found;
+    if (const auto status = list(gpu, found); status != BackendStatus::ok) return status;
+    for (const auto& row : found) {
+        if (known(gpu, row) != instance) continue;
+        const auto id = std::to_string(row.instance);
+        const auto status = command({"-lci", "-gi", id}, gpu);
+        return status == BackendStatus::not_found ? command({"-cci", "-gi", id}, gpu) : status;
+    }
+    return BackendStatus::not_found;
+}
+
+GPUSCHED_INLINE BackendStatus SmiMig::destroy(int gpu, MigInstance instance) {
+    if (!owns(gpu, instance)) return BackendStatus::no_permission;
+    std::vector<SmiInstance> found;
+    if (const auto status = list(gpu, found); status != BackendStatus::ok) return status;
+    for (const auto& row : found) {
+        if (known(gpu, row) != instance) continue;
+        const auto id = std::to_string(row.instance);
+        auto status = command({"-dci", "-gi", id}, gpu);
+        if (status == BackendStatus::ok || status == BackendStatus::not_found)
+            status = command({"-dgi", "-gi", id}, gpu);
+        if (status != BackendStatus::ok && !freezes(status)) {
+            // A command may have an effect and fail. If the instance stands, the tenant needs its compute instance.
+            const auto left = complete(gpu, instance);
+            if (left == BackendStatus::not_found)
+                status = BackendStatus::ok;
+            else if (left != BackendStatus::ok)
+                status = BackendStatus::invalid_state;
+        }
+        if (status != BackendStatus::ok) return status;
+        // Success is believed when the listing says so too.
+        MigLayout now;
+        if (read(gpu, now) != BackendStatus::ok || now.contains(instance))
+            return BackendStatus::invalid_state;
+        disown(gpu, instance);
+        return status;
+    }
+    disown(gpu, instance);
+    return BackendStatus::not_found;
+}
+
+GPUSCHED_INLINE BackendStatus SmiMig::memory_used(int gpu, std::vector<InstanceMemory>& out) {
+    out.clear();
+    std::vector<SmiInstance> found;
+    if (const auto status = list(gpu, found); status != BackendStatus::ok) return status;
+    const std::string arguments[] = {"nvidia-smi", "-q", "-x", "-i", address(gpu)};
+    const auto result = run(arguments);
+    if (const auto status = smi_status(result); status != BackendStatus::ok) return status;
+    try {
+        for (const auto& device : parse_memory(result.output))
+            for (const auto& row : found)
+                if (const auto instance = known(gpu, row); instance && row.instance == device.instance)
+                    out.push_back({*instance, BackendStatus::ok, device.used_mib});
+    } catch (const BackendError&) {
+        return BackendStatus::unknown;
+    }
+    return BackendStatus::ok;
+}
+
+GPUSCHED_INLINE BackendStatus SmiMig::memory_shortfall(int gpu, double& mib) {
+    const auto result = call({"-lgip"}, gpu);
+    if (const auto status = smi_status(result); status != BackendStatus::ok) return status;
+    bool any = false;
+    mib = 0;
+    try {
+        for (const auto& row : parse_lgip(result.output)) {
+            const int p = device(gpu).find_id(row.id);
+            if (p < 0) continue;
+            any = true;
+            mib = std::max(mib, device(gpu).profiles[static_cast<std::size_t>(p)].memory_mib -
+                                    (row.memory_gib - 0.005) * 1024);
+        }
+    } catch (const BackendError&) {
+        return BackendStatus::unknown;
+    }
+    return any ? BackendStatus::ok : BackendStatus::not_supported;
+}
+
+GPUSCHED_INLINE std::optional<MigInstance> SmiMig::known(int gpu, const SmiInstance& row) const {
+    const int p = device(gpu).find_id(row.profile_id);
+    if (p < 0 || row.start < 0 || row.start > 7 ||
+        device(gpu).profiles[static_cast<std::size_t>(p)].memory_slices != row.size)
+        return std::nullopt;
+    return MigInstance{static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(row.start)};
+}
+
+GPUSCHED_INLINE BackendStatus SmiMig::layout_of(int gpu, const std::vector<SmiInstance>& rows,
+                                                MigLayout& layout) const {
+    layout = {};
+    for (const auto& row : rows) {
+        const auto instance = known(gpu, row);
+        if (!instance || layout.size() == MigLayout::capacity) return BackendStatus::not_supported;
+        layout.add(*instance);
+    }
+    return BackendStatus::ok;
+}
+
+GPUSCHED_INLINE BackendStatus SmiMig::list(int gpu, std::vector<SmiInstance>& rows) {
+    const auto result = call({"-lgi"}, gpu);
+    const auto status = smi_status(result);
+    rows.clear();
+    if (status == BackendStatus::not_found) return BackendStatus::ok;  // no instances
+    if (status != BackendStatus::ok) return status;
+    try {
+        for (const auto& row : parse_lgi(result.output)) {
+            // Asked for by address, a GPU answers with its own index, whatever that is: there is one in the answer.
+            if (!pci_.empty() && !rows.empty() && rows.front().gpu != row.gpu) return BackendStatus::unknown;
+            if (!pci_.empty() || row.gpu == gpu) rows.push_back(row);
+        }
+    } catch (const BackendError&) {
+        return BackendStatus::unknown;
+    }
+    return status;
+}
+
+GPUSCHED_INLINE BackendStatus SmiMig::command(std::vector<std::string> what, int gpu) {
+    return smi_status(call(std::move(what), gpu));
+}
+
+GPUSCHED_INLINE std::string SmiMig::address(int gpu) const {
+    return pci_.empty() ? std::to_string(gpu) : pci_[static_cast<std::size_t>(gpu)];
+}
+
+GPUSCHED_INLINE CommandResult SmiMig::run(std::span<const std::string> arguments) {
+    try {
+        return programs_.run(arguments);
+    } catch (const BackendError& e) {
+        return {127, false, e.what()};  // as a shell says of a program that it cannot start
+    }
+}
+
+GPUSCHED_INLINE CommandResult SmiMig::call(std::vector<std::string> what, int gpu) {
+    std::vector<std::string> arguments{"nvidia-smi", "mig"};
+    arguments.insert(arguments.end(), what.begin(), what.end());
+    arguments.insert(arguments.end(), {"-i", address(gpu)});
+    return run(arguments);
 }
 
 }  // namespace gpusched::host

@@ -10,15 +10,7 @@ namespace gpusched::host {
 
 GPUSCHED_INLINE NvmlMig::NvmlMig(Nvml& nvml, std::vector<HostGpu> gpus, std::vector<int> handles,
                                  std::vector<OwnedInstance> owned)
-    : nvml_(nvml), gpus_(std::move(gpus)), handles_(std::move(handles)), owned_(std::move(owned)) {}
-
-GPUSCHED_INLINE bool NvmlMig::owns(int gpu, MigInstance instance) const {
-    return std::find(owned_.begin(), owned_.end(), OwnedInstance{gpu, instance}) != owned_.end();
-}
-
-GPUSCHED_INLINE const MigDevice& NvmlMig::device(int gpu) const {
-    return mig_device(gpus_[static_cast<std::size_t>(gpu)].device);
-}
+    : OwningMig(std::move(gpus), std::move(owned)), nvml_(nvml), handles_(std::move(handles)) {}
 
 GPUSCHED_INLINE BackendStatus NvmlMig::read(int gpu, MigLayout& layout) {
     std::vector<NvmlInstance> found;
@@ -71,13 +63,13 @@ GPUSCHED_INLINE BackendStatus NvmlMig::create(int gpu, MigInstance instance) {
     // The call may fail, and an instance stand there all the same: then it is not known whose it is, and not ours.
     if (status != ok) return seen == ok || seen == not_found || freezes(status) ? status : invalid_state;
     if (seen != ok || made != id) return invalid_state;
-    owned_.push_back({gpu, instance});
+    adopt(gpu, instance);
     status = give_compute(gpu, instance, id);
     // Whatever the call said, the instance is whole or it is not.
     if (status != ok && !freezes(status)) {
         const auto again = nvml_.destroy_gpu_instance(handles_[static_cast<std::size_t>(gpu)], id);
         if (again == ok && find(gpu, instance, id) == not_found)
-            std::erase(owned_, OwnedInstance{gpu, instance});
+            disown(gpu, instance);
         else if (status == insufficient_resources)
             status = invalid_state;  // that one says that nothing was made
     }
@@ -96,7 +88,7 @@ GPUSCHED_INLINE BackendStatus NvmlMig::destroy(int gpu, MigInstance instance) {
     if (!owns(gpu, instance)) return no_permission;
     int id = 0;
     auto status = find(gpu, instance, id);
-    if (status == not_found) std::erase(owned_, OwnedInstance{gpu, instance});
+    if (status == not_found) disown(gpu, instance);
     if (status != ok) return status;
     const int handle = handles_[static_cast<std::size_t>(gpu)];
     status = nvml_.destroy_compute_instances(handle, id);
@@ -112,7 +104,7 @@ GPUSCHED_INLINE BackendStatus NvmlMig::destroy(int gpu, MigInstance instance) {
     if (status != ok) return status;
     // Success is believed when the listing says so too.
     if (find(gpu, instance, id) != not_found) return invalid_state;
-    std::erase(owned_, OwnedInstance{gpu, instance});
+    disown(gpu, instance);
     return status;
 }
 

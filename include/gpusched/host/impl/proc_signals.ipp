@@ -2,7 +2,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/host/detail/text_scan.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/host/proc_signals.hpp>
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 namespace gpusched::host {
 
 GPUSCHED_INLINE std::vector<std::uint64_t> parse_interrupts(std::string_view text) {
-    auto heading = detail::take_line(text);
+    auto heading = take_line(text);
     std::vector<std::size_t> cores;
     std::size_t most = 0;
-    for (auto word = detail::take_word(heading); !word.empty(); word = detail::take_word(heading)) {
+    for (auto word = take_word(heading); !word.empty(); word = take_word(heading)) {
         std::size_t core = 0;
-        if (!word.starts_with("CPU") || !detail::read_number(word.substr(3), core) || core > 65535)
+        if (!word.starts_with("CPU") || !read_number(word.substr(3), core) || core > 65535)
             throw BackendError("interrupts: heading cannot be read: " + std::string(word));
         cores.push_back(core);
         most = std::max(most, core + 1);
@@ -24,20 +24,19 @@ GPUSCHED_INLINE std::vector<std::uint64_t> parse_interrupts(std::string_view tex
     if (cores.empty()) throw BackendError("interrupts: no heading with cores");
     std::vector<std::uint64_t> counts(most, 0);
     while (!text.empty()) {
-        const auto line = detail::take_line(text);
+        const auto line = take_line(text);
         auto rest = line;
-        auto label = detail::take_word(rest);
+        auto label = take_word(rest);
         if (label.empty()) continue;
         unsigned number = 0;
-        if (!label.ends_with(':') || !detail::read_number(label.substr(0, label.size() - 1), number))
-            continue;
+        if (!label.ends_with(':') || !read_number(label.substr(0, label.size() - 1), number)) continue;
         // On ARM the timers have numbers too: they say how busy a core is.
         const auto name_at = line.find_last_not_of(" \t\r");
         const auto name = name_at == std::string_view::npos ? line : line.substr(0, name_at + 1);
         if (name.ends_with(" timer") || name.ends_with("_timer")) continue;
         for (const auto core : cores) {
             std::uint64_t count = 0;
-            if (!detail::read_number(detail::take_word(rest), count))
+            if (!read_number(take_word(rest), count))
                 throw BackendError("interrupts: row cannot be read: " + std::string(line));
             counts[core] += count;
         }
@@ -49,18 +48,18 @@ GPUSCHED_INLINE std::vector<DiskStats> parse_diskstats(std::string_view text) {
     constexpr std::uint64_t sector = 512;
     std::vector<DiskStats> out;
     while (!text.empty()) {
-        const auto line = detail::take_line(text);
+        const auto line = take_line(text);
         auto rest = line;
-        const auto major = detail::take_word(rest);
+        const auto major = take_word(rest);
         if (major.empty()) continue;
-        const auto minor = detail::take_word(rest);
+        const auto minor = take_word(rest);
         DiskStats disk;
-        disk.name = detail::take_word(rest);
+        disk.name = take_word(rest);
         disk.device = std::string(major) + ":" + std::string(minor);
         std::uint64_t n[7]{};
         unsigned a = 0, b = 0;
-        bool good = detail::read_number(major, a) && detail::read_number(minor, b) && !disk.name.empty();
-        for (auto& x : n) good = good && detail::read_number(detail::take_word(rest), x);
+        bool good = read_number(major, a) && read_number(minor, b) && !disk.name.empty();
+        for (auto& x : n) good = good && read_number(take_word(rest), x);
         // Reads, merged, sectors, ms; writes, merged, sectors.
         if (!good || n[2] > ~std::uint64_t{0} / sector || n[6] > ~std::uint64_t{0} / sector)
             throw BackendError("diskstats: row cannot be read: " + std::string(line));
@@ -73,26 +72,26 @@ GPUSCHED_INLINE std::vector<DiskStats> parse_diskstats(std::string_view text) {
 
 GPUSCHED_INLINE std::uint64_t parse_aer_correctable(std::string_view text) {
     while (!text.empty()) {
-        auto line = detail::take_line(text);
-        if (detail::take_word(line) != "TOTAL_ERR_COR") continue;
+        auto line = take_line(text);
+        if (take_word(line) != "TOTAL_ERR_COR") continue;
         std::uint64_t count = 0;
-        if (detail::read_number(detail::take_word(line), count)) return count;
+        if (read_number(take_word(line), count)) return count;
     }
     throw BackendError("aer_dev_correctable: no TOTAL_ERR_COR");
 }
 
 GPUSCHED_INLINE std::int32_t parse_numa_node(std::string_view text) noexcept {
     std::int32_t node = -1;
-    auto line = detail::take_line(text);
-    return detail::read_number(detail::take_word(line), node) && node >= 0 ? node : -1;
+    auto line = take_line(text);
+    return read_number(take_word(line), node) && node >= 0 ? node : -1;
 }
 
 GPUSCHED_INLINE double pcie_bytes_per_s(std::string_view speed, std::string_view width) noexcept {
     double transfers = 0;
     int lanes = 0;
-    auto line = detail::take_line(width);
-    if (!detail::read_number(detail::take_word(speed), transfers) || detail::take_word(speed) != "GT/s" ||
-        !detail::read_number(detail::take_word(line), lanes) || !(transfers > 0) || lanes < 1 || lanes > 32)
+    auto line = take_line(width);
+    if (!read_number(take_word(speed), transfers) || take_word(speed) != "GT/s" ||
+        !read_number(take_word(line), lanes) || !(transfers > 0) || lanes < 1 || lanes > 32)
         return unknown_signal;
     // 8b/10b up to 5 GT/s, 128b/130b above; from 64 GT/s fixed-size packets: 242 of 256 bytes.
     const double part = transfers <= 5 ? 0.8 : transfers < 64 ? 128.0 / 130 : 242.0 / 256;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/host/detail/text_scan.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/host/files.hpp>
 #include <gpusched/host/system_command.hpp>
 
@@ -30,12 +30,12 @@ inline std::uint64_t start_time(std::int64_t process) {
     if (files.read("/proc/" + std::to_string(process) + "/stat", text) != 0) return 0;
     // The name may hold anything; behind its bracket come the state (field 3) and, as field 22, the time.
     auto rest = std::string_view(text).substr(std::min(text.rfind(')') + 1, text.size()));
-    const auto state = detail::take_word(rest);
+    const auto state = take_word(rest);
     if (state.empty() || state == "Z" || state == "X") return 0;
     std::string_view word;
-    for (int field = 4; field <= 22; ++field) word = detail::take_word(rest);
+    for (int field = 4; field <= 22; ++field) word = take_word(rest);
     std::uint64_t time = 0;
-    return detail::read_number(word, time) ? time : 0;
+    return read_number(word, time) ? time : 0;
 }
 
 /// Says in a file which process is at work, at once: whoever dies a moment later has said so.
@@ -71,12 +71,11 @@ GPUSCHED_INLINE std::int64_t program_at_work(const std::string& note) {
     std::string text;
     if (files.read(note, text) != 0) return 0;
     std::string_view all = text;
-    auto rest = detail::take_line(all);
+    auto rest = take_line(all);
     std::int64_t process = 0;
     std::uint64_t time = 0;
-    return detail::read_number(detail::take_word(rest), process) && process > 0 &&
-                   detail::read_number(detail::take_word(rest), time) && time != 0 &&
-                   command_detail::start_time(process) == time
+    return read_number(take_word(rest), process) && process > 0 && read_number(take_word(rest), time) &&
+                   time != 0 && command_detail::start_time(process) == time
                ? process
                : 0;
 }
@@ -85,10 +84,6 @@ GPUSCHED_INLINE SystemCommand::SystemCommand(double limit_s, int held, std::stri
     : limit_s_(limit_s), held_(held), note_(std::move(note)) {
     if (!(limit_s > 0 && limit_s <= 600))
         throw InvalidInput(bad_value("limit_s", number_text(limit_s), "above 0, at most 600"));
-}
-
-GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> arguments) const {
-    return run(arguments, {});
 }
 
 GPUSCHED_INLINE std::int64_t SystemCommand::left_behind() const {
@@ -101,7 +96,7 @@ GPUSCHED_INLINE std::int64_t SystemCommand::left_behind() const {
 }
 
 GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> arguments,
-                                                 std::string_view input) const {
+                                                 std::string_view input) {
     using Clock = std::chrono::steady_clock;
     if (arguments.empty()) throw InvalidInput("arguments: none; expected a program");
     const auto failed = [&](int error) {

@@ -17,7 +17,7 @@ namespace gpusched::milp {
 GPUSCHED_INLINE ConsolidationModel consolidation(const Cluster& cluster,
                                                  const ConsolidationOptions& options) {
     Problems problems;
-    if (options.max_moves) check_at_least(problems, "max_moves", *options.max_moves, std::int64_t{0});
+    check_fields(problems, options);
     if (options.occupied_at_least)
         check_range(problems, "occupied_at_least", *options.occupied_at_least, std::int64_t{0},
                     static_cast<std::int64_t>(cluster.node_count()));

@@ -1,15 +1,15 @@
 #pragma once
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/file.hpp>
+#include <gpusched/milp/matrix.hpp>
 #include <gpusched/milp/write.hpp>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -56,15 +56,6 @@ inline std::string file_name(std::string_view name) {
     constexpr std::size_t longest = 100;
     if (text.size() > longest) text.resize(longest);
     return text;
-}
-
-inline void write_text(const std::string& path, const std::string& text) {
-    std::FILE* file = std::fopen(path.c_str(), "wb");
-    if (file == nullptr) throw BackendError(path + ": cannot be created: " + std::strerror(errno));
-    const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    // Closing is where a full disk may show first.
-    if (std::fclose(file) != 0 || !written)
-        throw BackendError(path + ": cannot be written: " + std::strerror(errno));
 }
 
 /// Both formats fold lines, because some readers stop at 255 characters.
@@ -226,17 +217,15 @@ GPUSCHED_INLINE std::string to_lp(const Model& model) {
         needs_constant = true;
     }
     line.end();
-    std::vector<std::vector<Entry>> entries(row_count);
-    for (std::size_t j = 0; j + 1 < columns.size(); ++j)
-        for (int k = model.column_start[j]; k < model.column_start[j + 1]; ++k)
-            entries[static_cast<std::size_t>(model.row_index[static_cast<std::size_t>(k)])].push_back(
-                {static_cast<int>(j), model.value[static_cast<std::size_t>(k)]});
+    const auto matrix = by_rows(model);
     out += "Subject To\n";
     const auto row = [&](std::size_t i, const std::string& label, const char* relation, double side) {
         line.start(" " + label + ":");
-        for (const auto& e : entries[i])
-            detail::add_term(line, e.value, columns[static_cast<std::size_t>(e.column)]);
-        if (entries[i].empty()) {
+        RowMatrix::InnerIterator entry(matrix, static_cast<Eigen::Index>(i));
+        const bool no_entry = !entry;
+        for (; entry; ++entry)
+            detail::add_term(line, entry.value(), columns[static_cast<std::size_t>(entry.col())]);
+        if (no_entry) {
             detail::add_term(line, 0, constant);
             needs_constant = true;
         }
@@ -280,11 +269,9 @@ GPUSCHED_INLINE std::string to_lp(const Model& model) {
 }
 
 GPUSCHED_INLINE void write_mps(const Model& model, const std::string& path) {
-    detail::write_text(path, to_mps(model));
+    write_file(path, to_mps(model));
 }
 
-GPUSCHED_INLINE void write_lp(const Model& model, const std::string& path) {
-    detail::write_text(path, to_lp(model));
-}
+GPUSCHED_INLINE void write_lp(const Model& model, const std::string& path) { write_file(path, to_lp(model)); }
 
 }  // namespace gpusched::milp

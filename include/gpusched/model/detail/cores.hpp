@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/model/detail/owner.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 namespace gpusched::detail {
 
-inline void check_core_list(const std::string& owner, std::vector<int> cores, Problems& problems) {
+inline void check_core_list(const Owner& owner, std::vector<int> cores, Problems& problems) {
     std::sort(cores.begin(), cores.end());
     for (std::size_t i = 0; i < cores.size(); ++i) {
         if (cores[i] < 0) problems.add(owner + ": cores names core " + std::to_string(cores[i]));
@@ -29,7 +30,7 @@ inline void check_cores_in_use(const ClusterSpec& spec, const Inventory& invento
         if (!task.cpu_local || !task.cores || task.cores->empty() || !task.node) continue;
         const auto node = inventory.nodes.names.find(*task.node);
         if (!node) continue;
-        const auto owner = "task " + gpusched::quoted(task.name);
+        const Owner owner("task", task.name);
         const auto hardware = inventory.nodes.hardware[*node];
         if (hardware != NodeTable::no_hardware) {
             const auto cores = inventory.hardware[hardware].description.cores();

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -85,9 +84,11 @@ struct GroupBuilder {
                 out.affinity_members_.push_back({set, 0});
                 ++out.affinity_sets[set].members;
             };
-            std::set<std::string> joined;
             for (const auto& term : task.anti_affinity) {
-                if (!joined.insert(term.group).second) continue;
+                const auto first =
+                    std::find_if(task.anti_affinity.begin(), task.anti_affinity.end(),
+                                 [&](const AntiAffinity& own) { return own.group == term.group; });
+                if (&*first != &term) continue;
                 for (const auto set : anti_affinity_of_group[term.group]) {
                     auto limit = Membership::no_limit;
                     for (const auto& own : task.anti_affinity)

@@ -5,6 +5,7 @@
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/model/detail/cores.hpp>
 #include <gpusched/model/detail/group_builder.hpp>
+#include <gpusched/model/detail/owner.hpp>
 #include <gpusched/model/detail/structural_order.hpp>
 #include <gpusched/model/inventory.hpp>
 
@@ -51,21 +52,23 @@ struct InventoryBuilder {
     Inventory& out;
 
     // The value, or the nearest legal one after reporting it, so that later sums cannot overflow.
-    std::int64_t quantity(const std::string& owner, const char* field, std::int64_t value,
-                          std::int64_t low = 0, std::int64_t high = largest_quantity) const {
-        return check_range(problems, field, value, low, high, owner) ? value : std::clamp(value, low, high);
+    std::int64_t quantity(const Owner& owner, const char* field, std::int64_t value, std::int64_t low = 0,
+                          std::int64_t high = largest_quantity) const {
+        if (value >= low && value <= high) return value;
+        check_range(problems, field, value, low, high, owner.text());
+        return std::clamp(value, low, high);
     }
 
-    void level(const std::string& owner, const char* field, Level value) const {
+    void level(const Owner& owner, const char* field, Level value) const {
         if (value < node_level || value > deepest_level)
             problems.add(bad_value(std::string(field) + " level", std::to_string(value),
-                                   "\"node\" or 0 to " + std::to_string(deepest_level), owner));
+                                   "\"node\" or 0 to " + std::to_string(deepest_level), owner.text()));
     }
 
     // Many formats and tools take a NUL for the end of a text. The name itself is not repeated for that reason.
-    void no_nul(const std::string& owner, const char* field, const std::string& name) const {
+    void no_nul(const Owner& owner, const char* field, const std::string& name) const {
         if (name.find('\0') != std::string::npos)
-            problems.add(bad_value(field, "text with a NUL character", "text without", owner));
+            problems.add(bad_value(field, "text with a NUL character", "text without", owner.text()));
     }
 
     // Keeps ids aligned with the input after a duplicate name.
@@ -75,7 +78,7 @@ struct InventoryBuilder {
 
     void build() {
         out.now = spec.now;
-        quantity("cluster", "now", spec.now, -largest_quantity);
+        quantity(Owner("cluster"), "now", spec.now, -largest_quantity);
         nodes();
         network();
         jobs();
@@ -94,10 +97,10 @@ struct InventoryBuilder {
         std::map<std::string, std::uint32_t> presets;
         std::uint32_t gpus = 0;
         for (const auto& node : spec.nodes) {
-            const auto owner = "node " + gpusched::quoted(node.name);
+            const Owner owner("node", node.name);
             if (node.name.empty())
                 problems.add("node #" + std::to_string(t.names.size()) + ": name is empty");
-            no_nul("node #" + std::to_string(t.names.size()), "name", node.name);
+            no_nul(Owner("node", t.names.size()), "name", node.name);
             no_nul(owner, "gpu_model", node.gpu_model);
             if (!t.names.intern(node.name).second) {
                 problems.add(owner + ": duplicate node name");
@@ -122,7 +125,7 @@ struct InventoryBuilder {
                     taint.effect != "PreferNoSchedule")
                     problems.add(bad_value("effect of taint " + gpusched::quoted(taint.key),
                                            gpusched::quoted(taint.effect),
-                                           "NoSchedule, PreferNoSchedule or NoExecute", owner));
+                                           "NoSchedule, PreferNoSchedule or NoExecute", owner.text()));
             }
             t.gpu_model.push_back(node.gpu_model.empty()
                                       ? none<GpuModelId>
@@ -146,7 +149,7 @@ struct InventoryBuilder {
         out.node_classes = classes.take();
     }
 
-    std::uint32_t hardware(const NodeSpec& node, const std::string& owner, int count,
+    std::uint32_t hardware(const NodeSpec& node, const Owner& owner, int count,
                            std::map<std::string, std::uint32_t>& presets) {
         if (!node.hardware) return NodeTable::no_hardware;
         Hardware description = *node.hardware;
@@ -154,7 +157,7 @@ struct InventoryBuilder {
             const auto preset = hardware_preset(description.preset);
             if (!preset) {
                 problems.add(bad_value("hardware preset", gpusched::quoted(description.preset),
-                                       "rtx4090x8, a100x8 or h100x8", owner));
+                                       "rtx4090x8, a100x8 or h100x8", owner.text()));
                 return NodeTable::no_hardware;
             }
             description = *preset;
@@ -165,7 +168,7 @@ struct InventoryBuilder {
             const auto& numa = description.numa_nodes[i];
             const auto name = owner + ": hardware NUMA node " + std::to_string(i);
             check_range(problems, "socket", numa.socket, 0, 63, name);
-            cores += quantity(name, "cores", numa.cores, 0, 1'000'000);
+            cores += quantity(Owner(name), "cores", numa.cores, 0, 1'000'000);
             if ((seen & numa.gpus) != 0) problems.add(name + " shares a GPU with another NUMA node");
             seen |= numa.gpus;
         }
@@ -205,7 +208,7 @@ struct InventoryBuilder {
             levels = std::max(levels, node.network.size());
         }
         for (const auto& task : spec.tasks) {
-            const auto owner = "task " + gpusched::quoted(task.name);
+            const Owner owner("task", task.name);
             for (const auto& term : task.anti_affinity) level(owner, "anti_affinity", term.level);
             for (const auto& term : task.affinity) level(owner, "affinity", term.level);
             if (task.network_affinity) level(owner, "network_affinity", task.network_affinity->level);
@@ -219,7 +222,7 @@ struct InventoryBuilder {
         std::vector<std::vector<std::uint32_t>> parent(levels);
         std::map<std::string, std::size_t, std::less<>> level_of;
         for (const auto& node : spec.nodes) {
-            const auto owner = "node " + gpusched::quoted(node.name);
+            const Owner owner("node", node.name);
             std::uint32_t above = 0;
             for (std::size_t l = 0; l < node.network.size(); ++l) {
                 const auto& name = node.network[l];
@@ -275,10 +278,10 @@ struct InventoryBuilder {
 
     void jobs() {
         for (const auto& job : spec.jobs) {
-            const auto owner = "job " + gpusched::quoted(job.name);
+            const Owner owner("job", job.name);
             if (job.name.empty())
                 problems.add("job #" + std::to_string(out.job_names.size()) + ": name is empty");
-            no_nul("job #" + std::to_string(out.job_names.size()), "name", job.name);
+            no_nul(Owner("job", out.job_names.size()), "name", job.name);
             quantity(owner, "min_members", job.min_members);
             if (job.max_disrupted) quantity(owner, "max_disrupted", *job.max_disrupted);
             add_job(job.name, job.min_members, job.max_disrupted);
@@ -296,10 +299,10 @@ struct InventoryBuilder {
         Interner<Requirement> requirements;
         Interner<TaskAffinities> affinities;
         for (const auto& task : spec.tasks) {
-            const auto owner = "task " + gpusched::quoted(task.name);
+            const Owner owner("task", task.name);
             if (task.name.empty())
                 problems.add("task #" + std::to_string(t.names.size()) + ": name is empty");
-            no_nul("task #" + std::to_string(t.names.size()), "name", task.name);
+            no_nul(Owner("task", t.names.size()), "name", task.name);
             no_nul(owner, "job", task.job);
             if (!t.names.intern(task.name).second) {
                 problems.add(owner + ": duplicate task name");
@@ -330,13 +333,13 @@ struct InventoryBuilder {
             for (const auto& toleration : task.tolerations) {
                 if (toleration.op != "Equal" && toleration.op != "Exists")
                     problems.add(bad_value("toleration operator", gpusched::quoted(toleration.op),
-                                           "Equal or Exists", owner));
+                                           "Equal or Exists", owner.text()));
                 if (toleration.op == "Equal" && toleration.key.empty())
-                    problems.add(
-                        bad_value("toleration operator", "'Equal'", "Exists where the key is empty", owner));
+                    problems.add(bad_value("toleration operator", "'Equal'", "Exists where the key is empty",
+                                           owner.text()));
                 if (toleration.op == "Exists" && !toleration.value.empty())
                     problems.add(bad_value("toleration value", gpusched::quoted(toleration.value),
-                                           "none with operator Exists", owner));
+                                           "none with operator Exists", owner.text()));
             }
             for (const auto& term : task.anti_affinity) {
                 if (term.group.empty()) problems.add(owner + ": anti_affinity has no group");

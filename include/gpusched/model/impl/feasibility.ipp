@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/model/detail/eligibility.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -19,11 +20,9 @@ GPUSCHED_INLINE Obstacle find_eligibility_obstacle(const Cluster& cluster, TaskI
     const auto& inv = cluster.inventory();
     const auto& requirement = inv.requirements[inv.tasks.requirement[index(task)]];
     const auto& node_class = inv.node_classes[inv.nodes.node_class[index(node)]];
-    const NodeClass bare{node_class.gpu_model, node_class.labels, {}};
-    const Requirement any_label{requirement.gpu_models, {}, {}};
-    if (!Inventory::matches(any_label, bare)) return Obstacle::gpu_model;
-    if (!Inventory::matches(requirement, bare)) return Obstacle::node_selector;
-    return Inventory::matches(requirement, node_class) ? Obstacle::none : Obstacle::taint;
+    if (!detail::accepts_model(requirement, node_class)) return Obstacle::gpu_model;
+    if (!detail::finds_labels(requirement, node_class)) return Obstacle::node_selector;
+    return detail::tolerates_taints(requirement, node_class) ? Obstacle::none : Obstacle::taint;
 }
 
 GPUSCHED_INLINE GpuMask candidate_gpus(const Cluster& cluster, TaskId task, NodeId node) noexcept {

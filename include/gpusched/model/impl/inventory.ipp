@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/model/detail/eligibility.hpp>
 #include <gpusched/model/detail/inventory_builder.hpp>
 #include <gpusched/model/inventory.hpp>
 
@@ -25,15 +26,8 @@ GPUSCHED_INLINE bool Inventory::tolerates(const std::vector<Toleration>& tolerat
 }
 
 GPUSCHED_INLINE bool Inventory::matches(const Requirement& requirement, const NodeClass& node_class) {
-    const auto& models = requirement.gpu_models;
-    if (!models.empty() && !std::binary_search(models.begin(), models.end(), node_class.gpu_model))
-        return false;
-    for (const auto& [key, value] : requirement.node_selector) {
-        const auto found = node_class.labels.find(key);
-        if (found == node_class.labels.end() || found->second != value) return false;
-    }
-    return std::all_of(node_class.taints.begin(), node_class.taints.end(),
-                       [&](const Taint& taint) { return tolerates(requirement.tolerations, taint); });
+    return detail::accepts_model(requirement, node_class) && detail::finds_labels(requirement, node_class) &&
+           detail::tolerates_taints(requirement, node_class);
 }
 
 GPUSCHED_INLINE std::shared_ptr<const Inventory> Inventory::build(const ClusterSpec& spec,

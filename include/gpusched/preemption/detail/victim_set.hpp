@@ -1,6 +1,8 @@
 // Sets of a node's potential victims: 64 bits where that is enough, as it nearly always is, else as many as it takes.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,7 +17,8 @@ namespace gpusched::preemption::detail {
 using VictimSet = std::uint64_t;
 inline constexpr int most_victims = 64;
 
-/// The same without an upper bound. Words that are not there are 0.
+/// The same without an upper bound. Words that are not there are 0. Searches copy sets at every step: up to 256 victims
+/// nothing is allocated.
 class ManyVictims {
   public:
     [[nodiscard]] bool contains(int i) const noexcept {
@@ -63,7 +66,7 @@ class ManyVictims {
     }
 
   private:
-    std::vector<std::uint64_t> words_;
+    boost::container::small_vector<std::uint64_t, 4> words_;
 };
 
 [[nodiscard]] constexpr bool is_empty(VictimSet set) noexcept { return set == 0; }

@@ -1,29 +1,24 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/serving/catalogue.hpp>
 
 #include <limits>
 #include <set>
+#include <string>
+#include <vector>
 
 namespace gpusched::serving {
 
 GPUSCHED_INLINE void validate(const std::vector<GpuType>& gpus) {
     Problems problems;
-    const double most = std::numeric_limits<double>::max();
-    const double least = std::numeric_limits<double>::min();
     std::set<std::string> names;
     for (const auto& gpu : gpus) {
         const auto owner = "GPU type " + gpusched::quoted(gpu.name);
         if (gpu.name.empty()) problems.add(bad_value("name", "''", "a name", "GPU type"));
         if (!names.insert(gpu.name).second) problems.add(owner + ": appears twice");
-        check_range(problems, "tflops", gpu.tflops, least, most, owner);
-        check_range(problems, "bandwidth_gb_s", gpu.bandwidth_gb_s, least, most, owner);
-        check_range(problems, "memory_gb", gpu.memory_gb, least, most, owner);
-        check_range(problems, "link_gb_s", gpu.link_gb_s, 0.0, most, owner);
-        check_range(problems, "network_gb_s", gpu.network_gb_s, 0.0, most, owner);
-        check_at_least(problems, "per_machine", gpu.per_machine, 1, owner);
-        if (gpu.price) check_range(problems, "price", *gpu.price, 0.0, most, owner);
+        check_fields(problems, gpu, owner);
     }
     problems.throw_if_any();
 }
@@ -72,12 +67,12 @@ GPUSCHED_INLINE std::vector<GpuType> gpu_catalogue() {
 }
 
 GPUSCHED_INLINE GpuType gpu_type(std::string_view name) {
-    std::string known;
+    std::vector<std::string> known;
     for (const auto& gpu : gpu_catalogue()) {
         if (gpu.name == name) return gpu;
-        known += (known.empty() ? "" : ", ") + gpu.name;
+        known.push_back(gpu.name);
     }
-    throw InvalidInput(bad_value("GPU type", gpusched::quoted(name), "one of " + known));
+    throw InvalidInput(bad_name("GPU type", name, known));
 }
 
 }  // namespace gpusched::serving

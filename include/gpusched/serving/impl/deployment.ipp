@@ -111,11 +111,7 @@ GPUSCHED_INLINE std::vector<Deployment> enumerate_deployments(const LanguageMode
     for (const auto count : available) check_at_least(problems, "available", count, 0);
     for (std::size_t i = 0; i < options.degrees.size(); ++i)
         check_at_least(problems, "degrees", options.degrees[i], i == 0 ? 1 : options.degrees[i - 1] + 1);
-    check_range(problems, "max_stages", options.max_stages, 1, 64);
-    check_at_least(problems, "max_gpus", options.max_gpus, 1);
-    check_at_least(problems, "max_types", options.max_types, 1);
-    check_range(problems, "memory_fraction", options.memory_fraction, 0.05, 1.0);
-    check_at_least(problems, "min_tokens", options.min_tokens, 1);
+    check_fields(problems, options);
     auto both = options;
     for (const auto& [a, b] : options.disconnected) {
         check_range(problems, "disconnected", a, 0, types - 1);

@@ -12,20 +12,12 @@ namespace gpusched::serving {
 
 GPUSCHED_INLINE void validate(const EstimateOptions& options) {
     Problems problems;
-    const auto& e = options.efficiency;
-    check_range(problems, "compute", e.compute, 0.01, 1.0);
-    check_range(problems, "bandwidth", e.bandwidth, 0.01, 1.0);
-    check_range(problems, "link", e.link, 0.01, 1.0);
-    check_range(problems, "network", e.network, 0.01, 1.0);
-    check_range(problems, "layer_s", e.layer_s, 0.0, 1.0);
-    check_range(problems, "collective_s", e.collective_s, 0.0, 1.0);
-    check_range(problems, "message_s", e.message_s, 0.0, 1.0);
-    check_range(problems, "memory_fraction", options.memory_fraction, 0.05, 1.0);
-    check_at_least(problems, "max_batch", options.max_batch, 1);
+    check_fields(problems, options.efficiency);
+    check_fields(problems, options);
     std::set<std::tuple<std::string, std::string, int>> seen;
     for (const auto& p : options.profiles) {
         const auto owner = "profile of " + gpusched::quoted(p.model) + " on " + gpusched::quoted(p.gpu);
-        check_at_least(problems, "degree", p.degree, 1, owner);
+        check_fields(problems, p, owner);
         if (!seen.emplace(p.model, p.gpu, p.degree).second) problems.add(owner + ": appears twice");
         for (const auto& [name, points] :
              {std::pair("prefill", &p.prefill), std::pair("decode", &p.decode)}) {
@@ -213,8 +205,7 @@ GPUSCHED_INLINE ThroughputEstimate estimate_throughput(const LanguageModel& mode
     validate(std::vector<GpuType>(gpus.begin(), gpus.end()));
     validate(options);
     Problems problems;
-    check_at_least(problems, "input", shape.input, 1);
-    check_at_least(problems, "output", shape.output, 1);
+    check_fields(problems, shape);
     problems.throw_if_any();
     detail::check_deployment(model, gpus, deployment);
     return detail::estimate(model, gpus, deployment, shape, options);

@@ -26,15 +26,8 @@ GPUSCHED_INLINE double LanguageModel::kv_bytes_per_layer() const noexcept {
 GPUSCHED_INLINE void validate(const LanguageModel& model) {
     Problems problems;
     const auto owner = "model " + gpusched::quoted(model.name);
-    check_at_least(problems, "layers", model.layers, 1, owner);
-    check_at_least(problems, "hidden", model.hidden, 1, owner);
-    check_at_least(problems, "heads", model.heads, 1, owner);
+    check_fields(problems, model, owner);
     check_range(problems, "kv_heads", model.kv_heads, 1, model.heads, owner);
-    check_at_least(problems, "head_size", model.head_size, 1, owner);
-    check_at_least(problems, "intermediate", model.intermediate, 1, owner);
-    check_at_least(problems, "vocabulary", model.vocabulary, 1, owner);
-    check_range(problems, "bytes_per_weight", model.bytes_per_weight, 0.1, 8.0, owner);
-    check_range(problems, "bytes_per_kv", model.bytes_per_kv, 0.1, 8.0, owner);
     problems.throw_if_any();
 }
 

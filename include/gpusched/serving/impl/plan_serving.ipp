@@ -43,8 +43,7 @@ GPUSCHED_INLINE void validate(const ServingRequest& request) {
             const auto of = owner + ": demand " + gpusched::quoted(demand.name);
             if (demand.name.empty()) problems.add(bad_value("demand", "''", "a name", owner));
             if (!names.emplace(name, demand.name).second) problems.add(of + ": appears twice");
-            check_at_least(problems, "input", demand.shape.input, 1, of);
-            check_at_least(problems, "output", demand.shape.output, 1, of);
+            check_fields(problems, demand.shape, of);
             check_range(problems, "requests", demand.requests, 0.0, most, of);
         }
     }
@@ -69,7 +68,7 @@ GPUSCHED_INLINE void validate(const PlannerOptions& options) {
     } catch (const InvalidInput& error) {
         for (const auto& problem : error.problems()) problems.add(problem);
     }
-    check_at_least(problems, "max_deployments", options.max_deployments, 0);
+    check_fields(problems, options);
     detail::check_memory_fraction(problems, options.estimate, options.deployments.memory_fraction);
     if (options.deadline) {
         check_range(problems, "deadline", *options.deadline, std::numeric_limits<double>::min(),

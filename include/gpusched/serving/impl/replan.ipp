@@ -95,8 +95,7 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
         options.planner.deadline)
         problems.add(
             "planner: expected composition and routing 'optimized', neither uniform_tp nor deadline");
-    if (options.max_starts) check_at_least(problems, "max_starts", *options.max_starts, 0);
-    check_range(problems, "slack", options.slack, 0.0, 10.0);
+    check_fields(problems, options);
     double all = 0;
     for (const auto& replicas : running)
         if (check_at_least(problems, "count", replicas.count, 0, "running")) all += replicas.count;

@@ -96,8 +96,7 @@ GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
     Problems problems;
     if (options.rate != 0) check_range(problems, "rate", options.rate, 1e-9, 1e12);
     detail::check_memory_fraction(problems, options.estimate, options.memory_fraction);
-    check_range(problems, "requests", options.requests, 1, 10'000'000);
-    check_range(problems, "memory_fraction", options.memory_fraction, 0.05, 1.0);
+    check_fields(problems, options);
     problems.throw_if_any();
 
     struct Kind {

@@ -336,7 +336,7 @@ class ServingSearch {
 
 inline void validate(const ServingSearchOptions& options) {
     Problems problems;
-    check_range(problems, "tolerance", options.tolerance, 1e-9, 1.0);
+    check_fields(problems, options);
     if (options.form == ServingForm::fixed_makespan)
         problems.add(
             "form: 'fixed_makespan'; expected 'rates', 'copies' or 'mccormick', which find the makespan");

@@ -1,9 +1,7 @@
 // Expected fill: the measure by hand, its choices against a plain re-computation, and its limits.
-#include <gpusched/allocation/expected_fill.hpp>
-#include <gpusched/allocation/place.hpp>
-#include <gpusched/allocation/ranked_placement.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
+#include <gpusched/fragmentation/expected_fill.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <support/catch.hpp>
@@ -13,9 +11,7 @@
 #include <string>
 
 using namespace gpusched;
-using namespace gpusched::allocation;
-using fragmentation::Workload;
-using fragmentation::WorkloadShape;
+using namespace gpusched::fragmentation;
 
 namespace {
 
@@ -108,25 +104,6 @@ TEST_CASE("what is left of a GPU is worth what is likely to be filled of it") {
     CHECK(measure.fill(cluster, make_id<NodeId>(0)) == Catch::Approx(0.525).margin(1e-3));
 }
 
-TEST_CASE("tasks without GPUs go where cores are to spare, fractions where they complete a GPU") {
-    ClusterSpec spec;
-    spec.nodes = {node("tight", 4, 48), node("spare", 2, 104)};
-    spec.tasks = {task("cpu", 0, 1000, 16), task("half", 1, 500, 4), task("running", 1, 500, 4)};
-    spec.tasks[2].node = "tight";
-    spec.tasks[2].gpus = {3};
-    const auto cluster = Cluster::build(spec);
-    const Workload workload{{{.cpu_milli = 12'000, .gpu_count = 1, .weight = 4},
-                             {.cpu_milli = 4'000, .gpu_count = 1, .gpu_share_milli = 500, .weight = 1}}};
-    const LeastFillLoss ranker{
-        std::make_shared<const ExpectedFill>(workload, cluster.inventory(), everything)};
-    const LeastFillLossGpus picker{ranker.measure};
-    Rng rng(0);
-    CHECK(place(cluster, cluster.find_task("cpu"), ranker, picker, rng) ==
-          Destination{make_id<NodeId>(1), 0});
-    CHECK(place(cluster, cluster.find_task("half"), ranker, picker, rng) ==
-          Destination{make_id<NodeId>(0), gpu_bit(3)});
-}
-
 TEST_CASE("the measure and its choices are those of the definition") {
     Rng rng(21);
     for (int round = 0; round < 60; ++round) {
@@ -201,46 +178,6 @@ TEST_CASE("shapes that a node's model cannot take count for nothing there") {
                                cluster.inventory(), everything);
     CHECK(measure.fill(cluster, make_id<NodeId>(0)) == Catch::Approx(1.5).margin(1e-3));
     CHECK(measure.fill(cluster, make_id<NodeId>(1)) == Catch::Approx(2.0).margin(1e-3));
-}
-
-TEST_CASE("expected fill: kept scores and prepared nodes give what a look at every node gives") {
-    Rng rng(5);
-    ClusterSpec spec;
-    for (int i = 0; i < 30; ++i) spec.nodes.push_back(node("n" + std::to_string(i), rng.between(1, 8), 48));
-    for (int i = 0; i < 300; ++i) {
-        const auto gpus = rng.between(0, 4);
-        spec.tasks.push_back(task("t" + std::to_string(i), gpus,
-                                  gpus == 1 && rng.below(2) == 0 ? 100 * rng.between(2, 9) : 1000,
-                                  rng.between(1, 12), rng.between(0, 100)));
-        if (rng.below(4) == 0) spec.tasks.back().priority_class = PriorityClass::lp;
-    }
-    auto cluster = Cluster::build(spec);
-    const auto measure = std::make_shared<const ExpectedFill>(fragmentation::typical_workload(spec.tasks),
-                                                              cluster.inventory());
-    const LeastFillLoss ranker{measure};
-    const LeastFillLossGpus picker{measure};
-    RankedPlacement policy(ranker, picker);
-    std::vector<TaskId> placed;
-    for (int step = 0; step < 1500; ++step) {
-        if (!placed.empty() && rng.below(3) == 0) {
-            std::swap(rng.pick(std::span(placed)), placed.back());
-            const auto from = cluster.node_of(placed.back());
-            cluster.remove(placed.back());
-            placed.pop_back();
-            policy.changed(from);
-            continue;
-        }
-        const auto t = make_id<TaskId>(static_cast<std::size_t>(rng.below(cluster.task_count())));
-        if (cluster.is_placed(t)) continue;
-        const auto to = policy(cluster, t, rng);
-        REQUIRE(to == place(cluster, t, ranker, picker, rng));
-        if (!to) continue;
-        REQUIRE(gpus_fit(cluster, t, to->node, to->gpus));
-        cluster.assign(t, to->node, to->gpus);
-        policy.changed(to->node);
-        placed.push_back(t);
-    }
-    CHECK(placed.size() > 30);
 }
 
 TEST_CASE("expected fill names what is out of range") {

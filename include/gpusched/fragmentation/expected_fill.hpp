@@ -1,18 +1,15 @@
-// Expected fill: place tasks where they cost the least of what the tasks to come could still use.
+// Expected fill: how many GPUs of a node the tasks to come are expected to fill, and what a placement costs of them.
 #pragma once
 
-#include <gpusched/allocation/concepts.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <array>
 #include <cstdint>
-#include <memory>
-#include <span>
 #include <vector>
 
-namespace gpusched::allocation {
+namespace gpusched::fragmentation {
 
 struct ExpectedFillOptions {
     /// Only the most popular shapes count, so many that they cover that many per cent of the workload; 1 .. 100. The
@@ -44,7 +41,7 @@ struct ExpectedFillOptions {
 class ExpectedFill {
   public:
     /// @throws InvalidInput when the workload is empty or out of range, or an option is
-    ExpectedFill(const fragmentation::Workload& workload, const Inventory& inventory,
+    ExpectedFill(const Workload& workload, const Inventory& inventory,
                  const ExpectedFillOptions& options = {});
 
     /// The node's expected fill in GPUs. O(shapes).
@@ -107,24 +104,8 @@ class ExpectedFill {
     std::int32_t grain_ = 1;
 };
 
-/// Ranks nodes by `ExpectedFill::best`.
-struct LeastFillLoss {
-    static constexpr bool node_local = true;
-    std::shared_ptr<const ExpectedFill> measure;
-    std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const;
-    [[nodiscard]] ExpectedFill::NodeState prepare(const Cluster& cluster, NodeId node) const;
-    std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node,
-                            const ExpectedFill::NodeState& state) const;
-};
-
-/// For a fraction the GPU of `ExpectedFill::best`, whole GPUs as TightestGpu.
-struct LeastFillLossGpus {
-    std::shared_ptr<const ExpectedFill> measure;
-    GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
-};
-
-}  // namespace gpusched::allocation
+}  // namespace gpusched::fragmentation
 
 #ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/allocation/impl/expected_fill.ipp>
+#include <gpusched/fragmentation/impl/expected_fill.ipp>
 #endif

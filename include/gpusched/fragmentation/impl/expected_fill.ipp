@@ -1,32 +1,32 @@
 #pragma once
 
-#include <gpusched/allocation/expected_fill.hpp>
-#include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/fragmentation/detail/model_views.hpp>
-#include <gpusched/model/feasibility.hpp>
+#include <gpusched/fragmentation/expected_fill.hpp>
+
+#include <Eigen/Core>
 
 #include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
 
-namespace gpusched::allocation {
+namespace gpusched::fragmentation {
 
 // Tables ---------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE ExpectedFill::ExpectedFill(const fragmentation::Workload& workload,
-                                           const Inventory& inventory, const ExpectedFillOptions& options) {
+GPUSCHED_INLINE ExpectedFill::ExpectedFill(const Workload& workload, const Inventory& inventory,
+                                           const ExpectedFillOptions& options) {
     Problems problems;
     check_range(problems, "coverage_percent", options.coverage_percent, 1, 100);
     check_range(problems, "grain_milli", options.grain_milli, 1, 1000);
     check_range(problems, "several_gpus_weight", options.several_gpus_weight, 0, 1000);
     problems.throw_if_any();
-    fragmentation::validate(workload);
+    validate(workload);
     grain_ = options.grain_milli * unit * all_weight;
 
-    std::vector<const fragmentation::WorkloadShape*> popular;
+    std::vector<const WorkloadShape*> popular;
     for (const auto& shape : workload.shapes) popular.push_back(&shape);
     std::sort(popular.begin(), popular.end(),
               [](auto* a, auto* b) { return a->weight != b->weight ? a->weight > b->weight : a < b; });
@@ -37,7 +37,7 @@ GPUSCHED_INLINE ExpectedFill::ExpectedFill(const fragmentation::Workload& worklo
     popular.resize(kept);
 
     // Shapes of at most one GPU, padding, shapes of several GPUs, padding.
-    std::vector<const fragmentation::WorkloadShape*> shapes;
+    std::vector<const WorkloadShape*> shapes;
     const auto add_if = [&](auto belongs) {
         for (const auto* shape : popular)
             if (belongs(shape->gpu_count)) shapes.push_back(shape);
@@ -64,7 +64,7 @@ GPUSCHED_INLINE ExpectedFill::ExpectedFill(const fragmentation::Workload& worklo
                 static_cast<std::int16_t>(gpus == 0 ? 0 : idle / gpus * gpus * whole_gpu_milli * unit));
         }
 
-    fragmentation::detail::ModelViews models(shapes, inventory);
+    detail::ModelViews models(shapes, inventory);
     view_of_model_ = std::move(models.view_of_model);
     for (const auto& accepts : models.accepted) {
         std::vector<std::int64_t> weights;
@@ -159,20 +159,20 @@ GPUSCHED_INLINE ExpectedFill::NodeState ExpectedFill::state(const Cluster& clust
 GPUSCHED_INLINE std::int32_t ExpectedFill::value(const View& view, const std::int16_t* cpu,
                                                  const std::int16_t* memory, std::int32_t cards,
                                                  int idle) const noexcept {
-    const auto* const weights = view.weights.data();
-    const auto* const whole = whole_.data() + static_cast<std::size_t>(idle) * (shapes_ - singles_);
-    const auto room = static_cast<std::int16_t>(cards);
-    std::array<std::int32_t, lanes> sums{};
-    for (std::size_t first = 0; first < singles_; first += lanes)
-        for (std::size_t i = 0; i < lanes; ++i)
-            sums[i] += weights[first + i] * std::min(room, std::min(cpu[first + i], memory[first + i]));
-    for (std::size_t first = singles_; first < shapes_; first += lanes)
-        for (std::size_t i = 0; i < lanes; ++i)
-            sums[i] += weights[first + i] *
-                       std::min(whole[first - singles_ + i], std::min(cpu[first + i], memory[first + i]));
-    std::int32_t sum = 0;
-    for (const auto part : sums) sum += part;
-    return sum;
+    const auto several = shapes_ - singles_;
+    const auto row = [](const std::int16_t* first, std::size_t size) {
+        return Eigen::Map<const Eigen::Array<std::int16_t, Eigen::Dynamic, 1>>(
+            first, static_cast<Eigen::Index>(size));
+    };
+    const auto weighted = [&](std::size_t from, std::size_t size, const auto& room) {
+        const auto filled = row(cpu + from, size).min(row(memory + from, size)).min(room);
+        return (row(view.weights.data() + from, size).cast<std::int32_t>() *
+                filled.template cast<std::int32_t>())
+            .sum();
+    };
+    return weighted(0, singles_, static_cast<std::int16_t>(cards)) +
+           weighted(singles_, several,
+                    row(whole_.data() + static_cast<std::size_t>(idle) * several, several));
 }
 
 GPUSCHED_INLINE double ExpectedFill::fill(const Cluster& cluster, NodeId node) const {
@@ -234,26 +234,4 @@ GPUSCHED_INLINE ExpectedFill::Choice ExpectedFill::best(const Cluster& cluster, 
     return best;
 }
 
-// Policies -------------------------------------------------------------------------------------------------
-
-GPUSCHED_INLINE std::int64_t LeastFillLoss::operator()(const Cluster& cluster, TaskId task,
-                                                       NodeId node) const {
-    return measure->best(cluster, task, node, candidate_gpus(cluster, task, node)).score;
-}
-
-GPUSCHED_INLINE ExpectedFill::NodeState LeastFillLoss::prepare(const Cluster& cluster, NodeId node) const {
-    return measure->state(cluster, node);
-}
-
-GPUSCHED_INLINE std::int64_t LeastFillLoss::operator()(const Cluster& cluster, TaskId task, NodeId node,
-                                                       const ExpectedFill::NodeState& state) const {
-    return measure->best(cluster, task, node, candidate_gpus(cluster, task, node), state).score;
-}
-
-GPUSCHED_INLINE GpuMask LeastFillLossGpus::operator()(const Cluster& cluster, TaskId task,
-                                                      NodeId node) const {
-    if (!cluster.is_fraction(task)) return TightestGpu{}(cluster, task, node);
-    return measure->best(cluster, task, node, candidate_gpus(cluster, task, node)).gpus;
-}
-
-}  // namespace gpusched::allocation
+}  // namespace gpusched::fragmentation

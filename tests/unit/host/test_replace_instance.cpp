@@ -1,11 +1,10 @@
-// The runner with its policies, and structural changes with a failure at every call.
-#include <gpusched/host/runner.hpp>
+// Structural changes with a failure at every call.
+#include <gpusched/host/replace_instance.hpp>
 
 #include <support/catch.hpp>
 #include <support/control_host.hpp>
 
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,36 +14,8 @@ using namespace gpusched::host;
 
 namespace {
 
-struct BusySource {
-    const ControllerOptions& o;
-    std::int64_t window = 0;
-    void read(Observation& seen) {
-        auto next = test::control_window(o, window++);
-        next.tenants[0].p99_ms = 20;
-        next.roots[0].bytes_per_s = 16e9;
-        next.tenants[1].pcie_bytes_per_s = 12e9;
-        next.tenants[1].io_bytes_per_s = 3e9;
-        next.tenants[1].pcie_attribution = Attribution::measured;
-        next.feedback = seen.feedback;
-        seen = next;
-    }
-};
-struct Recorder {
-    std::vector<Action> actions{};
-    void act(const Action& action) { actions.push_back(action); }
-};
-struct StepClock {
-    double now = 0;
-    double monotonic_s() { return now += 2; }
-    double wall_s() const { return 1.7e9 + now; }
-};
-struct Log {
-    std::string text{};
-    void write(std::string_view line) { text += line; }
-};
-
 /// A MIG interface that fails at one chosen call, before or after its effect.
-struct FakeMig {
+struct FakeMig final : MigBackend {
     const MigDevice& device = mig_device("A100-40GB");
     std::vector<MigLayout> layouts{2};
     int fail_at = -1;
@@ -63,7 +34,7 @@ struct FakeMig {
     }
     std::optional<std::pair<int, MigInstance>> tenant{};  ///< where it runs: that instance is in use
 
-    BackendStatus create(int gpu, MigInstance instance) {
+    BackendStatus create(int gpu, MigInstance instance) override {
         // INSUFFICIENT_RESOURCES says that nothing was made.
         const bool before =
             std::exchange(after_effect, after_effect && with != BackendStatus::insufficient_resources);
@@ -79,14 +50,14 @@ struct FakeMig {
             return BackendStatus::ok;
         });
     }
-    BackendStatus destroy(int gpu, MigInstance instance) {
+    BackendStatus destroy(int gpu, MigInstance instance) override {
         return call([&] {
             if (tenant == std::pair{gpu, instance}) return BackendStatus::in_use;
             return layouts[static_cast<std::size_t>(gpu)].remove(instance) ? BackendStatus::ok
                                                                            : BackendStatus::not_found;
         });
     }
-    BackendStatus read(int gpu, MigLayout& layout) {
+    BackendStatus read(int gpu, MigLayout& layout) override {
         return call([&] {
             layout = layouts[static_cast<std::size_t>(gpu)];
             return BackendStatus::ok;
@@ -95,46 +66,6 @@ struct FakeMig {
 };
 
 }  // namespace
-
-TEST_CASE("the runner writes a line before it acts, the log replays, and leases end with it") {
-    auto o = test::control_options();
-    o.flags = variant_flags("guards");
-    BusySource source{o};
-    Recorder actuator;
-    StepClock clock;
-    Log log;
-    Runner runner(o, source, actuator, clock, log);
-    for (int k = 0; k < 5; ++k) runner.window();
-    REQUIRE(actuator.actions.size() == 1);
-    CHECK(actuator.actions[0].kind == ActionKind::throttle_io);
-    runner.release();
-    REQUIRE(actuator.actions.size() == 2);
-    CHECK(actuator.actions[1].kind == ActionKind::release_io);
-    runner.release();
-    CHECK(actuator.actions.size() == 2);
-    const auto replay = replay_audit(log.text, o);
-    CHECK(replay.first_difference == -1);
-    CHECK(replay.windows == 6);
-    CHECK(replay.actions == 2);
-}
-
-TEST_CASE("leases that outlive a disabled controller end with the program, and the log says why") {
-    auto o = test::control_options();
-    o.flags = variant_flags("guards");
-    o.release_on_disable = false;
-    BusySource source{o};
-    Recorder actuator;
-    StepClock clock;
-    Log log;
-    Runner runner(o, source, actuator, clock, log);
-    for (int k = 0; k < 5; ++k) runner.window();
-    runner.release();
-    REQUIRE(actuator.actions.size() == 2);
-    CHECK(actuator.actions[1].kind == ActionKind::release_io);
-    const auto replay = replay_audit(log.text, o);
-    CHECK(replay.first_difference == -1);
-    CHECK(replay.actions == 2);
-}
 
 TEST_CASE("a change that fails at any call leaves others alone and says what stands") {
     const auto o = test::control_options();

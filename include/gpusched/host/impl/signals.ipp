@@ -1,0 +1,139 @@
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/host/signals.hpp>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace gpusched::host {
+
+GPUSCHED_INLINE HostSignals::HostSignals(const Host& host, Files& files, MigBackend& mig, Nvml* nvml,
+                                         std::vector<int> handles, std::vector<TenantSource> tenants,
+                                         std::string proc, std::vector<std::vector<std::string>> numa_disks,
+                                         std::int32_t layout_every, double window_s)
+    : host_(host), files_(files), mig_(mig), nvml_(nvml), handles_(std::move(handles)),
+      sources_(std::move(tenants)), proc_(std::move(proc)), numa_disks_(std::move(numa_disks)),
+      layout_every_(layout_every), window_s_(window_s), io_(host.tenants.size()), links_(host.tenants.size()),
+      pcie_(host.gpus.size()), replays_(host.gpus.size()), cores_(host.core_numa.size()),
+      disks_(static_cast<std::size_t>(host.numa_nodes)), gpus_(host.gpus.size()) {}
+
+GPUSCHED_INLINE void HostSignals::read(Observation& seen, double now_s) {
+    now_s_ = now_s;
+    passed_s_ = started_ && now_s > last_s_ ? now_s - last_s_ : window_s_;
+    last_s_ = now_s;
+    started_ = true;
+    roots(seen);
+    for (std::size_t i = 0; i < sources_.size(); ++i) tenant(seen, i);
+    disks(seen);
+    interrupts(seen);
+    instances(seen);
+}
+
+GPUSCHED_INLINE void HostSignals::tenant(Observation& seen, std::size_t i) {
+    auto& out = seen.tenants[i];
+    out = {};
+    auto& source = sources_[i];
+    if (source.latency) {
+        const auto w = source.latency->window();
+        ignored_ += w.ignored;
+        if (w.known) {
+            out.p50_ms = w.p50_ms, out.p95_ms = w.p95_ms, out.p99_ms = w.p99_ms, out.p999_ms = w.p999_ms;
+            out.count = w.count, out.misses = w.misses;
+            out.completed_per_s = static_cast<double>(w.count) / passed_s_;
+            if (w.arrived >= 0) out.offered_per_s = static_cast<double>(w.arrived) / passed_s_;
+        }
+    }
+    if (source.cgroup.empty()) return;
+    std::string text;
+    const int error = files_.read(source.cgroup + "/io.stat", text);
+    double bytes = unknown_signal;
+    try {
+        if (error == 0) bytes = static_cast<double>(parse_io_stat(text, source.disks));
+    } catch (const BackendError&) {
+    }
+    if (error == ENOENT && !host_.tenants[i].is_protected)
+        out.present = files_.read(source.cgroup + "/cgroup.procs", text) != ENOENT;
+    out.io_bytes_per_s = io_[i].update(bytes, now_s_);
+    if (is_usable(out.io_bytes_per_s)) out.io_attribution = Attribution::measured;
+    const auto gpu = host_.tenants[i].gpu;
+    if (host_.tenants[i].is_protected || gpu < 0) return;
+    const auto root = static_cast<std::size_t>(host_.gpus[static_cast<std::size_t>(gpu)].root);
+    links_[i].update(out.io_bytes_per_s, seen.roots[root].bytes_per_s);
+    out.pcie_attribution = links_[i].attribution();
+    if (out.pcie_attribution != Attribution::unknown) out.pcie_bytes_per_s = out.io_bytes_per_s;
+}
+
+GPUSCHED_INLINE void HostSignals::roots(Observation& seen) {
+    for (auto& root : seen.roots) root = {0, 0};
+    for (std::size_t g = 0; g < host_.gpus.size(); ++g) {
+        auto& root = seen.roots[static_cast<std::size_t>(host_.gpus[g].root)];
+        double bytes = unknown_signal, replays = unknown_signal;
+        if (nvml_ != nullptr) {
+            double x = 0;
+            const auto status = nvml_->pcie_bytes(handles_[g], x);
+            if (status == BackendStatus::ok)
+                bytes = pcie_[g].update(x, now_s_);
+            else if (status == BackendStatus::not_supported &&
+                     nvml_->pcie_rate(handles_[g], x) == BackendStatus::ok)
+                bytes = x;
+            else
+                pcie_[g].lose();
+            if (nvml_->pcie_replays(handles_[g], x) == BackendStatus::ok)
+                replays = replays_[g].update(x, now_s_) * passed_s_;
+        }
+        // NaN where one GPU's traffic is not known: the sum is not known then.
+        root.bytes_per_s += bytes;
+        root.replays += replays;
+    }
+}
+
+GPUSCHED_INLINE void HostSignals::disks(Observation& seen) {
+    std::string text;
+    std::vector<DiskStats> found;
+    bool good = files_.read(proc_ + "/diskstats", text) == 0;
+    try {
+        if (good) found = parse_diskstats(text);
+    } catch (const BackendError&) {
+        good = false;
+    }
+    for (std::size_t n = 0; n < seen.numa_io_bytes_per_s.size(); ++n) {
+        double bytes = good && n < numa_disks_.size() && !numa_disks_[n].empty() ? 0 : unknown_signal;
+        if (is_usable(bytes))
+            for (const auto& name : numa_disks_[n]) {
+                const auto at = std::find_if(found.begin(), found.end(),
+                                             [&](const DiskStats& d) { return d.name == name; });
+                bytes += at == found.end() ? unknown_signal
+                                           : static_cast<double>(at->bytes_read + at->bytes_written);
+            }
+        seen.numa_io_bytes_per_s[n] = disks_[n].update(bytes, now_s_);
+    }
+}
+
+GPUSCHED_INLINE void HostSignals::interrupts(Observation& seen) {
+    std::string text;
+    std::vector<std::uint64_t> counts;
+    try {
+        if (files_.read(proc_ + "/interrupts", text) == 0) counts = parse_interrupts(text);
+    } catch (const BackendError&) {
+        counts.clear();
+    }
+    for (std::size_t c = 0; c < seen.irq_per_s.size(); ++c)
+        seen.irq_per_s[c] =
+            cores_[c].update(c < counts.size() ? static_cast<double>(counts[c]) : unknown_signal, now_s_);
+}
+
+GPUSCHED_INLINE void HostSignals::instances(Observation& seen) {
+    const bool look = since_look_ < 0 || ++since_look_ >= layout_every_;
+    if (look) since_look_ = 0;
+    for (std::size_t g = 0; g < gpus_.size(); ++g) {
+        if (look || !gpus_[g].readable) {
+            const auto status = mig_.read(static_cast<int>(g), gpus_[g].layout);
+            gpus_[g].lost = status == BackendStatus::gpu_is_lost;
+            gpus_[g].readable = status == BackendStatus::ok;
+        }
+        seen.gpus[g] = gpus_[g];
+    }
+}
+
+}  // namespace gpusched::host
