@@ -102,6 +102,10 @@ using JsonObject = Typed<"dict[str, Any]">;
 using JsonObjects = Typed<"list[dict[str, Any]]">;
 using OptionalString = Typed<"str | None">;
 using OptionalNumber = Typed<"float | None">;
+using Frame = Typed<"pandas.DataFrame">;
+using Frames = Typed<"tuple[pandas.DataFrame, pandas.DataFrame]">;
+using ArrowTable = Typed<"pyarrow.Table">;
+using ArrowTables = Typed<"tuple[pyarrow.Table, pyarrow.Table]">;
 using BoundDict = Typed<"gpusched._types.Bound">;
 
 /// As an option: an object that the function reads itself.

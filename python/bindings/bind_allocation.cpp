@@ -270,7 +270,7 @@ void bind_allocation(py::module_& parent) {
                 "gpu_picker", &PlaceArguments::gpu_picker,
                 "Which GPUs of the node. A name (`gpu_picker_names`), a `ByLinks`, or a callable (cluster, "
                 "task, node) that answers a list of GPUs.")
-            .field("seed", &PlaceArguments::seed)
+            .field("seed", &PlaceArguments::seed, doc("allocation::PlaceOptions::seed"))
             .field("workload", &PlaceArguments::workload,
                    "What \"fgd\" and \"expected_fill\" expect to come: a `fragmentation.Workload`, or what "
                    "makes one; None for tasks like the cluster's own, which costs O(tasks) each time.");

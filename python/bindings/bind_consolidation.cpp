@@ -103,10 +103,11 @@ void bind_explain(py::module_& m) {
                               "Why a node did or did not become empty; `str` tells it in words.");
     define_record(explanation);
     explanation.def("__str__", [](const E& e) { return e.text; });
-    define_in_python(explanation, "to_pandas", "_frames.explanation_to_pandas",
-                     "A pandas frame with one row for each blocker, and the node and its fate in every row.");
-    define_in_python(explanation, "_repr_html_", "_html.explanation",
-                     "The explanation as notebooks show it.");
+    define_in_python<Frame>(
+        explanation, "to_pandas", "_frames.explanation_to_pandas",
+        "A pandas frame with one row for each blocker, and the node and its fate in every row.");
+    define_in_python<py::str>(explanation, "_repr_html_", "_html.explanation",
+                              "The explanation as notebooks show it.");
     const auto keywords = scope_keywords();
     m.def(
         "explain",
@@ -221,7 +222,8 @@ void bind_consolidation(py::module_& parent) {
             const auto arguments = read_options(keywords, "consolidate", given, *cluster, problems);
             return Call(arguments.progress).run([&](const Context& context) {
                 const auto result = c::consolidate(*cluster, arguments, context);
-                return NamedPlan{c::to_spec(result, *cluster), result.stop_reason};
+                return NamedPlan{to_spec(result.plan, *cluster, c::to_stats(result.stats)),
+                                 result.stop_reason};
             });
         },
         py::arg("cluster"),

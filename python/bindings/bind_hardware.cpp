@@ -282,7 +282,7 @@ void bind_graph(py::module_& m) {
         .def(py::pickle([](const HardwareGraph& g) { return py::make_tuple(vertices(g), edges(g)); },
                         [](const py::tuple& s) { return graph_from(s[0], s[1]); }));
     type.attr("__hash__") = py::none();
-    define_in_python(
+    define_in_python<Typed<"networkx.MultiGraph">>(
         type, "to_networkx", "_networkx.hardware_graph",
         "The machine as an undirected multigraph of networkx: vertices are positions in `vertices`, "
         "with their entries as attributes; the attributes of edges are kind and gb_s.");

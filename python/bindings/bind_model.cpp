@@ -111,11 +111,11 @@ void bind_model(py::module_& parent) {
                             const auto text = state.cast<std::string>();
                             return unlocked([&] { return build(io::cluster_from_json(text, "<pickle>")); });
                         }));
-    define_in_python(cluster, "to_pandas", "_frames.cluster_to_pandas",
-                     "Two pandas frames, nodes and tasks, one row each.");
-    define_in_python(cluster, "to_arrow", "_frames.cluster_to_arrow",
-                     "Two Arrow tables (pyarrow), nodes and tasks, one row each.");
-    define_in_python(cluster, "_repr_html_", "_html.cluster", "The cluster as notebooks show it.");
+    define_in_python<Frames>(cluster, "to_pandas", "_frames.cluster_to_pandas",
+                             "Two pandas frames, nodes and tasks, one row each.");
+    define_in_python<ArrowTables>(cluster, "to_arrow", "_frames.cluster_to_arrow",
+                                  "Two Arrow tables (pyarrow), nodes and tasks, one row each.");
+    define_in_python<py::str>(cluster, "_repr_html_", "_html.cluster", "The cluster as notebooks show it.");
     bind_plan(m);
 }
 

@@ -223,13 +223,13 @@ void bind_plan(py::module_& m) {
                 return p;
             }));
 
-    define_in_python(
+    define_in_python<Frame>(
         type, "to_pandas", "_frames.plan_to_pandas",
         "A pandas frame with one row for each step, in order: evictions, moves by wave, placements. The "
         "columns are step, wave (-1 outside waves), task, from, to and gpus.");
-    define_in_python(type, "to_arrow", "_frames.plan_to_arrow",
-                     "The table of `to_pandas` for Arrow (pyarrow).");
-    define_in_python(type, "_repr_html_", "_html.plan", "The plan as notebooks show it.");
+    define_in_python<ArrowTable>(type, "to_arrow", "_frames.plan_to_arrow",
+                                 "The table of `to_pandas` for Arrow (pyarrow).");
+    define_in_python<py::str>(type, "_repr_html_", "_html.plan", "The plan as notebooks show it.");
 
     m.def(
         "apply",

@@ -238,10 +238,10 @@ void bind_preemption(py::module_& parent) {
     auto explanation = py::class_<E>(m, "Explanation", doc("preemption::Explanation").c_str());
     define_record(explanation);
     explanation.def("__str__", [](const E& e) { return e.text; });
-    define_in_python(explanation, "to_pandas", "_frames.preemption_explanation_to_pandas",
-                     "A pandas frame with one row: node, obstacle, missing and text.");
-    define_in_python(explanation, "_repr_html_", "_html.preemption_explanation",
-                     "The explanation as notebooks show it.");
+    define_in_python<Frame>(explanation, "to_pandas", "_frames.preemption_explanation_to_pandas",
+                            "A pandas frame with one row: node, obstacle, missing and text.");
+    define_in_python<py::str>(explanation, "_repr_html_", "_html.preemption_explanation",
+                              "The explanation as notebooks show it.");
 
     const auto options = decision_options();
     m.def(

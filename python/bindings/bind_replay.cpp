@@ -54,7 +54,8 @@ void bind_timeline(py::module_& m) {
         .def_property_readonly("fragmented_gpus", column(&T::fragmented_gpus),
                                text("fragmented_gpus").c_str())
         .def(
-            "to_pandas", [](const py::object& self) -> Typed<"pandas.DataFrame"> {
+            "to_pandas",
+            [](const py::object& self) -> Frame {
                 py::dict columns;
                 for (const char* name : {"time", "requested_gpu_milli", "allocated_gpu_milli", "running",
                                          "unplaced", "fragmented_gpus"})

@@ -122,7 +122,7 @@ auto numbers_of(const SpotTrace& trace, F value) {
     return own(std::move(values));
 }
 
-Typed<"pandas.DataFrame"> frame(const SpotTrace& trace) {
+Frame frame(const SpotTrace& trace) {
     py::list names, classes;
     for (const auto& job : trace.jobs) {
         names.append(py::str(job.pod.name));

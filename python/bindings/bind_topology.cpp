@@ -179,7 +179,7 @@ void bind_topology(py::module_& parent) {
         .def(py::pickle([](const Tree& t) { return py::make_tuple(t.cluster); },
                         [](const py::tuple& s) { return std::make_shared<Tree>(s[0].cast<ClusterPtr>()); }));
 
-    define_in_python(
+    define_in_python<Typed<"networkx.DiGraph">>(
         tree, "to_networkx", "_networkx.network_tree",
         "The tree as a directed graph of networkx, from the root (0) down. Vertices are numbered; their "
         "attributes are name and level (\"root\", an index or \"node\").");

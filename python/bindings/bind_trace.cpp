@@ -95,7 +95,8 @@ void bind_trace(py::module_& m) {
             },
             "How many GPUs all nodes have.")
         .def(
-            "to_pandas", [](const Trace& t) -> Typed<"tuple[pandas.DataFrame, pandas.DataFrame]"> {
+            "to_pandas",
+            [](const Trace& t) -> Frames {
                 py::list names(t.nodes.size()), models(t.nodes.size());
                 std::vector<std::int64_t> gpus, cpu, memory;
                 for (std::size_t i = 0; i < t.nodes.size(); ++i) {

@@ -102,14 +102,15 @@ std::string counted(const Container& counted_ones, const std::string& one) {
 }
 
 /// Adds a method without arguments that a function of one of the package's Python modules carries out.
+/// @tparam Result its type, such as `py::str`
 /// @param function such as `_frames.cluster_to_pandas`
-template <class Class>
+template <class Result, class Class>
 void define_in_python(Class& type, const char* name, std::string_view function, std::string_view text) {
     const auto dot = function.find('.');
     const auto module = "gpusched." + std::string(function.substr(0, dot));
     type.def(
         name,
-        [module, called = std::string(function.substr(dot + 1))](const py::object& self) {
+        [module, called = std::string(function.substr(dot + 1))](const py::object& self) -> Result {
             return py::module_::import(module.c_str()).attr(called.c_str())(self);
         },
         documented(std::string(name) + "(self)", text).c_str());

@@ -40,7 +40,7 @@ STANDARD = {
 }
 """Names that types may use without their module."""
 
-ALIASES = {"numpy": "np", "numpy.typing": "npt", "pandas": "pd"}
+ALIASES = {"networkx": "nx", "numpy": "np", "numpy.typing": "npt", "pandas": "pd", "pyarrow": "pa"}
 
 NUMBERS = {"typing.SupportsInt": "int", "typing.SupportsIndex": "int", "typing.SupportsFloat": "float"}
 """What pybind11 takes for numbers; type checkers take an int for a float."""
@@ -299,18 +299,19 @@ def stubs(core: types.ModuleType) -> dict[str, str]:
     files = {}
     for file, module in {"__init__": core, **parts}.items():
         stub = Module(file, classes)
-        if file == "__init__":
-            stub.lines += [f"from . import {name} as {name}" for name in sorted(parts)]
+        if module is core:
+            stub.lines += [*(f"from . import {name} as {name}" for name in sorted(parts)), ""]
+        for name, member in members(module):
+            if not isinstance(member, types.ModuleType) and not callable(member):
+                stub.lines.append(f"{name}: {value_type(member)}")
+        if stub.lines:
+            stub.lines.append("")
         for name, member in members(module):
             if isinstance(member, type):
                 stub.add_class(member)
         for name, member in members(module):
-            if isinstance(member, (type, types.ModuleType)):
-                continue
-            if callable(member):
+            if callable(member) and not isinstance(member, type):
                 stub.overloads(name, member.__doc__ or "")
-            else:
-                stub.lines.append(f"{name}: {value_type(member)}")
         files[file + ".pyi"] = stub.text()
     return files
 

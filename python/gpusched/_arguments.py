@@ -35,13 +35,13 @@ def misfit(function: Any, message: str, arguments: tuple[Any, ...], keywords: di
                 found = expected.setdefault(name, (value, []))[1]
                 found += [text for text in _phrases(parameter.annotation) if text not in found]
     if expected:
-        return InvalidType(
-            [f"{called}(): {_shown(name, value)}; expected {_either(texts)}" for name, (value, texts) in expected.items()]
-        )
+        problems = ((_shown(name, value), _either(texts)) for name, (value, texts) in expected.items())
+        return InvalidType([f"{called}(): {shown}; expected {texts}" for shown, texts in problems])
     if complaint is not None:
         return TypeError(complaint)
     wanted = " or ".join(
-        "(" + ", ".join(f"{p.name}: {_either(_phrases(p.annotation))}" for p in s.parameters.values()) + ")" for s in signatures
+        "(" + ", ".join(f"{p.name}: {_either(_phrases(str(p.annotation)))}" for p in s.parameters.values()) + ")"
+        for s in signatures
     )
     given = ", ".join([*map(repr_text, arguments), *(f"{name}={repr_text(value)}" for name, value in keywords.items())])
     return InvalidType(f"{called}(): ({given}); expected {wanted}")

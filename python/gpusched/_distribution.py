@@ -39,7 +39,8 @@ def require_own_files(site: str | None = None) -> None:
             shared = _record(site, name).keys() & recorded.keys()
             if shared:
                 others[name.removesuffix(".dist-info").replace("-", " ")] = shared
-    missing = {name for name in recorded if name.endswith(".py") and not os.path.isfile(os.path.join(site, name))}
+    sources = {name for name in recorded if name.endswith(".py")}
+    missing = {name for name in sources if not os.path.isfile(os.path.join(site, name))}
     replaced = {
         name for shared in others.values() for name in shared - missing if _hash(site, name) != recorded[name]
     }
@@ -50,7 +51,8 @@ def require_own_files(site: str | None = None) -> None:
         "again from its sources (pip install .)"
     )
     if missing or replaced:
-        told = [f"{how}: {', '.join(sorted(names))}" for how, names in (("replaced", replaced), ("missing", missing)) if names]
+        found = (("replaced", replaced), ("missing", missing))
+        told = [f"{how}: {', '.join(sorted(names))}" for how, names in found if names]
         raise ImportError(
             f"{DISTRIBUTION}: files in {package} were changed by {culprit}, another project whose package is called "
             f"gpusched as well ({'; '.join(told)}): {remedy}"

@@ -15,7 +15,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 from . import __version__, allocation
 from ._commands import clusters, completion, control, jobs, plans, serving, topology
@@ -26,11 +26,12 @@ from .errors import BackendError, InvalidInput
 
 def add_scope(parser: argparse.ArgumentParser) -> None:
     """What a plan may touch: for making it, and for telling why it left something alone."""
-    consolidate = "consolidation.consolidate"
-    library_option(parser, consolidate, "clear", "vacate only these nodes, names with commas between them", type=names, metavar="NODES")
-    library_option(parser, consolidate, "exempt", "leave these nodes as they are, names with commas between them", type=names, metavar="NODES")
-    library_option(parser, consolidate, "max_disrupted", "most members of a job that move in one wave")
-    library_option(parser, consolidate, "protect_core_members", "only members beyond a job's min_members may move")
+    option = functools.partial(library_option, parser, "consolidation.consolidate")
+    of_nodes: dict[str, Any] = {"type": names, "metavar": "NODES"}
+    option("clear", "vacate only these nodes, names with commas between them (default: any)", **of_nodes)
+    option("exempt", "leave these nodes as they are, names with commas between them (default: none)", **of_nodes)
+    option("max_disrupted", "most members of a job that move in one wave")
+    option("protect_core_members", "only members beyond a job's min_members may move")
 
 
 def add_generate(p: Parser) -> None:
@@ -89,7 +90,8 @@ def add_consolidate(p: Parser) -> None:
         option(name)
     option(
         "max_price_ratio",
-        "a node may take so many times the moves per GPU that those before it took on average (default: 3, for ipc and with --clear none)",
+        "a node may take so many times the moves per GPU that those before it took on average (default: 3, for ipc "
+        "and with --clear none)",
     )
     option("time_limit", "stop after so long with the best plan found until then", metavar="SECONDS")
     option("polish_time", "search on for so long and keep the best plan", metavar="SECONDS")
@@ -132,10 +134,13 @@ def add_allocate(p: Parser) -> None:
 def add_plan_serving(p: Parser) -> None:
     option = functools.partial(library_option, p, "serving.plan_serving")
     replan = functools.partial(library_option, p, "serving.replan")
-    p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it").complete = FILES  # type: ignore[attr-defined]
+    request = p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it")
+    request.complete = FILES  # type: ignore[attr-defined]
     p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
     option("deadline", "find the cheapest plan within it", metavar="SECONDS")
-    p.add_argument("--budgets", type=budgets, metavar="B1,B2,...", help="a plan for each of these instead of the request's own")
+    p.add_argument(
+        "--budgets", type=budgets, metavar="B1,B2,...", help="a plan for each of these instead of the request's own"
+    )
     option("composition")
     option("routing")
     option("uniform_tp", "all replicas are tensor-parallel groups of one degree")
@@ -167,7 +172,9 @@ def add_export(p: Parser) -> None:
     p.add_argument("plan", metavar="PLAN.json", help="the plan")
     p.add_argument("--to", choices=("csv", "kubernetes", "koordinator"), default="csv", help="the form to write")
     p.add_argument("--cluster", metavar="CLUSTER.json", help="the snapshot, for koordinator")
-    p.add_argument("--default-namespace", metavar="NAME", help="of tasks whose names have none (default: the one that is called default)")
+    p.add_argument(
+        "--default-namespace", metavar="NAME", help="of tasks whose names have none (default: the one called default)"
+    )
     p.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
 
 

@@ -10,6 +10,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/executor.hpp>
 #include <gpusched/core/file.hpp>
+#include <gpusched/core/function_ref.hpp>
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>

@@ -16,7 +16,8 @@ def describe(cluster: Cluster) -> str:
     ratio = fragmentation.allocation_ratio(cluster)
     counts = fragmentation.occupancy(cluster)
     failed, cordoned = nodes.failed_gpu_count.sum(), (~nodes.schedulable).sum()
-    out_of_service = [counted(failed, "failed GPU")] * bool(failed) + [counted(cordoned, "cordoned node")] * bool(cordoned)
+    out_of_service = [counted(failed, "failed GPU")] * bool(failed)
+    out_of_service += [counted(cordoned, "cordoned node")] * bool(cordoned)
     return (
         f"{counted(len(nodes), 'node')}, {counted(nodes.gpu_count.sum(), 'GPU')}, {counted(len(tasks), 'task')} "
         f"({(tasks.node_index < 0).sum():,} pending, {tasks.locked.sum():,} locked)"

@@ -320,7 +320,7 @@ TEST_CASE("filling gaps leaves fewer nodes with idle GPUs") {
 TEST_CASE("a result becomes a document with its statistics") {
     const auto cluster = Cluster::build(figure_15());
     const auto result = con::consolidate(cluster);
-    const auto spec = con::to_spec(result, cluster);
+    const auto spec = to_spec(result.plan, cluster, con::to_stats(result.stats));
     CHECK(spec.moves.size() == 3);
     CHECK(spec.stats.at("moves") == 3);
     CHECK(spec.stats.at("vacated_gpus") == 4);

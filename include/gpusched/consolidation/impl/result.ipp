@@ -14,20 +14,17 @@ inline std::string round_name(std::size_t round, const char* field) {
 }
 }  // namespace detail
 
-GPUSCHED_INLINE PlanSpec to_spec(const Result& result, const Cluster& cluster) {
-    auto spec = gpusched::to_spec(result.plan, cluster);
-    const auto& s = result.stats;
-    const auto put = [&](const std::string& name, std::int64_t value) {
-        spec.stats[name] = static_cast<double>(value);
-    };
-    visit_fields(std::type_identity<Statistics>{},
-                 [&](const char* name, auto member) { put(name, s.*member); });
-    put("rounds", static_cast<std::int64_t>(s.rounds.size()));
-    for (std::size_t r = 0; r < s.rounds.size(); ++r)
+GPUSCHED_INLINE std::map<std::string, double> to_stats(const Statistics& statistics) {
+    std::map<std::string, double> stats;
+    visit_fields(std::type_identity<Statistics>{}, [&](const char* name, auto member) {
+        stats[name] = static_cast<double>(statistics.*member);
+    });
+    stats["rounds"] = static_cast<double>(statistics.rounds.size());
+    for (std::size_t r = 0; r < statistics.rounds.size(); ++r)
         visit_fields(std::type_identity<RoundStatistics>{}, [&](const char* name, auto member) {
-            put(detail::round_name(r, name), s.rounds[r].*member);
+            stats[detail::round_name(r, name)] = static_cast<double>(statistics.rounds[r].*member);
         });
-    return spec;
+    return stats;
 }
 
 GPUSCHED_INLINE std::vector<RoundStatistics> rounds_of(const PlanSpec& plan) {

@@ -16,8 +16,10 @@
 
 namespace gpusched {
 
-GPUSCHED_INLINE PlanSpec to_spec(const Plan& plan, const Cluster& cluster) {
+GPUSCHED_INLINE PlanSpec to_spec(const Plan& plan, const Cluster& cluster,
+                                 std::map<std::string, double> stats) {
     PlanSpec spec;
+    spec.stats = std::move(stats);
     spec.waves = plan.waves;
     spec.bound = plan.bound;
     for (const auto& m : plan.moves)
