@@ -59,7 +59,7 @@ Typed<"list[tuple[int, int, str, float]]"> edges(const HardwareGraph& graph) {
 }
 
 /// A graph as Python describes it, as the library's concept wants it.
-struct Described {
+struct DescribedGraph {
     using Vertex = std::size_t;
     using Edge = std::size_t;
     struct Link {
@@ -83,7 +83,7 @@ struct Described {
 
 Graph graph_from(const Typed<"Iterable[Mapping[str, Any]]">& vertex_list,
                  const Typed<"Iterable[tuple[int, int, str] | tuple[int, int, str, float]]">& edge_list) {
-    Described graph;
+    DescribedGraph graph;
     for (const auto item : vertex_list) {
         const auto at = "vertices[" + std::to_string(graph.infos.size()) + "]";
         if (!py::isinstance<py::dict>(item)) bad_option(at, item, "a dict with kind and id");
@@ -114,9 +114,9 @@ Graph graph_from(const Typed<"Iterable[Mapping[str, Any]]">& vertex_list,
         if (!py::isinstance<py::sequence>(item) || py::len(item) < 3 || py::len(item) > 4)
             bad_option(at, item, "(vertex, vertex, relation) or (vertex, vertex, relation, GB/s)");
         const auto parts = item.cast<py::sequence>();
-        Described::Link link{OptionType<std::size_t>::read(at + "[0]", parts[0]),
-                             OptionType<std::size_t>::read(at + "[1]", parts[1]),
-                             {OptionType<topology::HardwareRelation>::read(at + "[2]", parts[2])}};
+        DescribedGraph::Link link{OptionType<std::size_t>::read(at + "[0]", parts[0]),
+                                  OptionType<std::size_t>::read(at + "[1]", parts[1]),
+                                  {OptionType<topology::HardwareRelation>::read(at + "[2]", parts[2])}};
         if (py::len(item) == 4) link.edge.bandwidth_gb_s = OptionType<double>::read(at + "[3]", parts[3]);
         graph.links.push_back(link);
     }

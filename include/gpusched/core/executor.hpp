@@ -68,11 +68,13 @@ class ThreadPool {
 class ExecutorRef {
   public:
     ExecutorRef() = default;
-    template <Executor E>
+    template <class E>
         requires(!std::same_as<std::remove_cvref_t<E>, ExecutorRef>)
     ExecutorRef(E& executor) noexcept  // NOLINT(google-explicit-constructor): a view, like std::span
         : object_(std::addressof(executor)),
           run_([](void* object, std::size_t count, IndexTask task, const WaitTask* waiting) {
+              static_assert(Executor<E>,
+                            "an executor has `run(std::size_t count, gpusched::IndexTask task)`");
               if constexpr (WaitingExecutor<E>)
                   if (waiting != nullptr) return static_cast<E*>(object)->run(count, task, *waiting);
               static_cast<E*>(object)->run(count, task);
