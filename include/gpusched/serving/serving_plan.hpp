@@ -32,7 +32,7 @@ constexpr auto enum_names(ServingForm) {
 
 /// How a serving model is built.
 struct ServingMilpOptions {
-    ServingForm form = ServingForm::copies;
+    ServingForm form = ServingForm::copies;  ///< how x / y <= T is written down
     /// `fixed_makespan` only, which needs it: seconds, > 0.
     std::optional<double> makespan{};
     /// `mccormick` only: seconds that the optimum does not exceed, > 0; absent = `slowest_makespan`.
