@@ -28,7 +28,7 @@ struct ReplayOptions {
     /// Append or remove random tasks until they ask for that many times the GPU capacity (see resample.hpp). Implies
     /// `shuffle`, and shuffles the nodes as well: ties between nodes do not depend on their names.
     std::optional<double> resample_to{};
-    bool shuffle = false;  ///< arrive in random order, without times and departures
+    bool shuffle = false;    ///< arrive in random order, without times and departures
     std::uint64_t seed = 0;  ///< where random choices start
 };
 template <class F>
