@@ -70,6 +70,7 @@ struct PlaceArguments {
     Typed<"str | ByLinks | Callable[[Cluster, Task, Node], Sequence[int]]"> gpu_picker =
         py::str(a::PlaceOptions{}.gpu_picker);
     Typed<"Workload | Trace | Cluster | Sequence[Mapping[str, Any]] | None"> workload = py::none();
+    /// Where random choices start.
     std::uint64_t seed = 0;
 
     [[nodiscard]] bool any_python() const {

@@ -309,7 +309,8 @@ inline bool typed_signatures() {
 template <class O>
 class Keywords {
   public:
-    explicit Keywords(O defaults = {}) : defaults_(std::move(defaults)) {}
+    Keywords() = default;
+    explicit Keywords(O defaults) : defaults_(std::move(defaults)) {}
 
     /// Adds the fields of a table, in its order: of `O` itself or of a base. Keywords that are there already stay as they are.
     /// @param names only these fields; empty = all
@@ -455,7 +456,7 @@ class Keywords {
         return nullptr;
     }
 
-    O defaults_;
+    O defaults_{};
     std::vector<Keyword> keywords_;
     std::vector<std::function<void(O&, py::handle, const Cluster*)>> setters_;
 };
