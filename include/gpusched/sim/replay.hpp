@@ -19,7 +19,7 @@ namespace gpusched::sim {
 
 /// How to replay a trace.
 struct ReplayOptions {
-    /// A name of `allocation::placement_names`: "random", "first_fit", "best_fit", "least_allocated",
+    /// A name of `allocation::placements()`: "random", "first_fit", "best_fit", "least_allocated",
     /// "most_allocated", "dot_product", "gpu_packing", "gpu_clustering", "fgd", "asi", "power_of_d", "expected_fill".
     std::string placement = "least_allocated";
     /// Stop after the events of that second; absent = after the last arrival. Not with `shuffle` or `resample_to`.
