@@ -117,7 +117,7 @@ gs_wheel() {
   local python new=build/wheel.new
   GS_WHEEL_HASH="$(gs_source_hash)"
   if [ "$(cat build/wheel/.hash 2>/dev/null)" = "$GS_WHEEL_HASH" ]; then
-    GS_WHEEL="$(ls build/wheel/gpusched-*.whl)"
+    GS_WHEEL="$(ls build/wheel/gpusched_algorithms-*.whl)"
     return 0
   fi
   gs_tools
@@ -127,13 +127,13 @@ gs_wheel() {
   mkdir -p "$new" build/sdist
   "$python" -c "import scikit_build_core.build as b; b.build_sdist('$new')" </dev/null ||
     gs_fail "the source distribution cannot be made"
-  tar -xzf "$new"/gpusched-*.tar.gz -C build/sdist --strip-components=1
+  tar -xzf "$new"/gpusched_algorithms-*.tar.gz -C build/sdist --strip-components=1
   "$python" -m pip wheel -q --no-build-isolation --no-deps --wheel-dir "$new" ./build/sdist </dev/null ||
     gs_fail "the Python package does not build"
   rm -rf build/wheel build/sdist
   mv "$new" build/wheel
   printf '%s' "$GS_WHEEL_HASH" >build/wheel/.hash
-  GS_WHEEL="$(ls build/wheel/gpusched-*.whl)"
+  GS_WHEEL="$(ls build/wheel/gpusched_algorithms-*.whl)"
 }
 
 # gs_install_wheel <venv>: the current wheel in the environment.
@@ -144,6 +144,8 @@ gs_install_wheel() {
     return 0
   fi
   gs_say "Installing $(basename "$GS_WHEEL") into $venv"
+  # Older environments hold the package under the distribution name gpusched, which would count as another project's.
+  "$venv/bin/python" -m pip uninstall -q -y gpusched </dev/null 2>/dev/null
   "$venv/bin/python" -m pip install -q --force-reinstall --no-deps "$GS_WHEEL" </dev/null ||
     gs_fail "the wheel does not install"
   printf '%s' "$GS_WHEEL_HASH" >"$venv/.wheel"

@@ -37,5 +37,6 @@ for script in benchmarks/*/*.py; do
 done
 # Only to see that it works: the budget is checked on a quiet machine.
 try "$python" benchmarks/compile_time/measure.py --runs 1 model/model.hpp consolidation/consolidate.hpp
+try "$python" benchmarks/instructions.py "$build" --only feasibility --only preempt
 echo "$ran benchmarks ran"
 exit "$failed"

@@ -3,6 +3,7 @@
 #include <gpusched/milp/impl/cbc.ipp>
 #include <gpusched/milp/impl/clp.ipp>
 #include <gpusched/milp/impl/consolidation.ipp>
+#include <gpusched/milp/impl/evaluate.ipp>
 #include <gpusched/milp/impl/highs.ipp>
 #include <gpusched/milp/impl/joint_allocation.ipp>
 #include <gpusched/milp/impl/model.ipp>

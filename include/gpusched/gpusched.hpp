@@ -1,6 +1,10 @@
 // Everything. Prefer the headers of the components you use: they cost less to compile.
 #pragma once
 
+// First: the fewer files lie between, the earlier a wrong policy is named in the compiler's message.
+#include <gpusched/allocation/detail/policy_checks.hpp>
+#include <gpusched/consolidation/detail/policy_checks.hpp>
+
 #include <gpusched/allocation/allocation.hpp>
 #include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/control/control.hpp>

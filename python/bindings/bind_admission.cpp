@@ -23,7 +23,7 @@ struct NamedPlace {
     double score = 0, worst_ratio = 0;
 };
 struct NamedAnswer {
-    std::string verdict;
+    Name<control::AdmissionVerdict> verdict;
     Newcomer newcomer{};
     std::optional<NamedPlace> place{};
 };
@@ -107,7 +107,7 @@ void bind_admission(py::module_& m) {
     using Q = control::AdmissionQueue;
     py::class_<Q>(m, "AdmissionQueue", doc("control::AdmissionQueue").c_str())
         .def(
-            py::init([](const py::object& capacity) {
+            py::init([](const Integer& capacity) {
                 return Q(OptionType<std::size_t>::read("capacity", capacity));
             }),
             py::arg("capacity") = 16,
@@ -131,7 +131,7 @@ void bind_admission(py::module_& m) {
             documented("next(self, controller)", doc("control::AdmissionQueue::next")).c_str())
         .def(
             "withdraw",
-            [](Q& self, const py::object& id) {
+            [](Q& self, const Integer& id) {
                 return self.withdraw(OptionType<std::int64_t>::read("id", id));
             },
             py::arg("id"), documented("withdraw(self, id)", doc("control::AdmissionQueue::withdraw")).c_str())

@@ -1,4 +1,5 @@
 // gpusched.allocation: placing one task.
+#include "arguments.hpp"
 #include "arrays.hpp"
 #include "cluster_views.hpp"
 #include "gangs.hpp"
@@ -63,10 +64,12 @@ namespace a = allocation;
 
 /// Policies by name, or as Python functions.
 struct PlaceArguments {
-    std::vector<py::object> rankers{py::str("packing"), py::str("homogeneous"), py::str("eviction_history")};
-    std::vector<py::object> filters;
-    py::object gpu_picker = py::str(a::PlaceOptions{}.gpu_picker);
-    py::object workload = py::none();
+    std::vector<Typed<"str | Callable[[Cluster, Task, Node], int]">> rankers{
+        py::str("packing"), py::str("homogeneous"), py::str("eviction_history")};
+    std::vector<Typed<"str | Callable[[Cluster, Task, Node], bool]">> filters;
+    Typed<"str | ByLinks | Callable[[Cluster, Task, Node], Sequence[int]]"> gpu_picker =
+        py::str(a::PlaceOptions{}.gpu_picker);
+    Typed<"Workload | Trace | Cluster | Sequence[Mapping[str, Any]] | None"> workload = py::none();
     std::uint64_t seed = 0;
 
     [[nodiscard]] bool any_python() const {
@@ -121,7 +124,8 @@ Any policy(const char* field, const py::object& which, const ClusterPtr& cluster
     return Python{{cluster, which}};
 }
 
-py::object place(const ClusterPtr& cluster, const py::object& task, const PlaceArguments& arguments) {
+Typed<"tuple[str, list[int]] | None"> place(const ClusterPtr& cluster, const py::object& task,
+                                            const PlaceArguments& arguments) {
     if (arguments.rankers.empty()) throw InvalidInput(bad_value("rankers", "0 entries", "at least 1"));
     const auto [with_task, id] = task_argument(cluster, task);
     if (with_task->is_placed(id))
@@ -181,15 +185,15 @@ std::map<std::string, topology::HardwareGraph> graphs_by_name(const char* field,
 }
 
 void bind_by_links(py::module_& m) {
+    using Graphs = Typed<"Mapping[str, HardwareGraph]">;
     py::class_<a::ByLinks>(m, "ByLinks", doc("allocation::ByLinks").c_str())
-        .def(py::init(
-                 [](const ClusterPtr& cluster, const py::object& by_gpu_model, const py::object& by_node) {
-                     Problems problems;
-                     a::MachineGraphs machines{graphs_by_name("by_gpu_model", by_gpu_model, problems),
-                                               graphs_by_name("by_node", by_node, problems)};
-                     problems.throw_if_any();
-                     return a::ByLinks(cluster->inventory(), std::move(machines));
-                 }),
+        .def(py::init([](const ClusterPtr& cluster, const Graphs& by_gpu_model, const Graphs& by_node) {
+                 Problems problems;
+                 a::MachineGraphs machines{graphs_by_name("by_gpu_model", by_gpu_model, problems),
+                                           graphs_by_name("by_node", by_node, problems)};
+                 problems.throw_if_any();
+                 return a::ByLinks(cluster->inventory(), std::move(machines));
+             }),
              py::arg("cluster"), py::kw_only(), py::arg("by_gpu_model") = py::dict(),
              py::arg("by_node") = py::dict(),
              documented(
@@ -207,7 +211,7 @@ void bind_switch_counts(py::module_& m) {
     using Counts = OptionType<std::vector<std::int64_t>>;
     m.def(
         "entropy_greedy",
-        [](const py::object& capacity, const py::object& pods) {
+        [](const Typed<"Iterable[int]">& capacity, const Integer& pods) {
             return a::entropy_greedy(Counts::read("capacity", capacity),
                                      OptionType<std::int64_t>::read("pods", pods));
         },
@@ -215,7 +219,8 @@ void bind_switch_counts(py::module_& m) {
         documented("entropy_greedy(capacity, pods)", doc("allocation::entropy_greedy")).c_str());
     m.def(
         "least_entropy",
-        [](const py::object& capacity, const py::object& pods, const py::object& groups) {
+        [](const Typed<"Iterable[int]">& capacity, const Integer& pods,
+           const Typed<"Iterable[Iterable[int]]">& groups) {
             return a::least_entropy(
                 Counts::read("capacity", capacity), OptionType<std::int64_t>::read("pods", pods),
                 OptionType<std::vector<std::vector<std::uint32_t>>>::read("groups", groups));
@@ -229,7 +234,7 @@ void bind_switch_counts(py::module_& m) {
 }
 
 template <class Names>
-py::list name_list(Names names) {
+Strings name_list(Names names) {
     py::list list;
     for (const auto name : names) list.append(py::str(std::string(name)));
     return list;
@@ -265,13 +270,13 @@ void bind_allocation(py::module_& parent) {
                 "gpu_picker", &PlaceArguments::gpu_picker,
                 "Which GPUs of the node. A name (`gpu_picker_names`), a `ByLinks`, or a callable (cluster, "
                 "task, node) that answers a list of GPUs.")
-            .field("seed", &PlaceArguments::seed)
+            .field("seed", &PlaceArguments::seed, doc("allocation::PlaceOptions::seed"))
             .field("workload", &PlaceArguments::workload,
                    "What \"fgd\" and \"expected_fill\" expect to come: a `fragmentation.Workload`, or what "
                    "makes one; None for tasks like the cluster's own, which costs O(tasks) each time.");
     m.def(
         "place",
-        [options](const ClusterPtr& cluster, const py::object& task, const py::kwargs& keywords) {
+        [options](const ClusterPtr& cluster, const TaskLike& task, const py::kwargs& keywords) {
             return place(cluster, task, options.read("place", keywords));
         },
         py::arg("cluster"), py::arg("task"),
@@ -288,7 +293,7 @@ void bind_allocation(py::module_& parent) {
             .c_str());
     m.def(
         "feasible_nodes",
-        [](const ClusterPtr& cluster, const py::object& task) {
+        [](const ClusterPtr& cluster, const TaskLike& task) {
             const auto [with_task, id] = task_argument(cluster, task);
             const auto found = unlocked([&, c = with_task, t = id] { return a::feasible_nodes(*c, t); });
             std::vector<std::int64_t> positions;

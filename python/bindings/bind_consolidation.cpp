@@ -1,4 +1,5 @@
 // gpusched.consolidation.
+#include "arguments.hpp"
 #include "call.hpp"
 #include "cluster_views.hpp"
 #include "gangs.hpp"
@@ -19,7 +20,7 @@ namespace c = consolidation;
 namespace {
 
 struct ConsolidateArguments : c::Options {
-    py::object progress = py::none();
+    ProgressLike progress = py::none();
 };
 
 /// The options that keywords give. Bad values, unknown nodes and values out of range are reported together.
@@ -102,19 +103,23 @@ void bind_explain(py::module_& m) {
                               "Why a node did or did not become empty; `str` tells it in words.");
     define_record(explanation);
     explanation.def("__str__", [](const E& e) { return e.text; });
+    define_in_python<Frame>(
+        explanation, "to_pandas", "_frames.explanation_to_pandas",
+        "A pandas frame with one row for each blocker, and the node and its fate in every row.");
+    define_in_python<py::str>(explanation, "_repr_html_", "_html.explanation",
+                              "The explanation as notebooks show it.");
     const auto keywords = scope_keywords();
     m.def(
         "explain",
-        [keywords](const ClusterPtr& cluster, const py::object& plan, const py::object& node,
+        [keywords](const ClusterPtr& cluster, const PlanLike& plan, const Typed<"str">& node,
                    const py::kwargs& given) {
             Problems problems;
             NodeId found{};
             collect(problems, [&] { found = OptionType<NodeId>::read("node", node, *cluster); });
             const auto o = read_options(keywords, "explain", given, *cluster, problems);
             const auto spec = plan_argument(plan);
-            return unlocked([&] {
-                return named(*cluster, c::explain(*cluster, resolve(spec, *cluster), found, o));
-            });
+            return unlocked(
+                [&] { return named(*cluster, c::explain(*cluster, resolve(spec, *cluster), found, o)); });
         },
         py::arg("cluster"), py::arg("plan"), py::arg("node"),
         keywords.documented("explain(cluster, plan, node", doc("consolidation::explain")).c_str());
@@ -134,7 +139,7 @@ void bind_value_report(py::module_& m) {
     report.def("__str__", [](const R& r) { return c::to_text(r); });
     m.def(
         "value_report",
-        [](const ClusterPtr& cluster, const py::object& plan) {
+        [](const ClusterPtr& cluster, const PlanLike& plan) {
             const auto spec = plan_argument(plan);
             return unlocked([&] { return c::value_report(*cluster, resolve(spec, *cluster)); });
         },
@@ -143,7 +148,7 @@ void bind_value_report(py::module_& m) {
 }
 
 struct RoomArguments : ConsolidateArguments {
-    py::object level = py::none();
+    OptionalLevel level = py::none();
     std::optional<NetworkMode> mode{};
 };
 
@@ -152,17 +157,16 @@ void bind_make_room(py::module_& m) {
     const auto keywords =
         Keywords<A>()
             .field("level", &A::level,
-                   doc("allocation::AllocateOptions::level") + "; \"node\" = every node for itself",
-                   "int | Literal['node'] | None")
+                   doc("allocation::AllocateOptions::level") + "; \"node\" = every node for itself")
             .field("mode", &A::mode, doc("allocation::AllocateOptions::mode"))
             .fields<c::Options>({"max_moves", "max_move_cost", "max_disrupted", "max_moves_per_wave",
                                  "max_moves_per_node", "protect_core_members", "exempt", "depth", "seed",
                                  "time_limit"})
-            .field("progress", &A::progress, progress_text, progress_type)
+            .field("progress", &A::progress, progress_text)
             .shared_as("consolidation.make_room");
     m.def(
         "make_room",
-        [keywords](const ClusterPtr& cluster, const py::object& job,
+        [keywords](const ClusterPtr& cluster, const JobLike& job,
                    const py::kwargs& given) -> std::optional<NamedPlan> {
             Problems problems;
             const auto arguments = read_options(keywords, "make_room", given, *cluster, problems);
@@ -173,7 +177,8 @@ void bind_make_room(py::module_& m) {
             if (!arguments.level.is_none()) how.level = read_level("level", arguments.level);
             if (arguments.mode) how.mode = arguments.mode;
             return Call(arguments.progress).run([&](const Context& context) -> std::optional<NamedPlan> {
-                const auto room = c::make_room(*with.cluster, with.jobs.front().pods, how, arguments, context);
+                const auto room =
+                    c::make_room(*with.cluster, with.jobs.front().pods, how, arguments, context);
                 if (!room.allocation.placed) return std::nullopt;
                 NamedPlan plan{to_spec(room.plan, *with.cluster), room.stop_reason};
                 if (!argument.request.name.empty()) {  // in no snapshot yet
@@ -208,7 +213,7 @@ void bind_consolidation(py::module_& parent) {
     auto m = submodule(parent, "consolidation");
     const auto keywords = Keywords<ConsolidateArguments>()
                               .fields<c::Options>()
-                              .field("progress", &ConsolidateArguments::progress, progress_text, progress_type)
+                              .field("progress", &ConsolidateArguments::progress, progress_text)
                               .shared_as("consolidation.consolidate");
     m.def(
         "consolidate",
@@ -217,7 +222,8 @@ void bind_consolidation(py::module_& parent) {
             const auto arguments = read_options(keywords, "consolidate", given, *cluster, problems);
             return Call(arguments.progress).run([&](const Context& context) {
                 const auto result = c::consolidate(*cluster, arguments, context);
-                return NamedPlan{c::to_spec(result, *cluster), result.stop_reason};
+                return NamedPlan{to_spec(result.plan, *cluster, c::to_stats(result.stats)),
+                                 result.stop_reason};
             });
         },
         py::arg("cluster"),
@@ -226,10 +232,11 @@ void bind_consolidation(py::module_& parent) {
     const auto scope = scope_keywords()
                            .field("time_limit", &ConsolidateArguments::time_limit,
                                   "Seconds, >= 0, after which \"lp\" falls back to counting.")
-                           .field("progress", &ConsolidateArguments::progress, progress_text, progress_type);
+                           .field("progress", &ConsolidateArguments::progress, progress_text);
     m.def(
         "bound",
-        [scope](const ClusterPtr& cluster, const py::object& method, const py::kwargs& given) {
+        [scope](const ClusterPtr& cluster, const Name<c::BoundMethod>& method,
+                const py::kwargs& given) -> BoundDict {
             const auto which = OptionType<c::BoundMethod>::read("method", method);
             Problems problems;
             const auto arguments = read_options(scope, "bound", given, *cluster, problems);

@@ -73,9 +73,9 @@ void bind_controller(py::module_& m) {
 
     py::class_<Controller>(m, "Controller",
                            "The decision core with its state and audit log: one window in, actions out.")
-        .def(py::init([](const py::object& options, const py::object& mig) {
-                 return Controller(with_layout(options, mig));
-             }),
+        .def(py::init(
+                 [](const Typed<"Mapping[str, Any] | str | None">& options,
+                    const Typed<"MigLayout | None">& mig) { return Controller(with_layout(options, mig)); }),
              py::arg("options") = py::none(), py::kw_only(), py::arg("mig") = py::none(),
              documented(
                  "__init__(self, options=None, *, mig=None)",
@@ -85,7 +85,7 @@ void bind_controller(py::module_& m) {
                  .c_str())
         .def(
             "step",
-            [](Controller& self, const py::object& observation) {
+            [](Controller& self, const Document& observation) {
                 self.step(config_text(observation));
                 return self.named(self.result.actions);
             },
@@ -115,7 +115,7 @@ void bind_controller(py::module_& m) {
                 .c_str())
         .def_property_readonly(
             "config",
-            [](const Controller& self) {
+            [](const Controller& self) -> JsonObject {
                 return py::module_::import("json").attr("loads")(control::write_config(self.options));
             },
             "The complete configuration, as a dict.");
@@ -130,7 +130,7 @@ void bind_controller(py::module_& m) {
         attribute("found", &R::found, "What replaying it gave."));
     m.def(
         "replay_audit",
-        [](const std::string& log, const py::object& options) {
+        [](const std::string& log, const Document& options) {
             const auto o = control::parse_config(config_text(options));
             return unlocked([&] { return control::replay_audit(log, o); });
         },
@@ -140,8 +140,7 @@ void bind_controller(py::module_& m) {
                        "\n\n`log`: text; `options`: a configuration, dict or text.")
             .c_str());
     m.def(
-        "variant_flags",
-        [](const std::string& variant) {
+        "variant_flags", [](const std::string& variant) -> Typed<"dict[str, bool]"> {
             const auto f = control::variant_flags(variant);
             py::dict out;
             for (const auto& [name, value] :

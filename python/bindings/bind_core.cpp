@@ -2,6 +2,7 @@
 #include "bindings.hpp"
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/version.hpp>
 
 #include <algorithm>
@@ -62,6 +63,13 @@ void allow_old_protocols(const py::handle& scope) {
 void bind_core(py::module_& m) {
     py::register_exception_translator(translate);
     m.attr("__version__") = version;
+    m.def(
+        "did_you_mean",
+        [](const std::string& name, const std::vector<std::string>& known) {
+            return did_you_mean(name, known);
+        },
+        py::arg("name"), py::arg("known"),
+        documented("did_you_mean(name, known)", doc("did_you_mean")).c_str());
 }
 
 }  // namespace gpusched::python

@@ -1,4 +1,5 @@
 // Documents in JSON or YAML as Python objects: what the console script reads goes through the library's parsers.
+#include "arguments.hpp"
 #include "plan.hpp"
 
 #include <gpusched/core/errors.hpp>
@@ -42,7 +43,7 @@ py::object to_python(const JsonDocument& document, std::uint32_t at) {
     return py::none();
 }
 
-py::object read_mapping(const py::object& source) {
+JsonObject read_mapping(const PathLike& source) {
     const auto path = path_text(source);
     Problems problems;
     const auto documents = unlocked([&] {

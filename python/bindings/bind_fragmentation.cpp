@@ -77,11 +77,11 @@ std::vector<f::Shape> shapes_argument(const py::object& shapes, Problems& proble
 
 void bind_report(py::module_& m) {
     using O = f::ReportOptions;
-    const auto options =
-        Keywords<O>().fields().shared_as("fragmentation.report");
+    const auto options = Keywords<O>().fields().shared_as("fragmentation.report");
     m.def(
         "report",
-        [options](const ClusterPtr& cluster, const py::object& shapes, const py::kwargs& keywords) {
+        [options](const ClusterPtr& cluster, const Typed<"Sequence[tuple[int, float]] | None">& shapes,
+                  const py::kwargs& keywords) -> Typed<"gpusched._tables.Report"> {
             Problems problems;
             const auto o = options.read("report", keywords, problems);
             const auto wanted = shapes_argument(shapes, problems);
@@ -120,7 +120,7 @@ void bind_slots(py::module_& m) {
     const auto slots = Keywords<S>().fields().shared_as("fragmentation.switch_slots");
     m.def(
         "switch_slots",
-        [slots](const ClusterPtr& cluster, const py::kwargs& keywords) {
+        [slots](const ClusterPtr& cluster, const py::kwargs& keywords) -> Typed<"gpusched._tables.Table"> {
             const auto o = slots.read("switch_slots", keywords);
             py::list rows;
             for (const auto& r : unlocked([&] { return f::switch_slots(*cluster, o); }))
@@ -134,7 +134,7 @@ void bind_slots(py::module_& m) {
     const auto largest = Keywords<L>().fields();
     m.def(
         "largest_job",
-        [largest](const ClusterPtr& cluster, const py::kwargs& keywords) {
+        [largest](const ClusterPtr& cluster, const py::kwargs& keywords) -> Typed<"gpusched._tables.Table"> {
             const auto o = largest.read("largest_job", keywords);
             py::list rows;
             for (const auto& r : unlocked([&] { return f::largest_job(*cluster, o); }))
@@ -220,7 +220,10 @@ void bind_fgd(py::module_& m) {
     define_record(shape);
     using W = f::Workload;
     py::class_<W> type(m, "Workload", doc("fragmentation::Workload").c_str());
-    type.def(py::init([](const py::object& shapes) { return workload_argument(shapes); }), py::arg("shapes"))
+    type.def(py::init([](const Typed<"Sequence[Mapping[str, Any]] | Trace | Cluster">& shapes) {
+                 return workload_argument(shapes);
+             }),
+             py::arg("shapes"))
         .def("__len__", [](const W& w) { return w.shapes.size(); })
         .def_property_readonly("total_weight", &W::total_weight, "The sum of all weights.");
     define_record(type);
@@ -229,7 +232,7 @@ void bind_fgd(py::module_& m) {
     const auto typical = Keywords<O>().fields();
     m.def(
         "typical_workload",
-        [typical](const py::object& tasks, const py::kwargs& keywords) {
+        [typical](const Typed<"Trace | Cluster">& tasks, const py::kwargs& keywords) {
             if (!py::isinstance<Trace>(tasks) && !py::isinstance<Cluster>(tasks))
                 throw py::type_error("expected a Trace or a Cluster");
             return workload_argument(tasks, typical.read("typical_workload", keywords));
@@ -242,11 +245,10 @@ void bind_fgd(py::module_& m) {
         "dicts with the keys "
         "of `WorkloadShape`; weights that are not whole numbers count as probabilities.";
     using F = f::FgdOptions;
-    const auto options =
-        Keywords<F>().fields();
+    const auto options = Keywords<F>().fields();
     m.def(
         "fgd",
-        [options](const ClusterPtr& cluster, const py::object& workload, const py::kwargs& keywords) {
+        [options](const ClusterPtr& cluster, const WorkloadLike& workload, const py::kwargs& keywords) {
             const auto o = options.read("fgd", keywords);
             const auto w = workload_argument(workload);
             return unlocked([&] { return f::fgd(*cluster, w, o); });
@@ -258,7 +260,8 @@ void bind_fgd(py::module_& m) {
             .c_str());
     m.def(
         "fgd_breakdown",
-        [options](const ClusterPtr& cluster, const py::object& workload, const py::kwargs& keywords) {
+        [options](const ClusterPtr& cluster, const WorkloadLike& workload,
+                  const py::kwargs& keywords) -> Typed<"dict[str, float]"> {
             const auto o = options.read("fgd_breakdown", keywords);
             const auto w = workload_argument(workload);
             const auto b = unlocked([&] { return f::fgd_breakdown(*cluster, w, o); });
@@ -283,8 +286,7 @@ void bind_fgd(py::module_& m) {
 
 void bind_counts(py::module_& m) {
     using O = f::OccupancyOptions;
-    const auto occupancy =
-        Keywords<O>().fields();
+    const auto occupancy = Keywords<O>().fields();
     using C = f::Occupancy;
     py::class_<C> counts(m, "Occupancy", doc("fragmentation::Occupancy").c_str());
     define_record(counts);
@@ -325,7 +327,7 @@ void bind_counts(py::module_& m) {
 
     m.def(
         "job_entropies",
-        [](const ClusterPtr& cluster, const py::object& level) {
+        [](const ClusterPtr& cluster, const OptionalLevel& level) -> Typed<"dict[str, float]"> {
             const auto l = read_optional_level("level", level);
             const auto entropies = unlocked([&] { return f::job_entropies(*cluster, l); });
             py::dict result;
@@ -339,17 +341,19 @@ void bind_counts(py::module_& m) {
             .c_str());
     m.def(
         "job_entropy",
-        [](const ClusterPtr& cluster, const std::string& job, const py::object& level) {
+        [](const ClusterPtr& cluster, const std::string& job, const OptionalLevel& level) {
             const auto l = read_optional_level("level", level);
             const auto found = cluster->inventory().job_names.find(job);
-            if (!found) throw InvalidInput("no job is named '" + job + "'");
+            if (!found)
+                throw InvalidInput("no job is named '" + job + "'" +
+                                   did_you_mean(job, cluster->inventory().job_names));
             return unlocked([&] { return f::job_entropy(*cluster, make_id<JobId>(*found), l); });
         },
         py::arg("cluster"), py::arg("job"), py::kw_only(), py::arg("level") = py::none(),
         documented("job_entropy(cluster, job, *, level=None)", doc("fragmentation::job_entropy")).c_str());
     m.def(
         "entropy",
-        [](const py::object& parts) {
+        [](const Integers& parts) {
             const auto numbers = OptionType<std::vector<std::int64_t>>::read("parts", parts);
             for (const auto number : numbers)
                 if (number < 0) bad_option("parts", parts, "no negative part");

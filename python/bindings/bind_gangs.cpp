@@ -1,4 +1,5 @@
 // gpusched.allocation: jobs over switches.
+#include "arguments.hpp"
 #include "call.hpp"
 #include "gangs.hpp"
 #include "keywords.hpp"
@@ -71,7 +72,7 @@ Gpus gpus_of(std::int64_t milli) {
 
 struct NamedJointAllocation {
     /// An `Allocation` per job, in the order given.
-    std::vector<py::object> jobs;
+    std::vector<Typed<"Allocation">> jobs;
     /// How many jobs are placed.
     std::int64_t placed = 0;
     /// of the placed jobs, each weighed with its part of all jobs' GPUs; nats
@@ -98,8 +99,9 @@ constexpr void visit_fields(std::type_identity<NamedJointAllocation>, F&& field)
 
 /// What the job's own description and the keywords say; a field that both name follows the keyword.
 struct AllocateArguments : a::AllocateOptions {
-    py::object further_dicts = py::none(), traffic_rows = py::none();
-    py::object progress = py::none();
+    Typed<"Sequence[Mapping[str, Any]] | None"> further_dicts = py::none();
+    Typed<"Sequence[Sequence[float]] | None"> traffic_rows = py::none();
+    ProgressLike progress = py::none();
 };
 
 Keywords<AllocateArguments> allocate_keywords() {
@@ -107,14 +109,12 @@ Keywords<AllocateArguments> allocate_keywords() {
     return Keywords<A>()
         .fields<a::AllocateOptions>()
         .field("further", &A::further_dicts,
-               "Wishes at other levels, a list of {\"level\", \"mode\"}; None = those of the job's dict.",
-               "Sequence[Mapping[str, Any]] | None")
+               "Wishes at other levels, a list of {\"level\", \"mode\"}; None = those of the job's dict.")
         .field("traffic", &A::traffic_rows,
                "Traffic between groups of pods, a symmetric matrix; None = that of the job's dict. The "
                "groups of a job by "
-               "name are its pending pods that ask for the same, in the order of their first pods.",
-               "Sequence[Sequence[float]] | None")
-        .field("progress", &A::progress, progress_text, progress_type)
+               "name are its pending pods that ask for the same, in the order of their first pods.")
+        .field("progress", &A::progress, progress_text)
         .shared_as("allocation.allocate");
 }
 
@@ -139,16 +139,16 @@ void bind_joint(py::module_& m) {
     define_record(result);
     using O = a::JointOptions;
     struct WithProgress : O {
-        py::object progress = py::none();
+        ProgressLike progress = py::none();
     };
-    const auto options =
-        Keywords<WithProgress>()
-            .fields<O>()
-            .field("progress", &WithProgress::progress, progress_text, progress_type)
-            .shared_as("allocation.allocate_many");
+    const auto options = Keywords<WithProgress>()
+                             .fields<O>()
+                             .field("progress", &WithProgress::progress, progress_text)
+                             .shared_as("allocation.allocate_many");
     m.def(
         "allocate_many",
-        [options](const ClusterPtr& cluster, const py::object& jobs, const py::kwargs& keywords) {
+        [options](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any] | str]">& jobs,
+                  const py::kwargs& keywords) {
             const auto o = options.read("allocate_many", keywords);
             if (py::isinstance<py::str>(jobs) || py::isinstance<py::dict>(jobs) ||
                 !py::isinstance<py::iterable>(jobs))
@@ -219,14 +219,15 @@ py::object named_allocation(const Cluster& cluster, const std::string& job, cons
 void bind_gangs(py::module_& m) {
     // For the console script, which says in which file a job is wrong.
     m.def(
-        "_require_job", [](const py::object& job) { static_cast<void>(job_argument(job)); }, py::arg("job"));
+        "_require_job", [](const JobLike& job) { static_cast<void>(job_argument(job)); }, py::arg("job"));
     using A = NamedAllocation;
     auto result = py::class_<A>(m, "Allocation", "Where the pods of a job go; see `allocate`.");
     define_record(result);
     const auto options = allocate_keywords();
     m.def(
         "allocate",
-        [options](const ClusterPtr& cluster, const py::object& job, const py::kwargs& keywords) {
+        [options](const ClusterPtr& cluster, const JobLike& job,
+                  const py::kwargs& keywords) -> Typed<"Allocation"> {
             const auto k = options.read("allocate", keywords);
             const auto argument = job_argument(job);
             const auto with = in_cluster(cluster, {argument});
@@ -255,7 +256,7 @@ void bind_gangs(py::module_& m) {
     bind_joint(m);
     m.def(
         "with_job",
-        [](const ClusterPtr& cluster, const py::args& jobs) {
+        [](const ClusterPtr& cluster, const py::Args<JobLike>& jobs) {
             std::vector<JobArgument> arguments;
             for (const auto& job : jobs)
                 arguments.push_back(job_argument(py::reinterpret_borrow<py::object>(job)));
@@ -277,7 +278,7 @@ void bind_gangs(py::module_& m) {
             .c_str());
     m.def(
         "with_task",
-        [](const ClusterPtr& cluster, const py::args& tasks) {
+        [](const ClusterPtr& cluster, const py::Args<Typed<"Mapping[str, Any]">>& tasks) {
             auto with = cluster;
             for (const auto& task : tasks) {
                 if (!py::isinstance<py::dict>(task)) throw py::type_error("expected tasks as dicts");
@@ -293,7 +294,7 @@ void bind_gangs(py::module_& m) {
             .c_str());
     m.def(
         "to_plan",
-        [](const py::args& found) {
+        [](const py::Args<NamedAllocation>& found) {
             NamedPlan plan;
             for (const auto& one : found)
                 for (const auto& [pod, node, gpus] : one.cast<const NamedAllocation&>().pods)

@@ -28,13 +28,13 @@ GpuMask mask_argument(const py::object& gpus) {
     return mask;
 }
 
-py::list lists(const std::vector<GpuMask>& masks) {
+Typed<"list[list[int]]"> lists(const std::vector<GpuMask>& masks) {
     py::list out;
     for (const auto mask : masks) out.append(gpu_list(mask));
     return out;
 }
 
-py::list vertices(const HardwareGraph& graph) {
+JsonObjects vertices(const HardwareGraph& graph) {
     py::list out;
     for (const auto v : graph.vertices()) {
         const auto& info = graph.vertex(v);
@@ -50,7 +50,7 @@ py::list vertices(const HardwareGraph& graph) {
     return out;
 }
 
-py::list edges(const HardwareGraph& graph) {
+Typed<"list[tuple[int, int, str, float]]"> edges(const HardwareGraph& graph) {
     py::list out;
     for (const auto e : graph.edges())
         out.append(py::make_tuple(graph.source(e), graph.target(e), enum_name(graph.edge(e).relation),
@@ -59,7 +59,7 @@ py::list edges(const HardwareGraph& graph) {
 }
 
 /// A graph as Python describes it, as the library's concept wants it.
-struct Described {
+struct DescribedGraph {
     using Vertex = std::size_t;
     using Edge = std::size_t;
     struct Link {
@@ -81,8 +81,9 @@ struct Described {
     }
 };
 
-Graph graph_from(const py::object& vertex_list, const py::object& edge_list) {
-    Described graph;
+Graph graph_from(const Typed<"Iterable[Mapping[str, Any]]">& vertex_list,
+                 const Typed<"Iterable[tuple[int, int, str] | tuple[int, int, str, float]]">& edge_list) {
+    DescribedGraph graph;
     for (const auto item : vertex_list) {
         const auto at = "vertices[" + std::to_string(graph.infos.size()) + "]";
         if (!py::isinstance<py::dict>(item)) bad_option(at, item, "a dict with kind and id");
@@ -113,9 +114,9 @@ Graph graph_from(const py::object& vertex_list, const py::object& edge_list) {
         if (!py::isinstance<py::sequence>(item) || py::len(item) < 3 || py::len(item) > 4)
             bad_option(at, item, "(vertex, vertex, relation) or (vertex, vertex, relation, GB/s)");
         const auto parts = item.cast<py::sequence>();
-        Described::Link link{OptionType<std::size_t>::read(at + "[0]", parts[0]),
-                             OptionType<std::size_t>::read(at + "[1]", parts[1]),
-                             {OptionType<topology::HardwareRelation>::read(at + "[2]", parts[2])}};
+        DescribedGraph::Link link{OptionType<std::size_t>::read(at + "[0]", parts[0]),
+                                  OptionType<std::size_t>::read(at + "[1]", parts[1]),
+                                  {OptionType<topology::HardwareRelation>::read(at + "[2]", parts[2])}};
         if (py::len(item) == 4) link.edge.bandwidth_gb_s = OptionType<double>::read(at + "[3]", parts[3]);
         graph.links.push_back(link);
     }
@@ -142,8 +143,7 @@ void bind_graph(py::module_& m) {
                         "The machine of a graph in the form of `vertices` and `edges`.")
                  .c_str())
         .def_static(
-            "preset",
-            [](const std::string& name) -> py::object {
+            "preset", [](const std::string& name) -> Typed<"HardwareGraph | None"> {
                 auto graph = HardwareGraph::preset(name);
                 if (!graph) return py::none();
                 return py::cast(std::make_shared<HardwareGraph>(std::move(*graph)));
@@ -174,7 +174,7 @@ void bind_graph(py::module_& m) {
             "The GPUs below each PCIe root, by its id.")
         .def(
             "hardware",
-            [](const HardwareGraph& g) {
+            [](const HardwareGraph& g) -> JsonObject {
                 py::list nodes;
                 for (const auto& numa : g.hardware().numa_nodes)
                     nodes.append(py::dict(py::arg("socket") = numa.socket, py::arg("cores") = numa.cores,
@@ -190,35 +190,31 @@ void bind_graph(py::module_& m) {
             py::arg("b"), documented("bandwidth(self, a, b)", text("bandwidth")).c_str())
         .def(
             "bottleneck_bandwidth",
-            [](const HardwareGraph& g, const py::object& gpus) {
+            [](const HardwareGraph& g, const Integers& gpus) {
                 return g.bottleneck_bandwidth(mask_argument(gpus));
             },
             py::arg("gpus"),
             documented("bottleneck_bandwidth(self, gpus)", text("bottleneck_bandwidth")).c_str())
         .def(
             "numa_node_of",
-            [](const HardwareGraph& g, const py::object& gpus) {
-                return g.numa_node_of(mask_argument(gpus));
-            },
+            [](const HardwareGraph& g, const Integers& gpus) { return g.numa_node_of(mask_argument(gpus)); },
             py::arg("gpus"),
             documented("numa_node_of(self, gpus)", "The NUMA node that all of these GPUs share, or None.")
                 .c_str())
         .def(
             "socket_of",
-            [](const HardwareGraph& g, const py::object& gpus) { return g.socket_of(mask_argument(gpus)); },
+            [](const HardwareGraph& g, const Integers& gpus) { return g.socket_of(mask_argument(gpus)); },
             py::arg("gpus"),
             documented("socket_of(self, gpus)", "The socket that all of these GPUs share, or None.").c_str())
         .def(
             "pcie_root_of",
-            [](const HardwareGraph& g, const py::object& gpus) {
-                return g.pcie_root_of(mask_argument(gpus));
-            },
+            [](const HardwareGraph& g, const Integers& gpus) { return g.pcie_root_of(mask_argument(gpus)); },
             py::arg("gpus"),
             documented("pcie_root_of(self, gpus)", "The PCIe root that all of these GPUs share, or None.")
                 .c_str())
         .def(
             "locality",
-            [](const HardwareGraph& g, const py::object& gpus) {
+            [](const HardwareGraph& g, const Integers& gpus) -> Name<topology::GpuLocality> {
                 return enum_name(g.locality(mask_argument(gpus)));
             },
             py::arg("gpus"),
@@ -226,7 +222,8 @@ void bind_graph(py::module_& m) {
                 .c_str())
         .def(
             "best_gpus",
-            [](const HardwareGraph& g, int count, const py::object& among) -> py::object {
+            [](const HardwareGraph& g, int count,
+               const Typed<"Sequence[int] | None">& among) -> Typed<"list[int] | None"> {
                 const auto best =
                     among.is_none() ? g.best_gpus(count) : g.best_gpus(count, mask_argument(among));
                 if (!best) return py::none();
@@ -240,7 +237,7 @@ void bind_graph(py::module_& m) {
              documented("set_failed(self, gpu, failed=True)", text("set_failed")).c_str())
         .def(
             "allocate",
-            [](HardwareGraph& g, const py::object& gpus, const std::string& user) {
+            [](HardwareGraph& g, const Integers& gpus, const std::string& user) {
                 g.allocate(mask_argument(gpus), user);
             },
             py::arg("gpus"), py::arg("user"),
@@ -250,7 +247,7 @@ void bind_graph(py::module_& m) {
             py::arg("user"), documented("release(self, user)", text("release")).c_str())
         .def(
             "reconcile",
-            [](HardwareGraph& g, const HardwareGraph& observed) {
+            [](HardwareGraph & g, const HardwareGraph& observed) -> Typed<"list[tuple[str, int]]"> {
                 py::list changes;
                 for (const auto& change : g.reconcile(observed))
                     changes.append(py::make_tuple(enum_name(change.kind), change.gpu));
@@ -274,22 +271,27 @@ void bind_graph(py::module_& m) {
              [](const HardwareGraph& g) {
                  const auto all = g.vertices();
                  const auto count = [&](topology::HardwareKind kind) {
-                     return std::to_string(std::count_if(all.begin(), all.end(),
-                                                         [&](auto v) { return g.vertex(v).kind == kind; }));
+                     return std::count_if(all.begin(), all.end(),
+                                          [&](auto v) { return g.vertex(v).kind == kind; });
                  };
-                 return "<gpusched.topology.HardwareGraph: " + std::to_string(gpu_count(g.masks().healthy)) +
-                        " healthy GPUs, " + count(topology::HardwareKind::numa_node) + " NUMA nodes, " +
-                        count(topology::HardwareKind::socket) + " sockets>";
+                 return "<gpusched.topology.HardwareGraph: " +
+                        counted(gpu_count(g.masks().healthy), "healthy GPU") + ", " +
+                        counted(count(topology::HardwareKind::numa_node), "NUMA node") + ", " +
+                        counted(count(topology::HardwareKind::socket), "socket") + ">";
              })
         .def(py::pickle([](const HardwareGraph& g) { return py::make_tuple(vertices(g), edges(g)); },
                         [](const py::tuple& s) { return graph_from(s[0], s[1]); }));
     type.attr("__hash__") = py::none();
+    define_in_python<Typed<"networkx.MultiGraph">>(
+        type, "to_networkx", "_networkx.hardware_graph",
+        "The machine as an undirected multigraph of networkx: vertices are positions in `vertices`, "
+        "with their entries as attributes; the attributes of edges are kind and gb_s.");
 
     using H = topology::HardwareGraphOptions;
     const auto drawn = Keywords<H>().fields();
     type.def_static(
         "from_hardware",
-        [drawn](const py::object& hardware, const py::kwargs& keywords) {
+        [drawn](const Document& hardware, const py::kwargs& keywords) {
             const auto o = drawn.read("from_hardware", keywords);
             return std::make_shared<HardwareGraph>(hardware_argument(hardware), o);
         },
@@ -324,7 +326,8 @@ void bind_racks(py::module_& m) {
             .c_str());
     m.def(
         "add_racks",
-        [](const ClusterPtr& cluster, const P& rack, const py::object& nodes, const std::string& prefix) {
+        [](const ClusterPtr& cluster, const P& rack, const Typed<"Sequence[str]">& nodes,
+           const std::string& prefix) {
             std::vector<std::size_t> positions;
             for (const auto& name : OptionType<std::vector<std::string>>::read("nodes", nodes))
                 positions.push_back(index(cluster->find_node(name)));

@@ -1,4 +1,5 @@
 // gpusched.sim: the simulated host of the controller, and queueing formulas.
+#include "arguments.hpp"
 #include "arrays.hpp"
 #include "keywords.hpp"
 
@@ -53,7 +54,7 @@ struct HostArguments {
     std::string variant = "full";
     double duration_s = 3600;
     std::string scenario = "table3";
-    py::object overrides = py::none();
+    Typed<"Mapping[str, Any] | None"> overrides = py::none();
 
     [[nodiscard]] HostScenario read() const {
         auto s = sim::host_scenario(scenario);
@@ -69,7 +70,7 @@ struct HostArguments {
 };
 
 struct SeededArguments : HostArguments {
-    py::object seeds = py::make_tuple(0, 1, 2, 3, 4, 5, 6);
+    Typed<"Iterable[int]"> seeds = py::make_tuple(0, 1, 2, 3, 4, 5, 6);
 };
 
 /// The options of both calls; those of `simulate_host` have seeds too.
@@ -78,7 +79,8 @@ Keywords<O> host_options() {
     using A = HostArguments;
     Keywords<O> options;
     options.field("variant", &A::variant,
-                  "\"static\", \"guards\", \"placement\", \"mig\", \"full\" or \"ours\".");
+                  "\"static\", \"guards\", \"placement\", \"mig\", \"full\" or \"ours\".",
+                  "Literal['static', 'guards', 'placement', 'mig', 'full', 'ours']");
     if constexpr (std::is_same_v<O, SeededArguments>)
         options.field("seeds", &O::seeds, "Integers; runs of two variants under the same seed are a pair.");
     options.field("duration_s", &A::duration_s, "Simulated seconds, above 0.")
@@ -162,14 +164,14 @@ void bind_host(py::module_& m) {
             }
             return all;
         },
-        seeded
+        seeded.shared_as("sim.simulate_host")
             .documented("simulate_host(",
                         "Runs the controller on a simulated host, once per seed: a `HostResult`.\n\n" +
                             doc("sim::run_host"))
             .c_str());
     m.def(
         "record_host",
-        [options](const py::object& seed, const py::kwargs& keywords) {
+        [options](const Integer& seed, const py::kwargs& keywords) -> Typed<"tuple[str, dict[str, Any]]"> {
             const auto o = options.read("record_host", keywords);
             const auto scenario = o.read();
             const auto flags = control::variant_flags(o.variant);

@@ -17,7 +17,7 @@ void bind_io(py::module_& parent) {
     const auto openb = Keywords<io::OpenbOptions>().fields();
     m.def(
         "read_openb",
-        [openb](const py::object& node_csv, const py::object& pod_csv, const py::kwargs& keywords) {
+        [openb](const PathLike& node_csv, const PathLike& pod_csv, const py::kwargs& keywords) {
             const auto options = openb.read("read_openb", keywords);
             const auto nodes = path_text(node_csv), pods = path_text(pod_csv);
             return unlocked([&] { return std::make_shared<Trace>(io::read_openb(nodes, pods, options)); });
@@ -26,7 +26,7 @@ void bind_io(py::module_& parent) {
         openb.documented("read_openb(node_csv, pod_csv", doc("io::read_openb")).c_str());
     m.def(
         "anonymize",
-        [](const ClusterPtr& cluster, const py::object& seed) {
+        [](const ClusterPtr& cluster, const Integer& seed) {
             const auto number = OptionType<std::uint64_t>::read("seed", seed);
             return unlocked([&] {
                 return std::make_shared<Cluster>(Cluster::build(io::anonymize(cluster->to_spec(), number)));
@@ -35,7 +35,7 @@ void bind_io(py::module_& parent) {
         py::arg("cluster"), py::kw_only(), py::arg("seed") = 0,
         documented("anonymize(cluster, *, seed=0)", doc("io::anonymize")).c_str());
     m.def(
-        "plan_to_csv", [](const py::object& plan) { return io::plan_to_csv(plan_argument(plan)); },
+        "plan_to_csv", [](const PlanLike& plan) { return io::plan_to_csv(plan_argument(plan)); },
         py::arg("plan"), documented("plan_to_csv(plan)", doc("io::plan_to_csv")).c_str());
 
     using K = io::KubernetesOptions;
@@ -43,7 +43,7 @@ void bind_io(py::module_& parent) {
         Keywords<K>().fields().shared_as("io.plan_to_kubernetes_steps");
     m.def(
         "plan_to_kubernetes_steps",
-        [kubernetes](const py::object& plan, const py::kwargs& keywords) {
+        [kubernetes](const PlanLike& plan, const py::kwargs& keywords) {
             return io::plan_to_kubernetes_steps(plan_argument(plan),
                                                 kubernetes.read("plan_to_kubernetes_steps", keywords));
         },
@@ -54,7 +54,7 @@ void bind_io(py::module_& parent) {
     const auto koordinator = Keywords<J>().fields().shared_as("io.plan_to_pod_migration_jobs");
     m.def(
         "plan_to_pod_migration_jobs",
-        [koordinator](const py::object& plan, const ClusterPtr& cluster, const py::kwargs& keywords) {
+        [koordinator](const PlanLike& plan, const ClusterPtr& cluster, const py::kwargs& keywords) {
             return io::plan_to_pod_migration_jobs(plan_argument(plan), cluster->to_spec(),
                                                   koordinator.read("plan_to_pod_migration_jobs", keywords));
         },

@@ -14,13 +14,13 @@ void bind_live(py::module_& m) {
     using L = host::LiveController;
     // Programs are run and files written meanwhile, so the interpreter goes on. What programs say is in the lines.
     const auto call = [](auto function) {
-        return [function](L& self) -> py::list {
+        return [function](L& self) -> Strings {
             return foreign_texts(unlocked([&] { return (self.*function)(); }));
         };
     };
     py::class_<L>(m, "LiveController", doc("host::LiveController").c_str())
         .def(
-            py::init([](const py::object& config, const std::string& audit) {
+            py::init([](const Document& config, const std::string& audit) {
                 const auto text = config_text(config);
                 auto options = c::parse_config(text);
                 auto live = host::parse_live(text, options);
@@ -47,7 +47,7 @@ void bind_live(py::module_& m) {
                                doc("host::LiveController::state_known").c_str())
         .def_property_readonly(
             "config",
-            [](const L& self) {
+            [](const L& self) -> JsonObject {
                 return py::module_::import("json").attr("loads")(c::write_config(self.options()));
             },
             doc("host::LiveController::options").c_str());

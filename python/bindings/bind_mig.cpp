@@ -1,4 +1,5 @@
 // gpusched.control: MIG tables and layouts.
+#include "arguments.hpp"
 #include "mig.hpp"
 #include "records.hpp"
 
@@ -113,7 +114,8 @@ void bind_mig(py::module_& m) {
                 .c_str())
         .def(
             "transition_to",
-            [](const Layout& from, const Layout& to) {
+            [](const Layout& from,
+               const Layout& to) -> Typed<"list[tuple[Literal['create', 'destroy'], str, int]]"> {
                 if (from.device != to.device)
                     throw InvalidInput(bad_value("layout", gpusched::quoted(to.device->name),
                                                  "a layout of " + gpusched::quoted(from.device->name)));
@@ -123,7 +125,7 @@ void bind_mig(py::module_& m) {
                     out.emplace_back(step.kind == control::MigStep::Kind::create ? "create" : "destroy", key,
                                      start);
                 }
-                return out;
+                return py::cast(out);
             },
             py::arg("layout"),
             documented("transition_to(self, layout)",

@@ -7,6 +7,7 @@
 #include "records.hpp"
 
 #include <gpusched/core/budget.hpp>
+#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/write.hpp>
 
 #include <cmath>
@@ -88,21 +89,21 @@ milp::AnySolver python_solver(std::string name, py::object solve) {
             }};
 }
 
-py::object none_if_nan(double value) {
+OptionalNumber none_if_nan(double value) {
     return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
 }
 
-py::dict index_dict(const std::shared_ptr<milp::Model>& model) {
+Typed<"dict[str, numpy.typing.NDArray[numpy.int32]]"> index_dict(const std::shared_ptr<milp::Model>& model) {
     py::dict result;
     for (const auto& map : model->indices)
         result[py::str(map.name)] = view(map.columns, model).attr("reshape")(py::cast(map.extents));
     return result;
 }
 
-py::object matrix(const std::shared_ptr<milp::Model>& model) {
+Typed<"Any"> matrix(const std::shared_ptr<milp::Model>& model) {
     const auto sparse = py::module_::import("gpusched._optional").attr("require")("scipy.sparse", "milp");
-    const auto parts = py::make_tuple(view(model->value, model), view(model->row_index, model),
-                                      view(model->column_start, model));
+    const auto parts = py::make_tuple(view(model->value, model), positions(model->row_index, model),
+                                      positions(model->column_start, model));
     return sparse.attr("csc_matrix")(
         parts, py::arg("shape") = py::make_tuple(model->rows(), model->columns()), py::arg("copy") = false);
 }
@@ -111,6 +112,8 @@ void bind_model_class(py::module_& m) {
     using M = milp::Model;
     using Ptr = std::shared_ptr<M>;
     py::class_<M, Ptr> model(m, "Model", doc("milp::Model").c_str());
+    py::class_<milp::ElasticModel, M, std::shared_ptr<milp::ElasticModel>> elastic(
+        m, "ElasticModel", doc("milp::ElasticModel").c_str());
     const auto array = [&](const char* name, auto member, const char* text) {
         model.def_property_readonly(
             name, [member](const Ptr& self) { return view((*self).*member, self); }, text);
@@ -122,20 +125,24 @@ void bind_model_class(py::module_& m) {
     array("col_lower", &M::column_lower, "Lower bounds of the columns; -inf = none.");
     array("col_upper", &M::column_upper, "Upper bounds of the columns; inf = none.");
     array("integrality", &M::integer, "1 where a column takes whole numbers only.");
-    array("column_start", &M::column_start, "Where each column's entries start in `row_index` and `value`.");
-    array("row_index", &M::row_index, "The row of each entry of the matrix.");
+    model.def_property_readonly(
+        "column_start", [](const Ptr& self) { return positions(self->column_start, self); },
+        "Where each column's entries start in `row_index` and `value`.");
+    model.def_property_readonly(
+        "row_index", [](const Ptr& self) { return positions(self->row_index, self); },
+        "The row of each entry of the matrix.");
     array("value", &M::value, "The value of each entry of the matrix.");
     array("row_group", &M::row_group, "The group of each row, as an index into `group_names`.");
     model.def_readonly("name", &M::name, "The model's name.")
         .def_property_readonly(
-            "sense", [](const M& self) { return enum_name(self.sense); }, "'minimise' or 'maximise'.")
+            "sense", [](const M& self) -> Name<milp::Sense> { return enum_name(self.sense); },
+            "'minimise' or 'maximise'.")
         .def_readonly("offset", &M::offset, "A constant added to the objective.")
         .def_readonly("row_names", &M::row_names, "Names of the rows.")
         .def_readonly("col_names", &M::column_names, "Names of the columns.")
         .def_readonly("group_names", &M::group_names, "Names of the groups of rows.")
         .def_property_readonly(
-            "shape", [](const M& self) { return py::make_tuple(self.rows(), self.columns()); },
-            "(rows, columns).")
+            "shape", [](const M& self) { return std::pair(self.rows(), self.columns()); }, "(rows, columns).")
         .def_property_readonly(
             "index", &index_dict,
             "Which column stands for which indices: arrays by name, -1 where there is none.")
@@ -148,11 +155,10 @@ void bind_model_class(py::module_& m) {
             "to_lp", [](const M& self) { return milp::to_lp(self); },
             documented("to_lp(self)", doc("milp::to_lp")).c_str())
         .def(
-            "write_mps",
-            [](const M& self, const py::object& path) { milp::write_mps(self, path_text(path)); },
+            "write_mps", [](const M& self, const PathLike& path) { milp::write_mps(self, path_text(path)); },
             py::arg("path"), documented("write_mps(self, path)", doc("milp::to_mps")).c_str())
         .def(
-            "write_lp", [](const M& self, const py::object& path) { milp::write_lp(self, path_text(path)); },
+            "write_lp", [](const M& self, const PathLike& path) { milp::write_lp(self, path_text(path)); },
             py::arg("path"), documented("write_lp(self, path)", doc("milp::to_lp")).c_str())
         .def(
             "evaluate", [](const M& self, const std::vector<double>& x) { return milp::evaluate(self, x); },
@@ -170,8 +176,8 @@ void bind_model_class(py::module_& m) {
         .def("__repr__", [](const py::object& self) {
             const auto& model_ = self.cast<const M&>();
             return "<" + py::str(py::type::of(self).attr("__name__")).cast<std::string>() + " '" +
-                   model_.name + "', " + std::to_string(model_.rows()) + " rows, " +
-                   std::to_string(model_.columns()) + " columns>";
+                   model_.name + "', " + counted(model_.rows(), "row") + ", " +
+                   counted(model_.columns(), "column") + ">";
         });
     define_pickling(model);
     const auto options =
@@ -197,8 +203,6 @@ void bind_model_class(py::module_& m) {
             });
         },
         conflict_options.documented("conflicting_groups(self", doc("milp::conflicting_groups")).c_str());
-    py::class_<milp::ElasticModel, M, std::shared_ptr<milp::ElasticModel>> elastic(
-        m, "ElasticModel", doc("milp::ElasticModel").c_str());
     elastic.def(
         "violated_groups",
         [](const milp::ElasticModel& self, const std::vector<double>& x, double tolerance) {
@@ -233,7 +237,8 @@ void bind_milp(py::module_& parent) {
     py::class_<S, std::shared_ptr<S>> solution(m, "Solution", doc("milp::Solution").c_str());
     solution
         .def_property_readonly(
-            "status", [](const S& s) { return enum_name(s.status); }, doc("milp::Status").c_str())
+            "status", [](const S& s) -> Name<milp::Status> { return enum_name(s.status); },
+            doc("milp::Status").c_str())
         .def_property_readonly(
             "objective", [](const S& s) { return none_if_nan(s.objective); },
             "With the model's offset; None where there is no solution.")
@@ -241,8 +246,7 @@ void bind_milp(py::module_& parent) {
             "bound", [](const S& s) { return none_if_nan(s.bound); },
             "No solution is better; None where nothing is known.")
         .def_property_readonly(
-            "x",
-            [](const std::shared_ptr<S>& s) -> py::object {
+            "x", [](const std::shared_ptr<S>& s) -> Typed<"numpy.typing.NDArray[numpy.float64] | None"> {
                 return s->has_solution() ? py::object(view(s->x, s)) : py::none();
             },
             "One entry per column; None where there is no solution.")

@@ -36,15 +36,15 @@ void bind_spot(py::module_& m) {
             py::arg("pods"), documented("encode(self, pods)", doc("milp::SpotModel::encode")).c_str())
         .def(
             "schedule_value",
-            [](const M& self, const std::vector<std::vector<std::vector<int>>>& pods) {
+            [](const M& self, const std::vector<std::vector<std::vector<int>>>& pods) -> JsonObject {
                 return dict_from(milp::spot_value(self.problem, {pods}, self.mode));
             },
             py::arg("pods"), documented("schedule_value(self, pods)", doc("milp::spot_value")).c_str());
     define_pickling(model);
     m.def(
         "spot_schedule",
-        [](const py::object& tasks, const py::object& nodes, const py::object& horizon,
-           const py::object& alpha, const py::object& mode) {
+        [](const Typed<"Iterable[Mapping[str, Any]]">& tasks, const Typed<"Iterable[int]">& nodes,
+           const Integer& horizon, const Number& alpha, const Name<milp::SpotMode>& mode) {
             milp::SpotProblem p;
             Problems problems;
             for (const auto item : tasks) {
@@ -84,21 +84,21 @@ void bind_consolidation_model(py::module_& m) {
             py::arg("x"), documented("decode(self, x)", "{task: node or None}.").c_str())
         .def(
             "encode",
-            [](const M& self, const py::dict& placement) {
+            [](const M& self, const PlacementDict& placement) {
                 return own(self.encode(read_placement(*self.cluster, placement)));
             },
             py::arg("placement"),
             documented("encode(self, placement)", doc("milp::ConsolidationModel::encode")).c_str())
         .def(
             "occupied",
-            [](const M& self, const py::dict& placement) {
+            [](const M& self, const PlacementDict& placement) {
                 return self.occupied(read_placement(*self.cluster, placement));
             },
             py::arg("placement"),
             documented("occupied(self, placement)", "How many nodes it occupies.").c_str())
         .def(
             "moves",
-            [](const M& self, const py::dict& placement) {
+            [](const M& self, const PlacementDict& placement) {
                 return self.moves(read_placement(*self.cluster, placement));
             },
             py::arg("placement"), documented("moves(self, placement)", "How many tasks it moves.").c_str());

@@ -54,8 +54,7 @@ void bind_joint_model(py::module_& m) {
     py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "JointModel", doc("milp::JointModel").c_str());
     model.def_readonly("placed_worth", &M::placed_worth, doc("milp::JointModel::placed_worth").c_str())
         .def(
-            "decode",
-            [](const M& self, const std::vector<double>& x) {
+            "decode", [](const M& self, const std::vector<double>& x) -> Typed<"dict[str, dict[str, int]]"> {
                 const auto allocation = self.decode(x);
                 py::dict result;
                 for (std::size_t j = 0; j < allocation.size(); ++j) {
@@ -70,7 +69,8 @@ void bind_joint_model(py::module_& m) {
             py::arg("x"), documented("decode(self, x)", "{job: {switch: pods}}; empty = not placed.").c_str())
         .def(
             "encode",
-            [](const M& self, const py::dict& allocation) {
+            [](const M& self,
+               const py::typing::Dict<py::str, py::typing::Dict<py::str, py::int_>>& allocation) {
                 milp::JointAllocation pods(self.problem.jobs.size(),
                                            std::vector<int>(self.problem.switches.size(), 0));
                 const auto find = [](const std::string& what, const auto& all, py::handle key) {
@@ -97,7 +97,8 @@ void bind_joint_model(py::module_& m) {
     define_pickling(model);
     m.def(
         "joint_allocation",
-        [](const ClusterPtr& cluster, const py::object& jobs, const py::object& level) {
+        [](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any]]">& jobs,
+           const OptionalLevel& level) {
             milp::JointProblem p{{}, milp::switch_rooms(*cluster, read_optional_level("level", level))};
             Problems problems;
             for (const auto item : jobs) {
@@ -126,7 +127,7 @@ void bind_packing_model(py::module_& m) {
             py::arg("x"), documented("decode(self, x)", "{task: node or None}.").c_str())
         .def(
             "encode",
-            [](const M& self, const py::dict& placement) {
+            [](const M& self, const PlacementDict& placement) {
                 return own(self.encode(*self.cluster, read_placement(*self.cluster, placement)));
             },
             py::arg("placement"),
@@ -135,7 +136,7 @@ void bind_packing_model(py::module_& m) {
     const auto options = Keywords<milp::PackingOptions>().fields({"allow_moves"});
     m.def(
         "packing_model",
-        [options](const ClusterPtr& cluster, const py::object& priority, const py::object& placed,
+        [options](const ClusterPtr& cluster, const Integer& priority, const Typed<"Sequence[int]">& placed,
                   const py::kwargs& keywords) {
             Problems problems;
             const auto o = options.read("packing_model", keywords, problems);
@@ -165,7 +166,7 @@ void bind_packing(py::module_& m) {
             "{task: node or None}.")
         .def_property_readonly(
             "steps",
-            [](const Named& r) {
+            [](const Named& r) -> JsonObjects {
                 py::list steps;
                 for (const auto& step : r.steps) steps.append(dict_from(step));
                 return steps;

@@ -1,4 +1,5 @@
 // gpusched.model: the cluster.
+#include "arguments.hpp"
 #include "arrays.hpp"
 #include "cluster_views.hpp"
 #include "plan.hpp"
@@ -19,14 +20,9 @@ std::string document_text(const py::object& source) {
     return json_text(source);
 }
 
-ClusterPtr from_json(const py::object& source) {
-    // Not `read_cluster`: what is wrong with the form and with the content is reported together.
-    if (is_path(source)) {
-        const auto path = path_text(source);
-        return unlocked([&] { return std::make_shared<Cluster>(io::build_cluster(path)); });
-    }
-    const auto text = document_text(source);
-    return unlocked([&] { return std::make_shared<Cluster>(io::build_cluster_from_json(text, "<dict>")); });
+ClusterPtr from_json(const DocumentOrPath& source) {
+    const auto spec = read_cluster(source);
+    return unlocked([&] { return std::make_shared<Cluster>(Cluster::build(spec)); });
 }
 
 std::string text(const Cluster& cluster) { return io::cluster_to_json(cluster.to_spec(), 0); }
@@ -41,8 +37,8 @@ std::string repr(const Cluster& c) {
     std::size_t pending = 0;
     for (const auto node : c.nodes()) gpus += c.gpu_count(node);
     for (const auto task : c.tasks()) pending += !c.is_placed(task);
-    return "<gpusched.Cluster: " + std::to_string(c.node_count()) + " nodes, " + std::to_string(gpus) +
-           " GPUs, " + std::to_string(c.task_count()) + " tasks" +
+    return "<gpusched.Cluster: " + counted(static_cast<std::int64_t>(c.node_count()), "node") + ", " +
+           counted(gpus, "GPU") + ", " + counted(static_cast<std::int64_t>(c.task_count()), "task") +
            (pending > 0 ? " (" + std::to_string(pending) + " pending)" : "") + ">";
 }
 
@@ -79,23 +75,13 @@ void bind_model(py::module_& parent) {
                 .c_str())
         .def(
             "to_json",
-            [](const Cluster& c, const py::object& path) -> py::object {
-                if (path.is_none())
-                    return py::module_::import("json").attr("loads")(unlocked([&] { return text(c); }));
-                const auto file = path_text(path);
-                unlocked([&] { io::write_cluster(c.to_spec(), file); });
-                return py::none();
+            [](const Cluster& c, const py::none&) -> JsonObject {
+                return py::module_::import("json").attr("loads")(unlocked([&] { return text(c); }));
             },
             py::arg("path") = py::none(),
             documented("to_json(self, path=None)",
                        "The `gpusched.cluster` document: as a dict, or written to a file.")
                 .c_str())
-        .def(
-            "to_pandas",
-            [](const py::object& self) {
-                return py::module_::import("gpusched._frames").attr("cluster")(self);
-            },
-            documented("to_pandas(self)", "Two pandas frames, nodes and tasks, one row each.").c_str())
         .def_property_readonly(
             "nodes", [](const ClusterPtr& c) { return NodeSequence{c}; }, "All nodes, in order.")
         .def_property_readonly(
@@ -125,6 +111,11 @@ void bind_model(py::module_& parent) {
                             const auto text = state.cast<std::string>();
                             return unlocked([&] { return build(io::cluster_from_json(text, "<pickle>")); });
                         }));
+    define_in_python<Frames>(cluster, "to_pandas", "_frames.cluster_to_pandas",
+                             "Two pandas frames, nodes and tasks, one row each.");
+    define_in_python<ArrowTables>(cluster, "to_arrow", "_frames.cluster_to_arrow",
+                                  "Two Arrow tables (pyarrow), nodes and tasks, one row each.");
+    define_in_python<py::str>(cluster, "_repr_html_", "_html.cluster", "The cluster as notebooks show it.");
     bind_plan(m);
 }
 

@@ -1,4 +1,5 @@
 // gpusched.model: nodes.
+#include "arguments.hpp"
 #include "arrays.hpp"
 #include "cluster_views.hpp"
 #include "keywords.hpp"
@@ -7,13 +8,13 @@ namespace gpusched::python {
 
 namespace {
 
-py::object gpu_model(const NodeView& n) {
+OptionalString gpu_model(const NodeView& n) {
     const auto model = n.table().gpu_model[n.at()];
     if (model == none<GpuModelId>) return py::none();
     return py::str(n.cluster->inventory().gpu_models[index(model)]);
 }
 
-py::list taints(const NodeView& n) {
+Typed<"list[dict[str, str]]"> taints(const NodeView& n) {
     py::list result;
     for (const auto& t : n.cluster->inventory().node_attributes[n.table().attributes[n.at()]].taints)
         result.append(
@@ -29,7 +30,7 @@ py::dict described(const Hardware& hardware) {
     return py::dict(py::arg("numa_nodes") = numa_nodes);
 }
 
-py::object hardware(const NodeView& n) {
+Typed<"str | dict[str, Any] | None"> hardware(const NodeView& n) {
     const auto which = n.table().hardware[n.at()];
     if (which == NodeTable::no_hardware) return py::none();
     const auto& hardware = n.cluster->inventory().hardware[which].description;
@@ -45,7 +46,7 @@ std::vector<std::string> network(const NodeView& n) {
     return path;
 }
 
-py::list tasks(const NodeView& n) {
+Typed<"list[Task]"> tasks(const NodeView& n) {
     py::list result;
     for (const auto task : n.cluster->tasks_on(n.id)) result.append(TaskView{n.cluster, task});
     return result;
@@ -65,14 +66,17 @@ auto column(F value) {
 const auto cpu_free_milli = [](const Cluster& c, NodeId n) { return c.cpu_free_milli(n); };
 const auto memory_free_mib = [](const Cluster& c, NodeId n) { return c.memory_free_mib(n); };
 const auto gpu_free = [](const Cluster& c, NodeId n) { return c.gpu_free_total_milli(n); };
+const auto idle_gpu_count = [](const Cluster& c, NodeId n) { return gpu_count(c.idle_gpus(n)); };
+const auto failed_gpu_count = [](const Cluster& c, NodeId n) {
+    return gpu_count(c.inventory().nodes.failed_gpus[index(n)]);
+};
 const auto occupants = [](const Cluster& c, NodeId n) { return c.occupants(n); };
 
 }  // namespace
 
 void bind_nodes(py::module_& m) {
     m.def(
-        "hardware_preset",
-        [](const std::string& name) -> py::object {
+        "hardware_preset", [](const std::string& name) -> Typed<"dict[str, Any] | None"> {
             const auto preset = hardware_preset(name);
             if (!preset) return py::none();
             return described(*preset);
@@ -93,8 +97,7 @@ void bind_nodes(py::module_& m) {
         .def_property_readonly(
             "memory_mib", [](const NodeView& n) { return n.table().memory_mib[n.at()]; }, "In MiB.")
         .def_property_readonly(
-            "gpu_memory_mib",
-            [](const NodeView& n) -> py::object {
+            "gpu_memory_mib", [](const NodeView& n) -> Typed<"int | None"> {
                 const auto memory = n.table().gpu_memory_mib[n.at()];
                 if (memory < 0) return py::none();
                 return py::int_(memory);
@@ -118,6 +121,9 @@ void bind_nodes(py::module_& m) {
         .def_property_readonly(
             "failed_gpus", [](const NodeView& n) { return gpu_list(n.table().failed_gpus[n.at()]); },
             "GPUs that nothing can use.")
+        .def_property_readonly(
+            "failed_gpu_count", [](const NodeView& n) { return failed_gpu_count(*n.cluster, n.id); },
+            "How many GPUs nothing can use.")
         .def_property_readonly("tasks", tasks, doc("Cluster::tasks_on").c_str())
         .def_property_readonly(
             "occupants", [](const NodeView& n) { return n.cluster->occupants(n.id); },
@@ -134,15 +140,21 @@ void bind_nodes(py::module_& m) {
         .def_property_readonly(
             "idle_gpus", [](const NodeView& n) { return gpu_list(n.cluster->idle_gpus(n.id)); },
             doc("Cluster::idle_gpus").c_str())
+        .def_property_readonly(
+            "idle_gpu_count", [](const NodeView& n) { return idle_gpu_count(*n.cluster, n.id); },
+            "How many healthy GPUs are entirely free.")
         .def(
             "__eq__", [](const NodeView& a, const NodeView& b) { return a == b; }, py::is_operator())
         .def("__hash__", [](const NodeView& n) { return std::hash<std::size_t>{}(n.at()); })
         .def("__repr__", [](const NodeView& n) {
             const auto model = gpu_model(n);
+            const auto failed = failed_gpu_count(*n.cluster, n.id);
             return "<gpusched.Node '" + n.cluster->name(n.id) +
                    "': " + std::to_string(n.cluster->gpu_count(n.id)) + " x " +
                    (model.is_none() ? std::string("GPU") : model.cast<std::string>()) + ", " +
-                   std::to_string(n.cluster->occupants(n.id)) + " tasks>";
+                   counted(n.cluster->occupants(n.id), "task") +
+                   (failed > 0 ? ", " + counted(failed, "failed GPU") : "") +
+                   (n.table().schedulable[n.at()] != 0 ? ">" : ", cordoned>");
         });
 
     define_pickle<NodeView>(node);
@@ -153,8 +165,7 @@ void bind_nodes(py::module_& m) {
     define_sequence<NodeSequence>(nodes);
     nodes
         .def_property_readonly(
-            "gpu_model",
-            [](const NodeSequence& s) {
+            "gpu_model", [](const NodeSequence& s) -> Typed<"list[str | None]"> {
                 const auto& inventory = s.cluster->inventory();
                 py::list models;
                 for (std::size_t i = 0; i < inventory.gpu_models.size(); ++i)
@@ -169,8 +180,7 @@ void bind_nodes(py::module_& m) {
             },
             "GPU model of every node, or None.")
         .def(
-            "domain",
-            [](const NodeSequence& s, const py::object& which) -> py::object {
+            "domain", [](const NodeSequence& s, const LevelLike& which) -> Typed<"list[str | None]"> {
                 const auto& inventory = s.cluster->inventory();
                 const auto level = read_level("level", which);
                 if (level == node_level) return py::cast(s).attr("name");
@@ -209,11 +219,15 @@ void bind_nodes(py::module_& m) {
             [](const NodeSequence& s) { return flags(s.cluster->inventory().nodes.schedulable, s.cluster); },
             "False for cordoned nodes.")
         .def_property_readonly(
-            "failed_gpus",
+            "failed_gpu_mask",
             [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.failed_gpus, s.cluster); },
-            "Bit masks: bit i is GPU i.")
-        .def_property_readonly("idle_gpus", column([](const Cluster& c, NodeId n) { return c.idle_gpus(n); }),
-                               "Bit masks of healthy GPUs that are entirely free.")
+            "Bit masks of GPUs that nothing can use: bit i is GPU i.")
+        .def_property_readonly("failed_gpu_count", column(failed_gpu_count), "How many GPUs nothing can use.")
+        .def_property_readonly("idle_gpu_mask",
+                               column([](const Cluster& c, NodeId n) { return c.idle_gpus(n); }),
+                               "Bit masks of healthy GPUs that are entirely free: bit i is GPU i.")
+        .def_property_readonly("idle_gpu_count", column(idle_gpu_count),
+                               "How many healthy GPUs are entirely free.")
         .def_property_readonly("occupants", column(occupants), "How many tasks other than daemons run there.")
         .def_property_readonly("cpu_free_milli", column(cpu_free_milli),
                                "Thousandths of a core that are free.")

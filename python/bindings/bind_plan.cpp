@@ -1,9 +1,11 @@
 // gpusched.model: plans.
 #include "plan.hpp"
 
+#include "arguments.hpp"
 #include "cluster_views.hpp"
 #include "keywords.hpp"
 
+#include <gpusched/consolidation/result.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/plan_json.hpp>
 #include <gpusched/model/apply.hpp>
@@ -57,24 +59,21 @@ PlanSpec read_plan(const py::object& source) {
 }
 
 std::string plan_repr(const NamedPlan& p) {
-    return "<gpusched.Plan: " + std::to_string(p.spec.moves.size()) + " moves in " +
-           std::to_string(p.spec.waves) + " waves, " + std::to_string(p.spec.vacated_nodes.size()) +
-           " nodes vacated, " + std::to_string(p.spec.evictions.size()) + " evictions, " +
-           std::to_string(p.spec.placements.size()) + " placements>";
+    return "<gpusched.Plan: " + counted(p.spec.moves, "move") + " in " + counted(p.spec.waves, "wave") +
+           ", " + counted(p.spec.vacated_nodes, "node") + " vacated, " +
+           counted(p.spec.evictions, "eviction") + ", " + counted(p.spec.placements, "placement") + ">";
 }
 
-/// What each round found, from statistics named round_1_moves and so on.
-py::list rounds(const NamedPlan& p) {
+/// What each round found.
+JsonObjects rounds(const NamedPlan& p) {
     py::list list;
-    for (int round = 1;; ++round) {
-        const auto prefix = "round_" + std::to_string(round) + "_";
+    for (const auto& round : consolidation::rounds_of(p.spec)) {
         py::dict found;
-        for (auto at = p.spec.stats.lower_bound(prefix);
-             at != p.spec.stats.end() && at->first.starts_with(prefix); ++at)
-            found[py::str(at->first.substr(prefix.size()))] = number(at->second);
-        if (found.empty()) return list;
+        visit_fields(std::type_identity<consolidation::RoundStatistics>{},
+                     [&](const char* name, auto member) { found[name] = round.*member; });
         list.append(found);
     }
+    return list;
 }
 
 }  // namespace
@@ -134,12 +133,11 @@ void bind_plan(py::module_& m) {
             return "<gpusched.Placement '" + x.task + "' on '" + x.node + "'>";
         });
 
-    py::class_<NamedPlan>(m, "Plan", doc("Plan").c_str())
-        .def_property_readonly(
+    py::class_<NamedPlan> type(m, "Plan", doc("Plan").c_str());
+    type.def_property_readonly(
             "waves", [](const NamedPlan& p) { return p.spec.waves; }, "How many waves of moves.")
         .def_property_readonly(
-            "moves",
-            [](const NamedPlan& p) {
+            "moves", [](const NamedPlan& p) -> Typed<"tuple[Move, ...]"> {
                 if (!p.moves_tuple) {
                     py::tuple moves(p.spec.moves.size());
                     for (std::size_t i = 0; i < p.spec.moves.size(); ++i)
@@ -160,17 +158,17 @@ void bind_plan(py::module_& m) {
             "Pending tasks that start after the last wave.")
         .def_property_readonly(
             "stats",
-            [](const NamedPlan& p) {
+            [](const NamedPlan& p) -> JsonObject {
                 py::dict stats;
                 for (const auto& [name, value] : p.spec.stats) stats[py::str(name)] = number(value);
                 return stats;
             },
             "Numbers about the plan and the search for it.")
         .def_property_readonly(
-            "bound", [](const NamedPlan& p) { return bound_dict(p.spec.bound); }, doc("Bound").c_str())
+            "bound", [](const NamedPlan& p) -> BoundDict { return bound_dict(p.spec.bound); },
+            doc("Bound").c_str())
         .def_property_readonly(
-            "stop_reason",
-            [](const NamedPlan& p) -> py::object {
+            "stop_reason", [](const NamedPlan& p) -> Typed<"str | None"> {
                 if (!p.stop_reason) return py::none();
                 return py::str(enum_name(*p.stop_reason));
             },
@@ -180,7 +178,7 @@ void bind_plan(py::module_& m) {
                                "(`round_1_moves` and so on).")
         .def_static(
             "from_json",
-            [](const py::object& source) {
+            [](const DocumentOrPath& source) {
                 return NamedPlan{read_plan(source), {}};
             },
             py::arg("source"),
@@ -192,16 +190,17 @@ void bind_plan(py::module_& m) {
                 .c_str())
         .def(
             "to_json",
-            [](const NamedPlan& p, const py::object& path) -> py::object {
-                if (path.is_none())
-                    return py::module_::import("json").attr("loads")(io::plan_to_json(p.spec, 0));
-                io::write_plan(p.spec, path_text(path));
-                return py::none();
+            [](const NamedPlan& p, const py::none&) -> JsonObject {
+                return py::module_::import("json").attr("loads")(io::plan_to_json(p.spec, 0));
             },
             py::arg("path") = py::none(),
             documented("to_json(self, path=None)",
                        "The `gpusched.plan` document: as a dict, or written to a file.")
                 .c_str())
+        .def(
+            "to_json",
+            [](const NamedPlan& p, const PathLike& path) { io::write_plan(p.spec, path_text(path)); },
+            py::arg("path"))
         .def(
             "__eq__", [](const NamedPlan& a, const NamedPlan& b) { return a == b; }, py::is_operator())
         .def("__copy__", [](const NamedPlan& p) { return p; })
@@ -224,9 +223,17 @@ void bind_plan(py::module_& m) {
                 return p;
             }));
 
+    define_in_python<Frame>(
+        type, "to_pandas", "_frames.plan_to_pandas",
+        "A pandas frame with one row for each step, in order: evictions, moves by wave, placements. The "
+        "columns are step, wave (-1 outside waves), task, from, to and gpus.");
+    define_in_python<ArrowTable>(type, "to_arrow", "_frames.plan_to_arrow",
+                                 "The table of `to_pandas` for Arrow (pyarrow).");
+    define_in_python<py::str>(type, "_repr_html_", "_html.plan", "The plan as notebooks show it.");
+
     m.def(
         "apply",
-        [](const ClusterPtr& cluster, const py::object& plan) {
+        [](const ClusterPtr& cluster, const PlanLike& plan) {
             const auto spec = plan_argument(plan);
             const auto brought = new_tasks_of(plan);
             const py::gil_scoped_release unlocked;

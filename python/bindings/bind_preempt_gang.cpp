@@ -41,6 +41,8 @@ constexpr void visit_fields(std::type_identity<NamedGangDecision>, F&& field) {
     field("cost", &NamedGangDecision::cost);
 }
 
+using GangLike = Typed<"Mapping[str, Any] | str | Iterable[str]">;
+
 struct GangOptions : DecisionArguments {
     p::GangObjective objective = p::GangObjective::cost;
 };
@@ -93,7 +95,7 @@ void bind_preempt_gang(py::module_& m) {
         "\"lost_gangs\", fewest gangs that lose their work.");
     m.def(
         "preempt_gang",
-        [options](const ClusterPtr& cluster, const py::object& pods,
+        [options](const ClusterPtr& cluster, const GangLike& pods,
                   const py::kwargs& keywords) -> std::optional<NamedGangDecision> {
             auto o = options.read("preempt_gang", keywords);
             const auto gang = gang_argument(cluster, pods);
@@ -118,7 +120,7 @@ void bind_preempt_gang(py::module_& m) {
             return out;
         },
         py::arg("cluster"), py::arg("pods"),
-        options
+        options.shared_as("preemption.preempt_gang")
             .documented(
                 "preempt_gang(cluster, pods",
                 "Finds room for all pods of a gang, by evictions where there is none: a `GangDecision`, or "
@@ -136,7 +138,7 @@ void bind_preempt_gang(py::module_& m) {
             .c_str());
     m.def(
         "explain_gang",
-        [options](const ClusterPtr& cluster, const py::object& pods, const py::kwargs& keywords) {
+        [options](const ClusterPtr& cluster, const GangLike& pods, const py::kwargs& keywords) {
             auto o = options.read("explain_gang", keywords);
             const auto gang = gang_argument(cluster, pods);
             use_cost_function(o, gang.cluster);

@@ -238,11 +238,15 @@ void bind_preemption(py::module_& parent) {
     auto explanation = py::class_<E>(m, "Explanation", doc("preemption::Explanation").c_str());
     define_record(explanation);
     explanation.def("__str__", [](const E& e) { return e.text; });
+    define_in_python<Frame>(explanation, "to_pandas", "_frames.preemption_explanation_to_pandas",
+                            "A pandas frame with one row: node, obstacle, missing and text.");
+    define_in_python<py::str>(explanation, "_repr_html_", "_html.preemption_explanation",
+                              "The explanation as notebooks show it.");
 
     const auto options = decision_options();
     m.def(
         "preempt",
-        [options](const ClusterPtr& cluster, const py::object& task,
+        [options](const ClusterPtr& cluster, const TaskLike& task,
                   const py::kwargs& keywords) -> std::optional<NamedDecision> {
             auto o = options.read("preempt", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
@@ -256,7 +260,7 @@ void bind_preemption(py::module_& parent) {
             return named_decision(*with_task, id, *result.decision, result.proven);
         },
         py::arg("cluster"), py::arg("task"),
-        options
+        options.shared_as("preemption.preempt")
             .documented(
                 "preempt(cluster, task",
                 "Finds room for a task, by evictions where there is none: a `Decision`, or None when no "
@@ -268,7 +272,7 @@ void bind_preemption(py::module_& parent) {
             .c_str());
     m.def(
         "minimal_victim_sets",
-        [options](const ClusterPtr& cluster, const py::object& task, const std::string& node,
+        [options](const ClusterPtr& cluster, const TaskLike& task, const std::string& node,
                   const py::kwargs& keywords) {
             auto o = options.read("minimal_victim_sets", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
@@ -294,7 +298,7 @@ void bind_preemption(py::module_& parent) {
             .c_str());
     m.def(
         "explain",
-        [options](const ClusterPtr& cluster, const py::object& task, const py::kwargs& keywords) {
+        [options](const ClusterPtr& cluster, const TaskLike& task, const py::kwargs& keywords) {
             auto o = options.read("explain", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
             use_cost_function(o, with_task);

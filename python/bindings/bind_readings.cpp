@@ -26,7 +26,7 @@ template <class Options, class Read>
 void bind_reader(py::module_& m, const char* name, const Options& options, Read read) {
     m.def(
         name,
-        [name, options, read](const py::object& path, const py::kwargs& keywords) {
+        [name, options, read](const PathLike& path, const py::kwargs& keywords) {
             const auto given = options.read(name, keywords);
             const auto file = path_text(path);
             return unlocked([&] { return read(file, given); });
@@ -47,8 +47,8 @@ void bind_results(py::module_& m) {
         .def("__repr__",
              [](const io::HardwareReading& r) {
                  return "<gpusched.io.HardwareReading: " +
-                        std::to_string(gpu_count(r.graph.masks().healthy)) + " GPUs, " +
-                        std::to_string(r.notes.size()) + " notes>";
+                        counted(gpu_count(r.graph.masks().healthy), "GPU") + ", " + counted(r.notes, "note") +
+                        ">";
              })
         .def(py::pickle(
             [](const io::HardwareReading& r) {
@@ -60,8 +60,7 @@ void bind_results(py::module_& m) {
     using N = io::NetworkReading;
     py::class_<N>(m, "NetworkReading", doc("io::NetworkReading").c_str())
         .def_property_readonly(
-            "nodes",
-            [](const N& r) {
+            "nodes", [](const N& r) -> Typed<"list[tuple[str, list[str]]]"> {
                 py::list out;
                 for (const auto& node : r.nodes) out.append(py::make_tuple(node.name, node.network));
                 return out;
@@ -108,7 +107,7 @@ void bind_node_resources(py::module_& m, const Keywords<io::HardwareReadOptions>
     define_record(node);
     m.def(
         "read_node_resource_topology",
-        [](const py::object& path) {
+        [](const PathLike& path) {
             const auto file = path_text(path);
             return unlocked([&] { return io::read_node_resource_topology(file); });
         },
@@ -146,15 +145,12 @@ void bind_readings(py::module_& parent) {
             .c_str());
     bind_node_resources(m, hardware);
     using S = io::SlurmTopologyOptions;
-    bind_reader(m, "read_slurm_topology",
-                Keywords<S>().fields(),
-                io::read_slurm_topology);
+    bind_reader(m, "read_slurm_topology", Keywords<S>().fields(), io::read_slurm_topology);
     using K = io::KubernetesTopologyOptions;
     const auto kubernetes = Keywords<K>().fields();
     m.def(
         "read_kubernetes_topology",
-        [kubernetes](const py::object& topology_path, const py::object& nodes_path,
-                     const py::kwargs& keywords) {
+        [kubernetes](const PathLike& topology_path, const PathLike& nodes_path, const py::kwargs& keywords) {
             const auto given = kubernetes.read("read_kubernetes_topology", keywords);
             const auto levels = path_text(topology_path), nodes = path_text(nodes_path);
             return unlocked([&] { return io::read_kubernetes_topology(levels, nodes, given); });
@@ -166,7 +162,7 @@ void bind_readings(py::module_& parent) {
             .c_str());
     m.def(
         "network_tree",
-        [topology](const io::NetworkReading& reading) {
+        [topology](const io::NetworkReading& reading) -> Typed<"NetworkTree"> {
             ClusterSpec spec;
             for (const auto& node : reading.nodes) {
                 spec.nodes.emplace_back().name = node.name;

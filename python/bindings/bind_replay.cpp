@@ -16,8 +16,9 @@ using sim::ReplayOptions;
 using sim::Timeline;
 
 struct ReplayArguments : ReplayOptions {
-    py::object policy = py::str("least_allocated");
-    py::object progress = py::none();
+    Typed<"str | Callable[[Cluster, Task], None | str | Node | tuple[str | Node, Sequence[int]]]"> policy =
+        "least_allocated";
+    ProgressLike progress = py::none();
 };
 
 struct Outcome {
@@ -54,7 +55,7 @@ void bind_timeline(py::module_& m) {
                                text("fragmented_gpus").c_str())
         .def(
             "to_pandas",
-            [](const py::object& self) {
+            [](const py::object& self) -> Frame {
                 py::dict columns;
                 for (const char* name : {"time", "requested_gpu_milli", "allocated_gpu_milli", "running",
                                          "unplaced", "fragmented_gpus"})
@@ -86,7 +87,8 @@ void bind_outcome(py::module_& m) {
         .def_property_readonly(
             "timeline", [](const Outcome& r) { return r.timeline; }, "What happened, by arrival.")
         .def_property_readonly(
-            "stop_reason", [](const Outcome& r) { return enum_name(r.stop_reason); }, "Why the replay ended.")
+            "stop_reason", [](const Outcome& r) -> Name<StopReason> { return enum_name(r.stop_reason); },
+            "Why the replay ended.")
         .def("__repr__",
              [](const Outcome& r) {
                  return "<gpusched.sim.ReplayResult: " + std::to_string(r.timeline->size()) + " arrivals, " +
@@ -114,9 +116,8 @@ void bind_replay(py::module_& m) {
                    "A name of `allocation.placement_names`, or a callable (cluster, task) that answers None, "
                    "a node, or a "
                    "pair (node, gpus).")
-            .fields<sim::ReplayOptions>(
-                {"until", "ignore_departures", "resample_to", "shuffle", "seed"})
-            .field("progress", &ReplayArguments::progress, progress_text, progress_type)
+            .fields<sim::ReplayOptions>({"until", "ignore_departures", "resample_to", "shuffle", "seed"})
+            .field("progress", &ReplayArguments::progress, progress_text)
             .shared_as("sim.replay");
     m.def(
         "replay",

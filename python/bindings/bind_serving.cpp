@@ -43,15 +43,17 @@ std::pair<s::ServingRequest, Arguments> asked_for(const char* function, const Ke
     return result;
 }
 
-py::object number(double value) { return std::isfinite(value) ? py::object(py::float_(value)) : py::none(); }
+OptionalNumber number(double value) {
+    return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
+}
 
-py::dict rented_by_name(const PlannedServing& plan) {
+Typed<"dict[str, int]"> rented_by_name(const PlannedServing& plan) {
     py::dict result;
     for (std::size_t g = 0; g < plan.rented.size(); ++g)
         if (plan.rented[g] > 0) result[py::str(plan.gpus[g])] = plan.rented[g];
     return result;
 }
-py::list replica_list(const PlannedServing& plan) {
+JsonObjects replica_list(const PlannedServing& plan) {
     py::list result;
     for (const auto& r : plan.replicas) {
         py::dict gpus, share, rate;
@@ -95,7 +97,8 @@ void bind_planner(py::module_& m) {
     using P = PlannedServing;
     py::class_<P> plan(m, "ServingPlan", doc("serving::ServingPlan").c_str());
     plan.def_property_readonly(
-            "status", [](const P& p) { return enum_name(p.status); }, doc("milp::Status").c_str())
+            "status", [](const P& p) -> Name<milp::Status> { return enum_name(p.status); },
+            doc("milp::Status").c_str())
         .def_property_readonly(
             "makespan", [](const P& p) { return number(p.makespan); },
             "Seconds; None where there is no plan.")
@@ -128,7 +131,7 @@ void bind_planner(py::module_& m) {
     const std::string more = "\n\nThe request is a dict as docs/serving.md describes it.";
     m.def(
         "plan_serving",
-        [options, itself](const py::object& request, const py::kwargs& given) {
+        [options, itself](const Request& request, const py::kwargs& given) {
             const auto both = asked_for<PlanArguments>("plan_serving", options, request, given, itself);
             const auto& asked = both.first;
             const auto& arguments = both.second;
@@ -139,12 +142,15 @@ void bind_planner(py::module_& m) {
             return named(std::move(found), asked);
         },
         py::arg("request"),
-        options.documented("plan_serving(request", doc("serving::plan_serving") + more).c_str());
+        options.shared_as("serving.plan_serving")
+            .documented("plan_serving(request", doc("serving::plan_serving") + more)
+            .c_str());
 
     const auto sweep = solver_keywords<PlanArguments, s::PlannerOptions>().without({"deadline"});
     m.def(
         "sweep_budgets",
-        [sweep, itself](const py::object& request, const py::object& budgets, const py::kwargs& given) {
+        [ sweep, itself ](const Request& request, const Typed<"Sequence[float]">& budgets,
+                          const py::kwargs& given) -> Typed<"dict[float, ServingPlan]"> {
             Problems problems;
             std::vector<double> amounts;
             collect(problems, [&] { amounts = OptionType<std::vector<double>>::read("budgets", budgets); });
@@ -185,7 +191,8 @@ void bind_planner(py::module_& m) {
         {"composition", "routing", "uniform_tp", "deadline"});
     m.def(
         "replan",
-        [changes](const py::object& request, const py::object& running, const py::kwargs& given) {
+        [changes](const Request& request, const Typed<"ServingPlan | Sequence[Mapping[str, Any]]">& running,
+                  const py::kwargs& given) {
             const auto both = asked_for<ReplanArguments>(
                 "replan", changes, request, given,
                 [](const ReplanArguments& a) -> const s::PlannerOptions& { return a.planner; });
@@ -211,7 +218,7 @@ void bind_planner(py::module_& m) {
             return r;
         },
         py::arg("request"), py::arg("running"),
-        changes
+        changes.shared_as("serving.replan")
             .documented("replan(request, running",
                         doc("serving::replan") + more +
                             " `running` is a plan, or the replicas of one as dicts.")
@@ -228,12 +235,13 @@ void bind_serving(py::module_& parent) {
     bind_serving_problem(m);
     // For the console script, which says in which file a request or a plan is wrong.
     m.def(
-        "_require_request",
-        [](const py::object& request) { static_cast<void>(read_serving_request(request)); },
+        "_require_request", [](const Request& request) { static_cast<void>(read_serving_request(request)); },
         py::arg("request"));
     m.def(
         "_require_running",
-        [](const py::object& running) { static_cast<void>(read_running(running, s::ServingRequest{})); },
+        [](const Typed<"Sequence[Mapping[str, Any]]">& running) {
+            static_cast<void>(read_running(running, s::ServingRequest{}));
+        },
         py::arg("running"));
 }
 

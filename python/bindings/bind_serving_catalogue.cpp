@@ -112,7 +112,7 @@ void bind_catalogue(py::module_& m) {
           documented("paper_gpus_dense()", doc("serving::paper_gpus_dense")).c_str());
     m.def(
         "gpu_type",
-        [](const py::object& name, const py::kwargs& changes) {
+        [](const Typed<"str">& name, const py::kwargs& changes) {
             const auto text = OptionType<std::string>::read("name", name);
             auto gpu = changed("gpu_type", find_gpu(text), changes);
             s::validate(std::vector<s::GpuType>{gpu});
@@ -124,7 +124,7 @@ void bind_catalogue(py::module_& m) {
             .c_str());
     m.def(
         "language_model",
-        [](const py::object& name, const py::kwargs& changes) {
+        [](const Typed<"str">& name, const py::kwargs& changes) {
             const auto text = OptionType<std::string>::read("name", name);
             auto model = changed("language_model", find_model("name", text, changes), changes);
             s::validate(model);
@@ -139,8 +139,8 @@ void bind_catalogue(py::module_& m) {
     const auto options = Keywords<s::DeploymentOptions>().fields();
     m.def(
         "enumerate_deployments",
-        [options](const s::LanguageModel& model, const py::object& gpus, const py::object& available,
-                  const py::kwargs& keywords) {
+        [options](const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
+                  const Integers& available, const py::kwargs& keywords) {
             const auto o = options.read("enumerate_deployments", keywords);
             const auto counts = OptionType<std::vector<int>>::read("available", available);
             return s::enumerate_deployments(model, gpu_types_argument(gpus), counts, o);
@@ -152,8 +152,9 @@ void bind_catalogue(py::module_& m) {
     const auto estimates = Keywords<s::EstimateOptions>().fields();
     m.def(
         "estimate_throughput",
-        [estimates](const s::LanguageModel& model, const py::object& gpus, const s::Deployment& deployment,
-                    const py::object& input, const py::object& output, const py::kwargs& keywords) {
+        [estimates](const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
+                    const s::Deployment& deployment, const Integer& input, const Integer& output,
+                    const py::kwargs& keywords) {
             const auto o = estimates.read("estimate_throughput", keywords);
             return s::estimate_throughput(
                 model, gpu_types_argument(gpus), deployment,
@@ -166,8 +167,8 @@ void bind_catalogue(py::module_& m) {
             .c_str());
     m.def(
         "read_layer_profile",
-        [](const py::object& prefill, const py::object& decode, const std::string& model,
-           const std::string& gpu, int degree, double unit_s) {
+        [](const PathLike& prefill, const PathLike& decode, const std::string& model, const std::string& gpu,
+           int degree, double unit_s) -> JsonObject {
             const auto profile =
                 s::read_layer_profile(path_text(prefill), path_text(decode), model, gpu, degree, unit_s);
             const auto pairs = [](const std::vector<s::ProfilePoint>& points) {

@@ -18,7 +18,7 @@ void bind_serving_latency(py::module_& m) {
     const auto options = Keywords<s::LatencyOptions>().fields();
     m.def(
         "simulate_latency",
-        [options](const py::object& request, const PlannedServing& plan, const py::kwargs& keywords) {
+        [options](const Request& request, const PlannedServing& plan, const py::kwargs& keywords) {
             const auto o = options.read("simulate_latency", keywords);
             const auto asked = read_serving_request(request);
             return unlocked([&] { return s::simulate_latency(asked, plan.replicas, o); });

@@ -187,7 +187,12 @@ serving::ServingProblem read_problem(const py::object& configs, const py::object
     return ProblemReader().read(configs, workloads, prices, availability, budget);
 }
 
-py::dict assignment_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
+using Configurations = Typed<"Sequence[dict[str, Any]]">;
+using Prices = Typed<"dict[str, float]">;
+using Counts = Typed<"dict[str, int]">;
+using Assignment = Typed<"dict[str, dict[str, float]]">;
+
+Assignment assignment_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
     py::dict result;
     for (std::size_t c = 0; c < a.replicas.size(); ++c) {
         if (a.replicas[c] == 0) continue;
@@ -198,13 +203,13 @@ py::dict assignment_dict(const serving::ServingProblem& p, const serving::Servin
     }
     return result;
 }
-py::dict replica_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
+Counts replica_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
     py::dict result;
     for (std::size_t c = 0; c < a.replicas.size(); ++c)
         if (a.replicas[c] > 0) result[py::str(p.configurations[c].name)] = a.replicas[c];
     return result;
 }
-py::dict rented_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
+Counts rented_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
     py::dict result;
     if (a.replicas.empty()) return result;
     const auto used = serving::rented(p, a);
@@ -252,12 +257,13 @@ void bind_serving_problem(py::module_& m) {
                                                          doc("serving::ServingMilp").c_str());
     model
         .def_property_readonly(
-            "form", [](const M& self) { return enum_name(self.form); }, "The form it was built in.")
+            "form", [](const M& self) -> Name<serving::ServingForm> { return enum_name(self.form); },
+            "The form it was built in.")
         .def("makespan_of", &M::makespan_of, py::arg("value"),
              documented("makespan_of(self, value)", doc("serving::ServingMilp::makespan_of")).c_str())
         .def(
             "encode",
-            [](const M& self, const py::object& replicas, const py::object& assignment) {
+            [](const M& self, const Counts& replicas, const Assignment& assignment) {
                 return own(self.encode(read_allocation(self.problem, replicas, assignment)));
             },
             py::arg("replicas"), py::arg("assignment"),
@@ -266,7 +272,7 @@ void bind_serving_problem(py::module_& m) {
             "decode",
             [](const M& self, const std::vector<double>& x) {
                 const auto a = self.decode(x);
-                return py::make_tuple(replica_dict(self.problem, a), assignment_dict(self.problem, a));
+                return std::pair(replica_dict(self.problem, a), assignment_dict(self.problem, a));
             },
             py::arg("x"),
             documented("decode(self, x)",
@@ -276,8 +282,8 @@ void bind_serving_problem(py::module_& m) {
     const auto milp_options = Keywords<serving::ServingMilpOptions>().fields();
     m.def(
         "serving_plan",
-        [milp_options](const py::object& configs, const py::object& workloads, const py::object& prices,
-                       const py::object& availability, const py::object& budget, const py::kwargs& given) {
+        [milp_options](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
+                       const Counts& availability, const Number& budget, const py::kwargs& given) {
             auto problem = read_problem(configs, workloads, prices, availability, budget);
             auto built = serving::serving_plan(problem, milp_options.read("serving_plan", given));
             return std::make_shared<M>(M{std::move(built), std::move(problem)});
@@ -291,9 +297,9 @@ void bind_serving_problem(py::module_& m) {
 
     m.def(
         "greedy_plan",
-        [](const py::object& configs, const py::object& workloads, const py::object& prices,
-           const py::object& availability, const py::object& budget,
-           const py::object& makespan) -> py::object {
+        [](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
+           const Counts& availability, const Number& budget, const OptionalNumber& makespan)
+            -> Typed<"tuple[dict[str, int], dict[str, dict[str, float]]] | None"> {
             const auto problem = read_problem(configs, workloads, prices, availability, budget);
             const auto within = OptionType<std::optional<double>>::read("makespan", makespan);
             const auto found = unlocked([&] {
@@ -311,8 +317,8 @@ void bind_serving_problem(py::module_& m) {
             .c_str());
     m.def(
         "closed_form_bound",
-        [](const py::object& configs, const py::object& workloads, const py::object& prices,
-           const py::object& availability, const py::object& budget) {
+        [](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
+           const Counts& availability, const Number& budget) {
             return serving::closed_form_bound(read_problem(configs, workloads, prices, availability, budget));
         },
         py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
@@ -323,11 +329,12 @@ void bind_serving_problem(py::module_& m) {
 
     using P = NamedServingSolution;
     py::class_<P> plan(m, "ServingSolution", doc("serving::ServingSolution").c_str());
-    const auto number = [](double value) {
+    const auto number = [](double value) -> OptionalNumber {
         return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
     };
     plan.def_property_readonly(
-            "status", [](const P& p) { return enum_name(p.status); }, doc("milp::Status").c_str())
+            "status", [](const P& p) -> Name<milp::Status> { return enum_name(p.status); },
+            doc("milp::Status").c_str())
         .def_property_readonly(
             "makespan", [number](const P& p) { return number(p.makespan); },
             "Seconds; None where there is no plan.")
@@ -359,8 +366,8 @@ void bind_serving_problem(py::module_& m) {
         "Seconds: find the cheapest plan within them instead of the fastest.");
     m.def(
         "solve_serving_plan",
-        [options](const py::object& configs, const py::object& workloads, const py::object& prices,
-                  const py::object& availability, const py::object& budget, const py::kwargs& keywords) {
+        [options](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
+                  const Counts& availability, const Number& budget, const py::kwargs& keywords) {
             auto arguments = options.read("solve_serving_plan", keywords);
             auto problem = read_problem(configs, workloads, prices, availability, budget);
             validate(problem);

@@ -11,7 +11,7 @@ namespace gpusched::python {
 
 namespace {
 struct GeneratorArguments : sim::GeneratorOptions {
-    py::object progress = py::none();
+    ProgressLike progress = py::none();
 };
 }  // namespace
 
@@ -23,11 +23,10 @@ void bind_sim(py::module_& parent) {
     bind_spot_jobs(m);
     bind_harvest(m);
     using G = GeneratorArguments;
-    const auto options =
-        Keywords<G>()
-            .fields<sim::GeneratorOptions>()
-            .field("progress", &G::progress, progress_text, progress_type)
-            .shared_as("sim.generate_cluster");
+    const auto options = Keywords<G>()
+                             .fields<sim::GeneratorOptions>()
+                             .field("progress", &G::progress, progress_text)
+                             .shared_as("sim.generate_cluster");
     m.def(
         "generate_cluster",
         [options](const py::kwargs& keywords) {
@@ -45,7 +44,7 @@ void bind_sim(py::module_& parent) {
         options.documented("generate_cluster(", doc("sim::generate_cluster")).c_str());
     m.def(
         "resample",
-        [](const TracePtr& trace, const py::object& ratio, const py::object& seed) {
+        [](const TracePtr& trace, const Number& ratio, const Integer& seed) {
             const auto wanted = OptionType<double>::read("ratio", ratio);
             Rng rng(OptionType<std::uint64_t>::read("seed", seed));
             return unlocked([&] { return std::make_shared<Trace>(sim::resample(*trace, wanted, rng)); });

@@ -1,4 +1,5 @@
 // gpusched.sim: HP and spot jobs, and their replay.
+#include "arguments.hpp"
 #include "arrays.hpp"
 #include "call.hpp"
 #include "keywords.hpp"
@@ -24,7 +25,8 @@ using Numbers = std::vector<std::int64_t>;
 using SpotTracePtr = std::shared_ptr<SpotTrace>;
 
 struct SpotReplayArguments : sim::SpotReplayOptions {
-    py::object progress = py::none(), watcher = py::none();
+    ProgressLike progress = py::none();
+    Typed<"Callable[[int, Cluster, Plan], object] | None"> watcher = py::none();
 };
 
 /// An observer of plans written in Python; it gets a copy of the cluster, which is its to keep.
@@ -69,7 +71,8 @@ SpotTracePtr make_spot_trace(ClusterSpec spec, const std::vector<std::array<std:
     return trace;
 }
 
-SpotTracePtr from_dicts(const py::object& nodes, const py::list& jobs) {
+SpotTracePtr from_dicts(const Typed<"Sequence[Mapping[str, Any]]">& nodes,
+                        const py::typing::List<JsonObject>& jobs) {
     std::vector<std::array<std::int64_t, 3>> times;
     py::list tasks;
     Problems problems;
@@ -112,14 +115,14 @@ py::tuple state(const SpotTrace& trace) {
 }
 
 template <class F>
-py::array numbers_of(const SpotTrace& trace, F value) {
+auto numbers_of(const SpotTrace& trace, F value) {
     Numbers values;
     values.reserve(trace.jobs.size());
     for (const auto& job : trace.jobs) values.push_back(value(job));
     return own(std::move(values));
 }
 
-py::object frame(const SpotTrace& trace) {
+Frame frame(const SpotTrace& trace) {
     py::list names, classes;
     for (const auto& job : trace.jobs) {
         names.append(py::str(job.pod.name));
@@ -162,8 +165,8 @@ void bind_spot_trace(py::module_& m) {
             "__eq__", [](const SpotTrace& a, const SpotTrace& b) { return a == b; }, py::is_operator())
         .def("__repr__",
              [](const SpotTrace& t) {
-                 return "<gpusched.sim.SpotTrace: " + std::to_string(t.nodes.size()) + " nodes, " +
-                        std::to_string(t.jobs.size()) + " jobs>";
+                 return "<gpusched.sim.SpotTrace: " + counted(t.nodes, "node") + ", " +
+                        counted(t.jobs, "job") + ">";
              })
         .def(py::pickle([](const SpotTrace& t) { return state(t); },
                         [](const py::tuple& s) {
@@ -229,8 +232,7 @@ void bind_spot_result(py::module_& m) {
         "What became of HP and spot jobs. Everything but `jobs`, `timeline` and `end_s` is about what is "
         "measured.")
         .def_property_readonly(
-            "jobs",
-            [](const R& r) {
+            "jobs", [](const R& r) -> Typed<"dict[str, numpy.typing.NDArray[numpy.int64]]"> {
                 py::dict columns;
                 for (const auto& [name, member] : record_columns) columns[name] = own(column(r, member));
                 return columns;
@@ -239,8 +241,7 @@ void bind_spot_result(py::module_& m) {
             "+ "
             "lost_s + open_s; -1 = never.")
         .def_property_readonly(
-            "timeline",
-            [](const R& r) {
+            "timeline", [](const R& r) -> Typed<"dict[str, numpy.typing.NDArray[numpy.int64]]"> {
                 py::dict columns;
                 for (const auto& [name, member] : timeline_columns)
                     columns[name] = own(Numbers(r.timeline.*member));
@@ -266,14 +267,15 @@ void bind_spot_result(py::module_& m) {
         .def_readonly("consolidations", &R::consolidations, "Those that moved anything.")
         .def_readonly("decision_us", &R::decision_us, of("decision_us").c_str())
         .def_property_readonly(
-            "stop_reason", [](const R& r) { return enum_name(r.stop_reason); }, "Why the replay ended.")
+            "stop_reason", [](const R& r) -> Name<StopReason> { return enum_name(r.stop_reason); },
+            "Why the replay ended.")
         .def("__copy__", [](const R& r) { return r; })
         .def(
             "__deepcopy__", [](const R& r, const py::dict&) { return r; }, py::arg("memo"))
         .def("__repr__",
              [](const R& r) {
-                 return "<gpusched.sim.SpotReplayResult: " + std::to_string(r.jobs.size()) + " jobs, " +
-                        std::to_string(r.preemptions) + " preemptions>";
+                 return "<gpusched.sim.SpotReplayResult: " + counted(r.jobs, "job") + ", " +
+                        counted(r.preemptions, "preemption") + ">";
              })
         .def(py::pickle([](const R& r) { return state(r); },
                         [](const py::tuple& s) { return replay_from_state(s); }));
@@ -290,9 +292,8 @@ void bind_spot_jobs(py::module_& m) {
             .fields<sim::SpotReplayOptions>()
             .field("observer", &A::watcher,
                    "Called with every plan before it is carried out: (now_s, cluster, plan), with a "
-                   "copy of the cluster as it is. An exception in it ends the replay and surfaces.",
-                   "Callable[[int, Cluster, Plan], object] | None")
-            .field("progress", &A::progress, progress_text, progress_type);
+                   "copy of the cluster as it is. An exception in it ends the replay and surfaces.")
+            .field("progress", &A::progress, progress_text);
     m.def(
         "replay_spot",
         [options](const SpotTracePtr& trace, const py::kwargs& keywords) {

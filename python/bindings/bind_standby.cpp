@@ -128,7 +128,7 @@ void bind_lease(py::module_& m) {
                         "seed\n    The same seed draws the same evictions everywhere.")
                  .c_str())
         .def_property_readonly(
-            "state", [](const Lease& l) { return std::string(enum_name(l.live.state())); },
+            "state", [](const Lease& l) -> Name<p::StandbyState> { return enum_name(l.live.state()); },
             "\"active\" (the owner runs), \"standby\" (its GPUs may be borrowed) or \"resuming\" (borrowers "
             "are "
             "leaving).")
@@ -151,7 +151,7 @@ void bind_lease(py::module_& m) {
             documented("lend(self, now_ms)", lease("lend")).c_str())
         .def(
             "borrow",
-            [](Lease& l, const std::string& task, const py::object& priority_class,
+            [](Lease& l, const std::string& task, const Name<PriorityClass>& priority_class,
                const std::vector<int>& gpus, std::int64_t now_ms) {
                 const auto kind = OptionType<PriorityClass>::read("priority_class", priority_class);
                 return l.live.borrow(l.id_of(task), kind, any_gpus(gpus), now_ms);

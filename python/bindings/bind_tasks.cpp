@@ -1,4 +1,5 @@
 // gpusched.model: tasks.
+#include "arguments.hpp"
 #include "arrays.hpp"
 #include "cluster_views.hpp"
 #include "keywords.hpp"
@@ -9,13 +10,13 @@ namespace gpusched::python {
 
 namespace {
 
-py::object job(const TaskView& t) {
+OptionalString job(const TaskView& t) {
     const auto job = t.table().job[t.at()];
     if (job == none<JobId>) return py::none();
     return py::str(t.cluster->inventory().job_names[index(job)]);
 }
 
-py::object node(const TaskView& t) {
+OptionalString node(const TaskView& t) {
     if (!t.cluster->is_placed(t.id)) return py::none();
     return py::str(t.cluster->name(t.cluster->node_of(t.id)));
 }
@@ -27,7 +28,7 @@ std::vector<std::string> gpu_models(const TaskView& t) {
     return names;
 }
 
-py::list tolerations(const TaskView& t) {
+Typed<"list[dict[str, str]]"> tolerations(const TaskView& t) {
     py::list result;
     for (const auto& x : t.requirement().tolerations) {
         py::dict item;
@@ -40,7 +41,7 @@ py::list tolerations(const TaskView& t) {
     return result;
 }
 
-py::list anti_affinity(const TaskView& t) {
+JsonObjects anti_affinity(const TaskView& t) {
     py::list result;
     for (const auto& a : t.wishes().anti_affinity)
         result.append(py::dict(py::arg("group") = a.group, py::arg("level") = level_object(a.level),
@@ -48,20 +49,20 @@ py::list anti_affinity(const TaskView& t) {
     return result;
 }
 
-py::list affinity(const TaskView& t) {
+JsonObjects affinity(const TaskView& t) {
     py::list result;
     for (const auto& a : t.wishes().affinity)
         result.append(py::dict(py::arg("group") = a.group, py::arg("level") = level_object(a.level)));
     return result;
 }
 
-py::object network_affinity(const TaskView& t) {
+Typed<"dict[str, Any] | None"> network_affinity(const TaskView& t) {
     const auto& wish = t.wishes().network_affinity;
     if (!wish) return py::none();
     return py::dict(py::arg("level") = level_object(wish->level), py::arg("mode") = enum_name(wish->mode));
 }
 
-py::list hardware_affinity(const TaskView& t) {
+Typed<"list[dict[str, str]]"> hardware_affinity(const TaskView& t) {
     py::list result;
     for (const auto& wish : t.wishes().hardware_affinity)
         result.append(
@@ -110,7 +111,10 @@ void bind_tasks(py::module_& m) {
         .def_property_readonly("gpu_models", gpu_models, "Acceptable models; empty = any.")
         .def_property_readonly("priority", one(&T::priority), "Higher is more important.")
         .def_property_readonly(
-            "priority_class", [](const TaskView& t) { return enum_name(t.table().priority_class[t.at()]); },
+            "priority_class",
+            [](const TaskView& t) -> Name<PriorityClass> {
+                return enum_name(t.table().priority_class[t.at()]);
+            },
             doc("PriorityClass").c_str())
         .def_property_readonly("locked", flag(&T::locked), doc("TaskSpec::locked").c_str())
         .def_property_readonly("preemptible", flag(&T::preemptible), "May be evicted.")
@@ -176,7 +180,7 @@ void bind_tasks(py::module_& m) {
         .def_property_readonly("daemon", stored_flags(&T::daemon), doc("TaskSpec::daemon").c_str())
         .def_property_readonly(
             "priority_class",
-            [](const TaskSequence& s) {
+            [](const TaskSequence& s) -> Strings {
                 py::list column(s.size());
                 for (std::size_t i = 0; i < s.size(); ++i)
                     column[i] = py::str(enum_name(s.cluster->inventory().tasks.priority_class[i]));
@@ -184,8 +188,7 @@ void bind_tasks(py::module_& m) {
             },
             "'HP', 'LP' or 'other' of every task.")
         .def_property_readonly(
-            "job",
-            [](const TaskSequence& s) {
+            "job", [](const TaskSequence& s) -> Typed<"list[str | None]"> {
                 py::list column(s.size());
                 for (std::size_t i = 0; i < s.size(); ++i) column[i] = job(s.view(i));
                 return column;
@@ -194,16 +197,16 @@ void bind_tasks(py::module_& m) {
         .def_property_readonly(
             "node_index",
             [](const TaskSequence& s) {
-                std::vector<std::int32_t> column(s.size());
+                std::vector<std::int64_t> column(s.size());
                 for (std::size_t i = 0; i < s.size(); ++i) {
                     const auto node = s.cluster->node_of(make_id<TaskId>(i));
-                    column[i] = node == none<NodeId> ? -1 : static_cast<std::int32_t>(index(node));
+                    column[i] = node == none<NodeId> ? -1 : static_cast<std::int64_t>(index(node));
                 }
                 return own(std::move(column));
             },
             "Position in `nodes` of the node each runs on; -1 while pending.")
         .def_property_readonly(
-            "gpus",
+            "gpu_mask",
             [](const TaskSequence& s) {
                 std::vector<GpuMask> column(s.size());
                 for (std::size_t i = 0; i < s.size(); ++i) column[i] = s.cluster->gpus_of(make_id<TaskId>(i));

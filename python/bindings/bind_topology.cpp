@@ -32,7 +32,7 @@ py::list views(const TreePtr& tree, const Vertices& vertices) {
     return list;
 }
 
-py::list node_names(const Tree& tree, std::span<const NodeId> nodes) {
+Strings node_names(const Tree& tree, std::span<const NodeId> nodes) {
     py::list names(nodes.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) names[i] = py::str(tree.cluster->name(nodes[i]));
     return names;
@@ -43,7 +43,7 @@ const std::string& name(const VertexView& v) {
     return node == none<NodeId> ? v.of().name(v.id) : v.tree->cluster->name(node);
 }
 
-py::object level(const VertexView& v) {
+OptionalLevel level(const VertexView& v) {
     if (v.id == NetworkTree::root()) return py::none();
     return level_object(v.of().level(v.id));
 }
@@ -68,14 +68,14 @@ void bind_vertex(py::module_& m) {
         .def_property_readonly(
             "depth", [](const V& v) { return v.of().depth(v.id); }, "Edges between the vertex and the root.")
         .def_property_readonly(
-            "parent",
-            [](const V& v) -> py::object {
+            "parent", [](const V& v) -> Typed<"Vertex | None"> {
                 if (v.id == NetworkTree::root()) return py::none();
                 return py::cast(V{v.tree, v.of().parent(v.id)});
             },
             "The vertex above; None for the root.")
         .def_property_readonly(
-            "children", [](const V& v) { return views(v.tree, v.of().children(v.id)); },
+            "children",
+            [](const V& v) -> Typed<"list[Vertex]"> { return views(v.tree, v.of().children(v.id)); },
             "The vertices right below, domains before nodes.")
         .def_property_readonly(
             "nodes", [](const V& v) { return node_names(*v.tree, v.of().nodes_under(v.id)); },
@@ -103,8 +103,8 @@ void bind_vertex(py::module_& m) {
 void bind_topology(py::module_& parent) {
     auto m = submodule(parent, "topology");
     bind_vertex(m);
-    py::class_<Tree, TreePtr>(m, "NetworkTree", doc("topology::NetworkTree").c_str())
-        .def(py::init([](const ClusterPtr& cluster) {
+    py::class_<Tree, TreePtr> tree(m, "NetworkTree", doc("topology::NetworkTree").c_str());
+    tree.def(py::init([](const ClusterPtr& cluster) {
                  return unlocked([&] { return std::make_shared<Tree>(cluster); });
              }),
              py::arg("cluster"), documented("__init__(self, cluster)", "The network of a snapshot.").c_str())
@@ -128,8 +128,7 @@ void bind_topology(py::module_& parent) {
             },
             py::arg("node"), documented("vertex(self, node)", "The vertex of the node of that name.").c_str())
         .def(
-            "domains",
-            [](const TreePtr& t, const py::object& which) -> py::list {
+            "domains", [](const TreePtr& t, const LevelLike& which) -> Typed<"list[Vertex]"> {
                 const auto at = known_level(*t, which);
                 if (at != node_level) return views(t, t->tree.domains(at));
                 py::list list;
@@ -143,7 +142,7 @@ void bind_topology(py::module_& parent) {
                 .c_str())
         .def(
             "ancestor",
-            [](const TreePtr& t, const std::string& node, const py::object& which) {
+            [](const TreePtr& t, const std::string& node, const LevelLike& which) {
                 const auto at = known_level(*t, which);
                 const auto id = t->cluster->find_node(node);
                 return VertexView{t, at == node_level ? t->tree.vertex(id) : t->tree.ancestor(id, at)};
@@ -171,14 +170,19 @@ void bind_topology(py::module_& parent) {
             documented("locality_order(self)", doc("topology::NetworkTree::locality_order")).c_str())
         .def("__repr__",
              [](const Tree& t) {
-                 return "<gpusched.topology.NetworkTree: " + std::to_string(t.tree.levels()) + " levels, " +
-                        std::to_string(t.tree.node_count()) + " nodes>";
+                 return "<gpusched.topology.NetworkTree: " + counted(t.tree.levels(), "level") + ", " +
+                        counted(static_cast<std::int64_t>(t.tree.node_count()), "node") + ">";
              })
         .def("__copy__", [](const TreePtr& t) { return t; })
         .def(
             "__deepcopy__", [](const TreePtr& t, const py::dict&) { return t; }, py::arg("memo"))
         .def(py::pickle([](const Tree& t) { return py::make_tuple(t.cluster); },
                         [](const py::tuple& s) { return std::make_shared<Tree>(s[0].cast<ClusterPtr>()); }));
+
+    define_in_python<Typed<"networkx.DiGraph">>(
+        tree, "to_networkx", "_networkx.network_tree",
+        "The tree as a directed graph of networkx, from the root (0) down. Vertices are numbered; their "
+        "attributes are name and level (\"root\", an index or \"node\").");
 
     using O = topology::DotOptions;
     const auto options = Keywords<O>().fields();

@@ -1,4 +1,5 @@
 // gpusched.sim: traces.
+#include "arguments.hpp"
 #include "arrays.hpp"
 #include "keywords.hpp"
 #include "trace.hpp"
@@ -24,7 +25,7 @@ py::list list_of(const Trace& trace, F value) {
 }
 
 template <class F>
-py::array array_of(const Trace& trace, F value) {
+auto array_of(const Trace& trace, F value) {
     std::vector<decltype(value(TraceTask{}))> column;
     column.reserve(trace.tasks.size());
     for (const auto& task : trace.tasks) column.push_back(value(task));
@@ -95,7 +96,7 @@ void bind_trace(py::module_& m) {
             "How many GPUs all nodes have.")
         .def(
             "to_pandas",
-            [](const Trace& t) {
+            [](const Trace& t) -> Frames {
                 py::list names(t.nodes.size()), models(t.nodes.size());
                 std::vector<std::int64_t> gpus, cpu, memory;
                 for (std::size_t i = 0; i < t.nodes.size(); ++i) {
@@ -111,7 +112,9 @@ void bind_trace(py::module_& m) {
                                      py::arg("gpu_count") = own(std::move(gpus)),
                                      py::arg("cpu_milli") = own(std::move(cpu)),
                                      py::arg("memory_mib") = own(std::move(memory)));
-                const auto frame = py::module_::import("pandas").attr("DataFrame");
+                const auto frame = py::module_::import("gpusched._optional")
+                                       .attr("require")("pandas", "io")
+                                       .attr("DataFrame");
                 return py::make_tuple(frame(nodes), frame(task_columns(t)));
             },
             documented("to_pandas(self)", "Two pandas frames, nodes and tasks, one row each.").c_str())
@@ -123,8 +126,8 @@ void bind_trace(py::module_& m) {
             py::is_operator())
         .def("__repr__",
              [](const Trace& t) {
-                 return "<gpusched.sim.Trace: " + std::to_string(t.nodes.size()) + " nodes, " +
-                        std::to_string(t.tasks.size()) + " tasks>";
+                 return "<gpusched.sim.Trace: " + counted(t.nodes, "node") + ", " + counted(t.tasks, "task") +
+                        ">";
              })
         .def(py::pickle([](const Trace& t) { return state(t); },
                         [](const py::tuple& s) { return trace_from_state(s); }));

@@ -20,7 +20,8 @@ void bind_verify(py::module_& parent) {
         Keywords<verify::Options>().fields().shared_as("verify.plan");
     m.def(
         "plan",
-        [options](const py::object& cluster, const py::object& plan, const py::kwargs& keywords) {
+        [options](const Typed<"Cluster | Mapping[str, Any] | str | PathLike[str]">& cluster,
+                  const PlanLike& plan, const py::kwargs& keywords) {
             const auto o = options.read("plan", keywords);
             if (py::isinstance<Cluster>(cluster)) {
                 const auto snapshot = cluster.cast<ClusterPtr>();

@@ -6,6 +6,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -80,11 +81,39 @@ py::list foreign_texts(const std::vector<std::string>& texts);
 /// Lets the objects of all classes of a module be pickled with the protocols 0 and 1 too.
 void allow_old_protocols(const py::handle& scope);
 
+/// Makes every function of the module say which argument does not fit, and what it expects. After all functions are bound.
+void explain_arguments(const py::module_& m);
+
 /// Runs a short computation without the interpreter lock.
 template <class F>
 auto unlocked(F&& f) {
     const py::gil_scoped_release released;
     return std::forward<F>(f)();
+}
+
+/// A number with its noun: `1 node`, `2 nodes`.
+inline std::string counted(std::int64_t count, const std::string& one) {
+    return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
+}
+template <class Container>
+    requires requires(const Container& c) { c.size(); }
+std::string counted(const Container& counted_ones, const std::string& one) {
+    return counted(static_cast<std::int64_t>(counted_ones.size()), one);
+}
+
+/// Adds a method without arguments that a function of one of the package's Python modules carries out.
+/// @tparam Result its type, such as `py::str`
+/// @param function such as `_frames.cluster_to_pandas`
+template <class Result, class Class>
+void define_in_python(Class& type, const char* name, std::string_view function, std::string_view text) {
+    const auto dot = function.find('.');
+    const auto module = "gpusched." + std::string(function.substr(0, dot));
+    type.def(
+        name,
+        [module, called = std::string(function.substr(dot + 1))](const py::object& self) -> Result {
+            return py::module_::import(module.c_str()).attr(called.c_str())(self);
+        },
+        documented(std::string(name) + "(self)", text).c_str());
 }
 
 /// A part of `_core` whose classes and functions say that they live in `gpusched.<name>`, where users find them.

@@ -17,8 +17,6 @@ namespace gpusched::python {
 inline constexpr const char* progress_text =
     "True for a progress bar, or a callable (phase, done, total), called about every 50 ms.";
 
-inline constexpr const char* progress_type = "bool | Callable[[str, int, int], object] | None";
-
 /// A Python object for code that runs without the interpreter lock: its references are counted only while the lock is held.
 inline std::shared_ptr<py::object> shared_object(py::object object) {
     return {new py::object(std::move(object)), [](py::object* held) {
@@ -50,17 +48,18 @@ class Call {
         Context context{.stop = stop.get_token(),
                         .clock = nullptr,
                         .executor = executor_,
-                        .progress = [&](const Progress& p) {
-                            const py::gil_scoped_acquire lock;
-                            if (raised) return;
-                            try {
-                                if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-                                if (!progress_.is_none()) progress_(p.phase, p.done, p.total);
-                            } catch (py::error_already_set&) {
-                                raised = std::current_exception();
-                                stop.request_stop();
-                            }
-                        },
+                        .progress =
+                            [&](const Progress& p) {
+                                const py::gil_scoped_acquire lock;
+                                if (raised) return;
+                                try {
+                                    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+                                    if (!progress_.is_none()) progress_(p.phase, p.done, p.total);
+                                } catch (py::error_already_set&) {
+                                    raised = std::current_exception();
+                                    stop.request_stop();
+                                }
+                            },
                         .lp = milp::clp()};
         struct Close {
             py::object& progress;

@@ -1,9 +1,10 @@
 // What Python holds of a snapshot: the cluster itself, and nodes and tasks as light views that keep it alive.
 #pragma once
 
-#include "bindings.hpp"
+#include "arguments.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <memory>
@@ -83,7 +84,7 @@ template <class Sequence, class Class>
 void define_sequence(Class& type) {
     type.def("__len__", &Sequence::size)
         .def("__iter__",
-             [](const py::object& self) {
+             [](const py::object& self) -> py::typing::Iterator<typename Sequence::View> {
                  const auto builtins = py::module_::import("builtins");
                  return py::iter(
                      builtins.attr("map")(self.attr("__getitem__"), builtins.attr("range")(py::len(self))));
@@ -96,7 +97,7 @@ void define_sequence(Class& type) {
                  return s.view(static_cast<std::size_t>(i < 0 ? i + size : i));
              })
         .def("__getitem__",
-             [](const Sequence& s, const py::slice& slice) {
+             [](const Sequence& s, const py::slice& slice) -> py::typing::List<typename Sequence::View> {
                  std::size_t start = 0, stop = 0, step = 0, count = 0;
                  if (!slice.compute(s.size(), &start, &stop, &step, &count)) throw py::error_already_set();
                  py::list result;
@@ -106,7 +107,8 @@ void define_sequence(Class& type) {
         .def("__getitem__",
              [](const Sequence& s, const std::string& name) {
                  if (const auto found = s.names().find(name)) return s.view(*found);
-                 throw py::key_error(name);
+                 throw py::key_error("no " + std::string(Sequence::what) + " is named '" + name + "'" +
+                                     did_you_mean(name, s.names()));
              })
         .def("__contains__",
              [](const Sequence& s, const std::string& name) { return s.names().find(name).has_value(); })
@@ -117,12 +119,14 @@ void define_sequence(Class& type) {
             "index",
             [](const Sequence& s, const std::string& name) {
                 if (const auto found = s.names().find(name)) return *found;
-                throw py::value_error("no " + std::string(Sequence::what) + " is named '" + name + "'");
+                throw py::value_error("no " + std::string(Sequence::what) + " is named '" + name + "'" +
+                                      did_you_mean(name, s.names()));
             },
+            py::arg("name"),
             documented("index(self, name)", "The position of the one with that name.").c_str())
         .def_property_readonly(
             "name",
-            [](const Sequence& s) {
+            [](const Sequence& s) -> Strings {
                 py::list names(s.size());
                 for (std::size_t i = 0; i < s.size(); ++i) names[i] = py::str(s.names()[i]);
                 return names;
@@ -130,9 +134,7 @@ void define_sequence(Class& type) {
             "All names, in order.")
         .def(py::pickle([](const Sequence& s) { return py::make_tuple(s.cluster); },
                         [](const py::tuple& state) { return Sequence{state[0].cast<ClusterPtr>()}; }))
-        .def("__repr__", [](const Sequence& s) {
-            return "<" + std::to_string(s.size()) + " " + Sequence::what + (s.size() == 1 ? "" : "s") + ">";
-        });
+        .def("__repr__", [](const Sequence& s) { return "<" + counted(s, Sequence::what) + ">"; });
 }
 
 }  // namespace gpusched::python

@@ -1,7 +1,7 @@
 // The decision core of the controller in Python: with its state, its last window and its log.
 #pragma once
 
-#include "bindings.hpp"
+#include "arguments.hpp"
 #include "keywords.hpp"
 
 #include <gpusched/control/audit.hpp>
@@ -18,11 +18,14 @@ namespace gpusched::python {
 
 /// An action with names.
 struct NamedAction {
-    std::string kind, lever, tenant, target, text;
+    Name<control::ActionKind> kind;
+    std::string lever, tenant, target, text;
     int value = 0;
 };
 struct NamedEvent {
-    std::string tenant, before, after, cause, reason, text;
+    std::string tenant, before, after;
+    Name<control::Cause> cause;
+    std::string reason, text;
     int row = 0;
     double loss = 0;
 };
@@ -72,7 +75,7 @@ struct Controller {
         control::append_audit_line(log, read, state, result, hash);
         seen = std::move(read);
     }
-    [[nodiscard]] py::dict states() const {
+    [[nodiscard]] Typed<"dict[str, dict[str, Any]]"> states() const {
         py::dict out;
         for (std::size_t i = 0; i < state.tenants.size(); ++i) {
             if (!options.host.tenants[i].is_protected) continue;

@@ -105,7 +105,7 @@ class Fields {
                 const auto name = OptionType<std::string>::read(owner_, key);
                 if (!taken_.contains(name) && !name.starts_with("x-"))
                     throw InvalidInput(owner_ + ": unknown field " + gpusched::quoted(name) + "; expected " +
-                                       known);
+                                       known + did_you_mean(name, std::vector(taken_.begin(), taken_.end())));
             });
         throw_if_any();
     }

@@ -3,7 +3,9 @@
 #include "keywords.hpp"
 #include "task_argument.hpp"
 
+#include <array>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace gpusched::python {
@@ -95,8 +97,11 @@ JobArgument job_argument(const py::object& job) {
             } else if (field == "traffic") {
                 out.options.traffic = TrafficMatrix::read("traffic", value);
             } else {
+                static constexpr std::array<std::string_view, 6> keys{"name",  "pods",    "mode",
+                                                                      "level", "further", "traffic"};
                 problems.add("job: unknown key " + gpusched::quoted(field) +
-                             "; expected name, pods, mode, level, further, traffic");
+                             "; expected name, pods, mode, level, further, traffic" +
+                             did_you_mean(field, keys));
             }
         } catch (const InvalidInput& error) {
             for (const auto& problem : error.problems()) problems.add("job: " + problem);
@@ -121,13 +126,15 @@ JobsInCluster in_cluster(const ClusterPtr& cluster, const std::vector<JobArgumen
             made = std::move(with.jobs);
         }
         std::size_t next = 0;
+        const auto& known = cluster->inventory().job_names;
         for (std::size_t j = 0; j < jobs.size(); ++j) {
             if (!jobs[j].request.name.empty())
                 out.jobs[j] = std::move(made[next++]);
             else
                 out.jobs[j].pods = allocation::pending_pods(*cluster, jobs[j].name);
             if (out.jobs[j].pods.empty())
-                throw InvalidInput(bad_value("job", gpusched::quoted(jobs[j].name), "one with pending pods"));
+                throw InvalidInput(bad_value("job", gpusched::quoted(jobs[j].name), "one with pending pods") +
+                                   (known.find(jobs[j].name) ? "" : did_you_mean(jobs[j].name, known)));
         }
         return std::move(out);
     });

@@ -6,6 +6,7 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/fields.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/spec.hpp>
 
@@ -142,13 +143,16 @@ struct OptionType<py::object> {
 template <NamedEnum E>
 struct OptionType<E> {
     static E read(const std::string& field, py::handle value) {
+        const auto text =
+            py::isinstance<py::str>(value) ? OptionType<std::string>::read(field, value) : std::string();
         std::string expectation;
+        std::vector<std::string_view> names;
         for (const auto& [enumerator, name] : enum_names(E{})) {
-            if (py::isinstance<py::str>(value) && OptionType<std::string>::read(field, value) == name)
-                return enumerator;
+            if (text == name) return enumerator;
+            names.emplace_back(name);
             expectation += (expectation.empty() ? "'" : ", '") + std::string(name) + "'";
         }
-        bad_option(field, value, "one of " + expectation);
+        bad_option(field, value, "one of " + expectation + did_you_mean(text, names));
     }
     static std::string literal(E value) { return "'" + std::string(enum_name(value)) + "'"; }
     static std::string type() {
@@ -305,7 +309,8 @@ inline bool typed_signatures() {
 template <class O>
 class Keywords {
   public:
-    explicit Keywords(O defaults = {}) : defaults_(std::move(defaults)) {}
+    Keywords() = default;
+    explicit Keywords(O defaults) : defaults_(std::move(defaults)) {}
 
     /// Adds the fields of a table, in its order: of `O` itself or of a base. Keywords that are there already stay as they are.
     /// @param names only these fields; empty = all
@@ -368,7 +373,7 @@ class Keywords {
             const auto* found = find(name);
             if (found == nullptr)
                 throw py::type_error(std::string(function) + "() got an unexpected keyword argument '" +
-                                     name + "'");
+                                     name + "'" + did_you_mean(name, names()));
             const auto& set = setters_[static_cast<std::size_t>(found - keywords_.data())];
             collect(problems, [&, v = value] { set(result, v, cluster); });
         }
@@ -440,13 +445,18 @@ class Keywords {
         return *this;
     }
 
+    [[nodiscard]] std::vector<std::string_view> names() const {
+        std::vector<std::string_view> names;
+        for (const auto& k : keywords_) names.emplace_back(k.name);
+        return names;
+    }
     const Keyword* find(std::string_view name) const {
         for (const auto& k : keywords_)
             if (name == k.name) return &k;
         return nullptr;
     }
 
-    O defaults_;
+    O defaults_{};
     std::vector<Keyword> keywords_;
     std::vector<std::function<void(O&, py::handle, const Cluster*)>> setters_;
 };

@@ -5,10 +5,12 @@
 
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/nearest_names.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,9 +26,9 @@ struct MigLayoutValue {
     [[nodiscard]] int profile(const std::string& key) const {
         const int p = device->find(key);
         if (p >= 0) return p;
-        std::string keys;
-        for (const auto& known : device->profiles) keys.append(keys.empty() ? "" : ", ").append(known.key);
-        throw InvalidInput(bad_value("profile", gpusched::quoted(key), "one of " + keys));
+        std::vector<std::string_view> keys;
+        for (const auto& known : device->profiles) keys.emplace_back(known.key);
+        throw InvalidInput(bad_name("profile", key, keys));
     }
     [[nodiscard]] control::MigInstance instance(const std::string& key, int start) const {
         require_range("start", start, 0, device->memory_slices - 1);

@@ -1,6 +1,7 @@
 // What the binding units of gpusched.milp share.
 #pragma once
 
+#include "arguments.hpp"
 #include "call.hpp"
 #include "keywords.hpp"
 
@@ -10,8 +11,8 @@ namespace gpusched::python {
 
 /// What a call of a solver takes in Python besides its options.
 struct SolverArguments {
-    py::object solver = py::str("auto");
-    py::object progress = py::none();
+    SolverLike solver = "auto";
+    ProgressLike progress = py::none();
 };
 struct SolveArguments : milp::SolveOptions, SolverArguments {};
 
@@ -24,7 +25,7 @@ Keywords<Arguments> solver_keywords() {
                "'auto', 'highs' (highspy, or the one built in), 'cbc', 'scipy', or a callable (model, "
                "options) -> dict with status, x, bound. `options['go_on'](nodes)` reports progress, and is "
                "False once the call shall end.")
-        .field("progress", &Arguments::progress, progress_text, progress_type);
+        .field("progress", &Arguments::progress, progress_text);
 }
 
 /// @throws InvalidInput for an unknown name, BackendError that says what to install

@@ -3,8 +3,11 @@
 
 PYBIND11_MODULE(_core, m) {
     namespace gp = gpusched::python;
-    pybind11::options options;
-    options.disable_function_signatures();  // docstrings carry their own: see documented()
+    namespace py = pybind11;
+    py::options options;
+    // Docstrings carry their own signatures: see documented(). Those of pybind11 have the types that the stubs show.
+    if (!gp::typed_signatures()) options.disable_function_signatures();
+    py::module_::import("gpusched._distribution").attr("require_own_files")();
     gp::bind_core(m);
     gp::bind_model(m);
     gp::bind_topology(m);
@@ -23,4 +26,5 @@ PYBIND11_MODULE(_core, m) {
     gp::bind_serving(m);
     m.attr("keywords") = gp::keywords_by_function();
     gp::allow_old_protocols(m);
+    gp::explain_arguments(m);
 }

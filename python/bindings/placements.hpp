@@ -8,7 +8,10 @@
 
 namespace gpusched::python {
 
-inline py::dict placement_dict(const Cluster& cluster, const std::vector<NodeId>& placement) {
+/// Nodes by the names of tasks; None is pending.
+using PlacementDict = py::typing::Dict<py::str, OptionalString>;
+
+inline PlacementDict placement_dict(const Cluster& cluster, const std::vector<NodeId>& placement) {
     py::dict result;
     for (const auto task : cluster.tasks())
         result[py::str(cluster.name(task))] = placement[index(task)] == none<NodeId>

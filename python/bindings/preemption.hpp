@@ -25,7 +25,7 @@ struct NamedDecision {
     /// The GPUs that it takes.
     std::vector<int> gpus;
     /// Of these GPUs: "numa", "socket" or "cross".
-    std::string topology;
+    Name<topology::GpuLocality> topology;
     /// Equation 1; absent for spot policies and without victims
     std::optional<double> score;
     /// of the victims
@@ -68,7 +68,7 @@ struct OptionType<preemption::EvictionModel> {
 
 /// What decisions are made by; `cost_function` is not yet among the options, since it is asked about a snapshot.
 struct DecisionArguments : preemption::Options {
-    py::object cost_function = py::none();
+    Typed<"Callable[[Cluster, Task, int], float] | None"> cost_function = py::none();
 };
 
 /// Makes `cost_function`, if there is one, the options' cost, asked about tasks of that snapshot.
@@ -78,13 +78,11 @@ void use_cost_function(DecisionArguments& arguments, const ClusterPtr& cluster);
 /// The keywords of decisions, for options that are or extend DecisionArguments.
 template <class O = DecisionArguments>
 Keywords<O> decision_options() {
-    return Keywords<O>()
-        .template fields<preemption::Options>()
-        .field("cost", &DecisionArguments::cost_function,
-               "What evicting a task loses: a callable (cluster, task, now) that answers GPU-seconds, at "
-               "least 0, "
-               "for a `Task` and seconds; None for `lost_work`. It must depend on its arguments alone.",
-               "Callable[[Cluster, Task, int], float] | None");
+    return Keywords<O>().template fields<preemption::Options>().field(
+        "cost", &DecisionArguments::cost_function,
+        "What evicting a task loses: a callable (cluster, task, now) that answers GPU-seconds, at "
+        "least 0, "
+        "for a `Task` and seconds; None for `lost_work`. It must depend on its arguments alone.");
 }
 
 /// Warns that a limit cut the search short.

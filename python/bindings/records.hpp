@@ -18,7 +18,7 @@ template <Described T>
 py::tuple values_of(const T& record) {
     py::list values;
     visit_fields(std::type_identity<T>{},
-                 [&](const char*, auto member, const auto&...) { values.append(py::cast(record.*member)); });
+                 [&](const char*, auto member, const auto&...) { values.append(record.*member); });
     return py::tuple(values);
 }
 
@@ -63,8 +63,7 @@ void define_record(py::class_<T>& type) {
     type.def("__eq__",
              [](const T& record, const py::object& other) -> py::object {
                  if (!py::isinstance<T>(other)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-                 return py::bool_(
-                     detail::values_of(record).equal(detail::values_of(other.cast<const T&>())));
+                 return py::bool_(detail::values_of(record).equal(detail::values_of(other.cast<const T&>())));
              })
         .def("__copy__", [](const T& record) { return record; })
         .def(

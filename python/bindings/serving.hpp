@@ -1,6 +1,7 @@
 // What the binding units of gpusched.serving share.
 #pragma once
 
+#include "arguments.hpp"
 #include "fields.hpp"
 #include "keywords.hpp"
 
@@ -18,6 +19,9 @@ serving::GpuType find_gpu(const std::string& name);
 /// A model that is known, or one with this name and nothing else.
 /// Described: a dict with the fields of a model that nobody knows.
 serving::LanguageModel find_model(const std::string& field, const std::string& name, py::handle described);
+/// A request as docs/serving.md describes it, as a dict.
+using Request = Typed<"Mapping[str, Any]">;
+
 /// A plan that knows the names of its request.
 struct PlannedServing : serving::ServingPlan {
     std::vector<std::string> gpus{};

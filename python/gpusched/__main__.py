@@ -2,6 +2,7 @@
 
 import sys
 
+from . import _core  # noqa: F401  # first: it tells where another distribution has replaced the modules below
 from .cli import main
 
 sys.exit(main())

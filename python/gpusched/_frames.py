@@ -1,8 +1,9 @@
-"""Tables as pandas frames. pandas is imported when the first one is made."""
+"""Clusters, plans and explanations as tables for pandas and Arrow, which are imported when the first one is made."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,59 +11,132 @@ from ._optional import require
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
-    from .model import Cluster
+    from . import consolidation, preemption
+    from .model import Cluster, Plan
+
+Columns = Mapping[str, Any]
+"""Values by column name, one entry per row."""
 
 
-def cluster(c: Cluster) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Nodes and tasks of a cluster."""
+class Categories(list[Any]):
+    """A column of few different texts, with None where there is none."""
+
+
+def to_pandas(columns: Columns) -> pd.DataFrame:
     pd = require("pandas", "io")
-
-    n, t = c.nodes, c.tasks
-    nodes = pd.DataFrame(
-        {
-            "name": n.name,
-            "gpu_model": pd.Categorical(n.gpu_model),
-            "gpu_count": n.gpu_count,
-            "cpu_milli": n.cpu_milli,
-            "memory_mib": n.memory_mib,
-            "schedulable": n.schedulable,
-            "occupants": n.occupants,
-            "gpu_free_milli": n.gpu_free_milli,
-            "cpu_free_milli": n.cpu_free_milli,
-            "memory_free_mib": n.memory_free_mib,
-            "idle_gpus": _popcount(n.idle_gpus),
-            "failed_gpus": _popcount(n.failed_gpus),
-        }
+    return pd.DataFrame(
+        {name: pd.Categorical(values) if isinstance(values, Categories) else values for name, values in columns.items()},
+        columns=list(columns),
     )
+
+
+def to_arrow(columns: Columns) -> pa.Table:
+    pa = require("pyarrow", "arrow")
+
+    def array(values: Any) -> Any:
+        if isinstance(values, Categories):
+            return pa.array(values, pa.string()).dictionary_encode()
+        return pa.array(values)
+
+    return pa.table({name: array(values) for name, values in columns.items()})
+
+
+def node_columns(c: Cluster) -> Columns:
+    n = c.nodes
+    columns: dict[str, Any] = {
+        "name": n.name,
+        "gpu_model": Categories(n.gpu_model),
+        "gpu_count": n.gpu_count,
+        "cpu_milli": n.cpu_milli,
+        "memory_mib": n.memory_mib,
+        "schedulable": n.schedulable,
+        "occupants": n.occupants,
+        "gpu_free_milli": n.gpu_free_milli,
+        "cpu_free_milli": n.cpu_free_milli,
+        "memory_free_mib": n.memory_free_mib,
+        "idle_gpu_count": n.idle_gpu_count,
+        "failed_gpu_count": n.failed_gpu_count,
+    }
     for level in range(c.network_levels):
-        nodes[f"network_{level}"] = pd.Categorical(n.domain(level))
-    names = np.array([*n.name, None], dtype=object)
-    tasks = pd.DataFrame(
-        {
-            "name": t.name,
-            "job": t.job,
-            "node": names[t.node_index],
-            "gpu_count": t.gpu_count,
-            "gpu_share_milli": t.gpu_share_milli,
-            "cpu_milli": t.cpu_milli,
-            "memory_mib": t.memory_mib,
-            "priority": t.priority,
-            "priority_class": pd.Categorical(t.priority_class),
-            "locked": t.locked,
-            "preemptible": t.preemptible,
-            "standby": t.standby,
-            "daemon": t.daemon,
-            "start_time": t.start_time,
-            "move_cost": t.move_cost,
-            "eviction_count": t.eviction_count,
-        }
-    )
-    return nodes, tasks
+        columns[f"network_{level}"] = Categories(n.domain(level))
+    return columns
 
 
-def _popcount(masks: np.ndarray) -> np.ndarray:
-    """How many bits of each 16-bit mask are set."""
-    return np.unpackbits(masks.astype("<u2").view(np.uint8).reshape(-1, 2), axis=1).sum(
-        axis=1, dtype=np.uint8
-    )
+def task_columns(c: Cluster) -> Columns:
+    t = c.tasks
+    names = np.array([*c.nodes.name, None], dtype=object)
+    return {
+        "name": t.name,
+        "job": t.job,
+        "node": names[t.node_index],
+        "gpu_count": t.gpu_count,
+        "gpu_share_milli": t.gpu_share_milli,
+        "cpu_milli": t.cpu_milli,
+        "memory_mib": t.memory_mib,
+        "priority": t.priority,
+        "priority_class": Categories(t.priority_class),
+        "locked": t.locked,
+        "preemptible": t.preemptible,
+        "standby": t.standby,
+        "daemon": t.daemon,
+        "start_time": t.start_time,
+        "move_cost": t.move_cost,
+        "eviction_count": t.eviction_count,
+    }
+
+
+def cluster_to_pandas(c: Cluster) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return to_pandas(node_columns(c)), to_pandas(task_columns(c))
+
+
+def cluster_to_arrow(c: Cluster) -> tuple[pa.Table, pa.Table]:
+    return to_arrow(node_columns(c)), to_arrow(task_columns(c))
+
+
+def by_column(names: Iterable[str], rows: list[tuple[Any, ...]], few: Iterable[str] = ()) -> Columns:
+    columns = {name: [row[at] for row in rows] for at, name in enumerate(names)}
+    return {name: Categories(values) if name in few else values for name, values in columns.items()}
+
+
+def plan_columns(plan: Plan) -> Columns:
+    """The steps in the order in which they happen; -1 is the wave of those that are in none."""
+    rows: list[tuple[Any, ...]] = [("evict", -1, task, None, None, []) for task in plan.evictions]
+    rows += [
+        ("move", move.wave, move.task, move.from_, move.to, move.gpus)
+        for move in sorted(plan.moves, key=lambda move: move.wave)
+    ]
+    rows += [("place", -1, place.task, None, place.node, place.gpus) for place in plan.placements]
+    return by_column(("step", "wave", "task", "from", "to", "gpus"), rows, few=("step",))
+
+
+def plan_to_pandas(plan: Plan) -> pd.DataFrame:
+    return to_pandas(plan_columns(plan))
+
+
+def plan_to_arrow(plan: Plan) -> pa.Table:
+    pa = require("pyarrow", "arrow")
+    table = to_arrow(plan_columns(plan))
+    kinds = {"wave": pa.int64(), "task": pa.string(), "from": pa.string(), "to": pa.string(), "gpus": pa.list_(pa.int64())}
+    for name, kind in kinds.items():  # columns of None or of nothing have no type of their own
+        table = table.set_column(table.column_names.index(name), name, table[name].cast(kind))
+    return table
+
+
+def explanation_columns(why: consolidation.Explanation) -> Columns:
+    """One row for each task that keeps the node occupied."""
+    rows = [
+        (why.node, why.fate, b.task, b.fixed_by, b.obstacle, b.nodes_with_obstacle, b.nodes_looked_at)
+        for b in why.blockers
+    ]
+    names = ("node", "fate", "task", "fixed_by", "obstacle", "nodes_with_obstacle", "nodes_looked_at")
+    return by_column(names, rows)
+
+
+def explanation_to_pandas(why: consolidation.Explanation) -> pd.DataFrame:
+    return to_pandas(explanation_columns(why))
+
+
+def preemption_explanation_to_pandas(why: preemption.Explanation) -> pd.DataFrame:
+    return to_pandas({"node": [why.node], "obstacle": [why.obstacle], "missing": [why.missing], "text": [why.text]})

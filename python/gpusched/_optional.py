@@ -14,4 +14,6 @@ def require(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        raise BackendError(f"this call needs {package}: pip install 'gpusched[{extra}]' ({error})") from None
+        raise BackendError(
+            f"this call needs {package}: pip install {package} (or the extra {extra!r} of gpusched-algorithms; {error})"
+        ) from None

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from . import _core
 from ._optional import require
 from .errors import BackendError, InvalidInput
 
@@ -25,7 +26,10 @@ def _importable(module: str) -> bool:
 def find(name: str, built_in: list[str]) -> Any:
     """A callable (model, options) -> dict, or the name of a solver that is built in."""
     if name not in _NAMES:
-        raise InvalidInput(f"solver: {name!r}; expected one of {', '.join(map(repr, _NAMES))} or a callable")
+        raise InvalidInput(
+            f"solver: {name!r}; expected one of {', '.join(map(repr, _NAMES))} or a callable"
+            + _core.did_you_mean(str(name), list(_NAMES))
+        )
     if name == "cbc":
         return "cbc"
     if name in ("auto", "highs"):
@@ -42,7 +46,7 @@ def find(name: str, built_in: list[str]) -> Any:
     if name == "scipy":
         require("scipy", "milp")
     raise BackendError(
-        "no MILP solver was found: pip install 'gpusched[milp]' brings HiGHS; or install CBC "
+        "no MILP solver was found: pip install highspy brings HiGHS; or install CBC "
         "(Debian, Ubuntu: apt-get install coinor-libcbc-dev) and build gpusched again"
     )
 

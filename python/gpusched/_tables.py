@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from . import _core
 from ._optional import require
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
     from matplotlib.axes import Axes
 
 
@@ -21,14 +23,18 @@ class Row(tuple[Any, ...]):
     def __getattr__(self, name: str) -> Any:
         if name in self.columns:
             return self[self.columns.index(name)]
-        raise AttributeError(f"no column is named {name!r}: there are {', '.join(self.columns)}")
+        raise AttributeError(self._unknown(name))
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
             if key not in self.columns:
-                raise KeyError(key)
+                raise KeyError(self._unknown(key))
             key = self.columns.index(key)
         return super().__getitem__(key)
+
+    def _unknown(self, name: str) -> str:
+        there = f"no column is named {name!r}: there are {', '.join(self.columns)}"
+        return there + _core.did_you_mean(name, list(self.columns))
 
     def _asdict(self) -> dict[str, Any]:
         return dict(zip(self.columns, self))
@@ -76,6 +82,11 @@ class Table(Sequence[Row]):
         """The table as a pandas frame."""
         pd = require("pandas", "io")
         return pd.DataFrame({name: self.column(name) for name in self.columns}, columns=list(self.columns))
+
+    def to_arrow(self) -> pa.Table:
+        """The table for Arrow (pyarrow)."""
+        pa = require("pyarrow", "arrow")
+        return pa.table({name: self.column(name) for name in self.columns})
 
     def to_csv(self) -> str:
         """The table as CSV text."""

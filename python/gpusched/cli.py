@@ -10,184 +10,176 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import functools
 import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 from . import __version__, allocation
-from ._commands import clusters, control, jobs, plans, serving, topology
-from ._commands.arguments import Parser, budgets, choices, flag, level, names, shapes
+from ._commands import clusters, completion, control, jobs, plans, serving, topology
+from ._commands.arguments import FILES, Parser, budgets, flag, level, library_option, names, shapes
 from ._commands.shared import BAD_INPUT, CLOSED_PIPE, INTERRUPTED
 from .errors import BackendError, InvalidInput
 
 
 def add_scope(parser: argparse.ArgumentParser) -> None:
     """What a plan may touch: for making it, and for telling why it left something alone."""
-    parser.add_argument("--clear", type=names, metavar="NODES", help="vacate only these nodes")
-    parser.add_argument("--exempt", type=names, metavar="NODES", help="leave these nodes as they are")
-    parser.add_argument(
-        "--max-disrupted", type=int, metavar="N", help="most members of a job that move in one wave"
-    )
-    flag(parser, "--protect-core-members", "only members beyond a job's min_members may move")
+    option = functools.partial(library_option, parser, "consolidation.consolidate")
+    of_nodes: dict[str, Any] = {"type": names, "metavar": "NODES"}
+    option("clear", "vacate only these nodes, names with commas between them (default: any)", **of_nodes)
+    option("exempt", "leave these nodes as they are, names with commas between them (default: none)", **of_nodes)
+    option("max_disrupted", "most members of a job that move in one wave")
+    option("protect_core_members", "only members beyond a job's min_members may move")
 
 
-def parser() -> argparse.ArgumentParser:
-    top = Parser(prog="gpusched", description="Scheduling algorithms for GPU clusters.")
-    top.add_argument("--version", action="version", version=f"gpusched {__version__}")
-    subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    def command(name: str, run: Callable[[argparse.Namespace], int], text: str) -> Parser:
-        sub: Parser = subparsers.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-        sub.set_defaults(run=run)
-        sub.problems = top.problems
-        return sub
-
-    p = command("generate", clusters.generate, "write a generated cluster")
+def add_generate(p: Parser) -> None:
+    generate = functools.partial(library_option, p, "sim.generate_cluster")
     p.add_argument("preset", nargs="?", help="asi (default), openb or flextopo-4090")
-    p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json")
-    p.add_argument("--nodes", type=int)
-    p.add_argument("--seed", type=int)
-    p.add_argument("--layout", choices=choices("sim::GeneratorOptions::layout"))
-    p.add_argument("--load", type=float)
-    flag(p, "--cpu-tight", "tasks ask for about twice the cores per GPU")
-    p.add_argument("--locked-fraction", type=float)
+    p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json", help="write the cluster here")
+    generate("nodes", "how many nodes (default: as many as the preset's original)")
+    generate("seed")
+    generate("layout")
+    generate("load", "multiplies the allocated share of every kind of node")
+    generate("cpu_tight", "tasks ask for about twice the cores per GPU")
+    generate("locked_fraction", "probability that a task is locked (default: 0.4, for flextopo-4090 0)", metavar="PART")
 
-    p = command("report", clusters.report, "say which idle GPUs cannot be used, and why")
-    p.add_argument("cluster", metavar="CLUSTER.json")
+
+def add_report(p: Parser) -> None:
+    report = functools.partial(library_option, p, "fragmentation.report")
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument(
         "--shapes", type=shapes, metavar="1x8,8x128", help="requests, GPUs x cores (default: the ASI paper's)"
     )
-    p.add_argument("--by", choices=[name for name in choices("fragmentation::ReportOptions::by") if name != "none"])
-    p.add_argument("--max-gpus-per-node", type=int, metavar="N", help="leave out nodes with more GPUs")
-    flag(p, "--include-cordoned", "GPUs of cordoned nodes are idle too")
-    p.add_argument(
-        "--job-gpus", type=int, default=128, metavar="N", help="size of the jobs counted per switch"
-    )
+    report("by", "rows for each of these", choices=("gpu_model", "cluster"))
+    report("max_gpus_per_node", "leave out nodes with more GPUs")
+    report("include_cordoned", "GPUs of cordoned nodes are idle too")
+    p.add_argument("--job-gpus", type=int, default=128, metavar="N", help="size of the jobs counted per switch")
     p.add_argument("--cores-per-gpu", type=int, default=12, metavar="N", help="what those jobs ask for")
     p.add_argument("--csv", action="store_true", help="the table alone, as CSV")
     p.add_argument("--plot", metavar="OUT.png", help="also draw the causes")
 
-    p = command("replay", clusters.replay, "place the tasks of an openb trace one by one")
-    p.add_argument("nodes", metavar="NODES.csv")
-    p.add_argument("pods", metavar="PODS.csv")
-    p.add_argument(
-        "--placement",
-        choices=tuple(allocation.placement_names()),
-        metavar="NAME",
-        help=", ".join(allocation.placement_names()),
-    )
-    p.add_argument(
-        "--resample-to",
-        type=float,
-        metavar="RATIO",
-        help="append or remove random pods until they ask for so many times the GPUs",
-    )
-    p.add_argument("--until", type=int, metavar="SECONDS")
-    flag(p, "--ignore-departures", "tasks stay for ever")
-    flag(p, "--shuffle", "arrive in random order")
-    p.add_argument("--seed", type=int)
-    p.add_argument("-o", "--output", metavar="CLUSTER.json")
-    p.add_argument("--progress", action="store_true")
 
-    p = command("consolidate", plans.consolidate, "plan moves that vacate nodes, and check the plan")
-    p.add_argument("cluster", metavar="CLUSTER.json")
-    p.add_argument("-o", "--output", metavar="PLAN.json")
-    p.add_argument("--preset", choices=choices("consolidation::Options::preset"))
-    p.add_argument("--objective", choices=choices("consolidation::Options::objective"))
-    p.add_argument("--bound-method", choices=choices("consolidation::Options::bound_method"))
+def add_replay(p: Parser) -> None:
+    replay = functools.partial(library_option, p, "sim.replay")
+    p.add_argument("nodes", metavar="NODES.csv", help="the trace's list of nodes")
+    p.add_argument("pods", metavar="PODS.csv", help="the trace's list of pods")
+    placements = tuple(allocation.placement_names())
+    replay("placement", ", ".join(placements), choices=placements, metavar="NAME")
+    replay("resample_to", "append or remove random pods until they ask for so many times the GPUs", metavar="RATIO")
+    replay("until", "stop after the events of that second", metavar="SECONDS")
+    replay("ignore_departures", "tasks stay for ever")
+    replay("shuffle", "arrive in random order")
+    replay("seed")
+    p.add_argument("-o", "--output", metavar="CLUSTER.json", help="write the cluster at the end here")
+    p.add_argument("--progress", action="store_true", help="show a progress bar")
+
+
+def add_consolidate(p: Parser) -> None:
+    option = functools.partial(library_option, p, "consolidation.consolidate")
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
+    option("preset", "policies: ipc (the paper's algorithm), fast or best (ours)")
+    option("objective")
+    option("bound_method")
     add_scope(p)
-    for name in (
-        "partition-size",
-        "depth",
-        "rounds",
-        "seed",
-        "threads",
-        "max-moves",
-        "max-move-cost",
-        "max-others",
-        "max-moves-per-wave",
-        "max-moves-per-node",
-    ):
-        p.add_argument("--" + name, type=int, metavar="N")
-    p.add_argument("--max-price-ratio", type=float, metavar="X")
-    p.add_argument("--time-limit", type=float, metavar="SECONDS")
-    p.add_argument(
-        "--polish-time", type=float, metavar="SECONDS", help="search on for so long and keep the best plan"
+    for name in ("partition_size", "depth", "rounds", "seed", "threads"):
+        option(name)
+    for name in ("max_moves", "max_move_cost", "max_others", "max_moves_per_wave", "max_moves_per_node"):
+        option(name)
+    option(
+        "max_price_ratio",
+        "a node may take so many times the moves per GPU that those before it took on average (default: 3, for ipc "
+        "and with --clear none)",
     )
+    option("time_limit", "stop after so long with the best plan found until then", metavar="SECONDS")
+    option("polish_time", "search on for so long and keep the best plan", metavar="SECONDS")
     p.add_argument("--report", action="store_true", help="costs and gains in detail")
-    p.add_argument("--progress", action="store_true")
+    p.add_argument("--progress", action="store_true", help="show a progress bar")
 
-    p = command("preempt", jobs.preempt, "say whom to evict so that a pending task, or a gang, can run")
-    p.add_argument("cluster", metavar="CLUSTER.json")
+
+def add_preempt(p: Parser) -> None:
+    option = functools.partial(library_option, p, "preemption.preempt")
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument("tasks", nargs="*", metavar="TASK", help="name of a pending task of the cluster; several are a gang")
     p.add_argument("--job", metavar="JOB", help="all pending tasks of a job, as a gang")
-    p.add_argument("--objective", choices=("cost", "lost_gangs"), help="of gangs: least lost work (default), or fewest gangs lost")
-    p.add_argument("--policy", choices=("spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"))
-    p.add_argument("--qos", choices=("guaranteed", "best_effort", "none"), help="instead of the task's own")
-    p.add_argument("--alpha", type=float, metavar="WEIGHT", help="of the victims' priorities in the score")
-    p.add_argument("--now", type=int, metavar="SECONDS", help="instead of the snapshot's time")
-    p.add_argument("--search-limit", type=int, metavar="N", help="sets of victims looked at per node")
-    p.add_argument("--time-limit", type=float, metavar="SECONDS", help="then the best found so far is taken")
-    p.add_argument("-o", "--output", metavar="PLAN.json")
+    library_option(p, "preemption.preempt_gang", "objective", "of gangs: least lost work, or fewest gangs lost")
+    option("policy")
+    option("qos", "instead of the task's own")
+    option("alpha", metavar="WEIGHT")
+    option("now", "instead of the snapshot's time", metavar="SECONDS")
+    option("search_limit", "sets of victims looked at per node")
+    option("time_limit", "then the best found so far is taken", metavar="SECONDS")
+    p.add_argument("-o", "--output", metavar="PLAN.json", help="write evictions and placements here, as a plan")
 
-    p = command("allocate", jobs.allocate, "place jobs over switches, each with all of its pods or not at all")
-    p.add_argument("cluster", metavar="CLUSTER.json")
+
+def add_allocate(p: Parser) -> None:
+    option = functools.partial(library_option, p, "allocation.allocate")
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument("jobs", nargs="+", metavar="JOB", help="name of a job of the cluster with pending pods, or JOB.json")
     p.add_argument(
         "--policy",
         choices=("exact", "entropy", "joint", "size_sorted"),
         help="one job: exact (default) or entropy, the paper's Algorithm 2; several: joint (default) or size_sorted",
     )
-    p.add_argument("--level", type=level, metavar="LEVEL", help="node, or an index into the nodes' network (default: deepest)")
-    p.add_argument("--mode", choices=("required", "preferred"), help="instead of the job's own")
+    option("level", "node, or an index into the nodes' network (default: deepest)", type=level, metavar="LEVEL")
+    option("mode", "instead of the job's own")
     p.add_argument("--make-room", action="store_true", help="plan moves when the job does not fit")
-    p.add_argument("--time-limit", type=float, metavar="SECONDS", help="then the best found so far is taken")
+    option("time_limit", "then the best found so far is taken", metavar="SECONDS")
     p.add_argument("--write-cluster", metavar="OUT.json", help="the snapshot with the pods of jobs from files, pending")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="the placements as a plan")
-    p = command(
-        "plan-serving", serving.plan_serving, "say which GPUs to rent for language models, and where requests go"
-    )
-    p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it")
-    p.add_argument("-o", "--output", metavar="PLAN.json")
-    p.add_argument("--deadline", type=float, metavar="SECONDS", help="find the cheapest plan within it")
-    p.add_argument("--budgets", type=budgets, metavar="B1,B2,...", help="a plan for each of these instead of the request's own")
-    p.add_argument("--composition", choices=("optimized", "homogeneous", "uniform"))
-    p.add_argument("--routing", choices=("optimized", "round_robin"))
-    flag(p, "--uniform-tp", "all replicas are tensor-parallel groups of one degree")
-    p.add_argument("--replan-from", metavar="PLAN.json", help="change this plan as little as possible")
-    p.add_argument("--max-starts", type=int, metavar="N", help="with --replan-from: start so many replicas at most")
+
+
+def add_plan_serving(p: Parser) -> None:
+    option = functools.partial(library_option, p, "serving.plan_serving")
+    replan = functools.partial(library_option, p, "serving.replan")
+    request = p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it")
+    request.complete = FILES  # type: ignore[attr-defined]
+    p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
+    option("deadline", "find the cheapest plan within it", metavar="SECONDS")
     p.add_argument(
-        "--slack", type=float, metavar="PART", help="with --replan-from: accept this much more time for fewer starts"
+        "--budgets", type=budgets, metavar="B1,B2,...", help="a plan for each of these instead of the request's own"
     )
-    p.add_argument("--max-deployments", type=int, metavar="N", help="of each model, 0 = all")
-    p.add_argument("--solver", choices=("auto", "highs", "cbc"))
-    p.add_argument("--time-limit", type=float, metavar="SECONDS")
-    p.add_argument("--mip-gap", type=float, metavar="PART")
-    p.add_argument("--threads", type=int, metavar="N")
-    p.add_argument("--progress", action="store_true")
+    option("composition")
+    option("routing")
+    option("uniform_tp", "all replicas are tensor-parallel groups of one degree")
+    p.add_argument("--replan-from", metavar="PLAN.json", help="change this plan as little as possible")
+    replan("max_starts", "with --replan-from: start so many replicas at most")
+    replan("slack", "with --replan-from: accept this much more time for fewer starts", metavar="PART")
+    option("max_deployments", "of each model, 0 = all")
+    option("solver", "what solves the mixed-integer programs", choices=("auto", "highs", "cbc"))
+    option("time_limit", metavar="SECONDS")
+    option("mip_gap", metavar="PART")
+    option("threads")
+    p.add_argument("--progress", action="store_true", help="show a progress bar")
 
-    p = command("verify", plans.verify_plan, "replay a plan and report every constraint that it breaks")
-    p.add_argument("cluster", metavar="CLUSTER.json")
-    p.add_argument("plan", metavar="PLAN.json")
-    p.add_argument("--max-violations", type=int, metavar="N")
 
-    p = command("explain", plans.explain, "say which task and which constraint kept a node; options as the plan was made with")
-    p.add_argument("cluster", metavar="CLUSTER.json")
-    p.add_argument("plan", metavar="PLAN.json")
-    p.add_argument("node", nargs="+", metavar="NODE")
+def add_verify(p: Parser) -> None:
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    p.add_argument("plan", metavar="PLAN.json", help="the plan")
+    library_option(p, "verify.plan", "max_violations", "how many violations are shown; all are counted")
+
+
+def add_explain(p: Parser) -> None:
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    p.add_argument("plan", metavar="PLAN.json", help="the plan that was made for it")
+    p.add_argument("node", nargs="+", metavar="NODE", help="names of nodes")
     add_scope(p)
 
-    p = command("export", plans.export, "write a plan as CSV, as kubectl steps or as Koordinator objects")
-    p.add_argument("plan", metavar="PLAN.json")
-    p.add_argument("--to", choices=("csv", "kubernetes", "koordinator"), default="csv")
+
+def add_export(p: Parser) -> None:
+    p.add_argument("plan", metavar="PLAN.json", help="the plan")
+    p.add_argument("--to", choices=("csv", "kubernetes", "koordinator"), default="csv", help="the form to write")
     p.add_argument("--cluster", metavar="CLUSTER.json", help="the snapshot, for koordinator")
-    p.add_argument("--default-namespace", metavar="NAME")
+    p.add_argument(
+        "--default-namespace", metavar="NAME", help="of tasks whose names have none (default: the one called default)"
+    )
     p.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
 
-    p = command("topology", topology.show_topology, "show the network above the nodes, or a machine")
-    p.add_argument("what", choices=("show",))
+
+def add_topology(p: Parser) -> None:
+    p.add_argument("what", choices=("show",), help="what to do")
     p.add_argument(
         "file",
         nargs="?",
@@ -196,7 +188,9 @@ def parser() -> argparse.ArgumentParser:
         "a Topology of Kueue or KAI",
     )
     p.add_argument(
-        "--node-labels", metavar="NODES", help="of Kueue or KAI: `kubectl get nodes -o json`; default: in FILE too"
+        "--node-labels",
+        metavar="NODES.json",
+        help="of Kueue or KAI: `kubectl get nodes -o json`; default: in FILE too",
     )
     p.add_argument("--this-machine", action="store_true", help="instead of a file: ask the hwloc library")
     p.add_argument("--dot", action="store_true", help="as a drawing for Graphviz")
@@ -206,12 +200,14 @@ def parser() -> argparse.ArgumentParser:
     flag(p, "--cores", "with --dot of a machine: every core")
     p.add_argument("-o", "--output", metavar="FILE.dot", help="with --dot; default: standard output")
 
-    p = command("anonymize", clusters.anonymize, "write a snapshot without the names that tell whose it is")
-    p.add_argument("input", metavar="IN.json")
-    p.add_argument("output", metavar="OUT.json")
-    p.add_argument("--seed", type=int)
 
-    p = command("control", control.control_host, "control this host, or say what would be done on recorded signals")
+def add_anonymize(p: Parser) -> None:
+    p.add_argument("input", metavar="IN.json", help="the snapshot")
+    p.add_argument("output", metavar="OUT.json", help="write the one without names here")
+    p.add_argument("--seed", type=int, metavar="N", help="where the order of the new names starts (default: 0)")
+
+
+def add_control(p: Parser) -> None:
     p.add_argument("--config", required=True, metavar="FILE.json", help="with a section `live`: of this host")
     p.add_argument("--signals", metavar="FILE.jsonl", help="recorded windows; default without `live`: standard input")
     flag(p, "--dry-run", "decide and tell, act on nothing")
@@ -219,35 +215,90 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--windows", type=int, metavar="N", help="of a host: stop after so many")
     p.add_argument("--config-output", metavar="FILE.json", help="of a host: the configuration in effect, to replay the log")
 
-    p = command("simulate-host", control.simulate_host, "run the controller on a simulated host")
+
+def add_simulate_host(p: Parser) -> None:
+    option = functools.partial(library_option, p, "sim.simulate_host")
     p.add_argument(
         "--variants",
         nargs="+",
         choices=control.VARIANTS,
         default=list(control.VARIANTS),
         metavar="NAME",
-        help=", ".join(control.VARIANTS),
+        help="variants of the controller to compare",
     )
     p.add_argument("--seeds", type=int, default=7, metavar="N", help="runs per variant")
-    p.add_argument("--first-seed", type=int, default=0, metavar="N")
-    p.add_argument("--duration-s", type=float, metavar="SECONDS")
-    p.add_argument("--scenario", metavar="NAME", help="table3 (default) or a harder one")
-    p.add_argument("--pause-mode", choices=("shed", "queue", "mbb"))
+    p.add_argument("--first-seed", type=int, default=0, metavar="N", help="seed of the first run; the others follow")
+    option("duration_s", metavar="SECONDS")
+    option("scenario", "table3 or a harder one", type=str, metavar="NAME")
+    p.add_argument(
+        "--pause-mode", choices=("shed", "queue", "mbb"), help="what happens to requests while a tenant is paused"
+    )
     p.add_argument("--audit", metavar="LOG.jsonl", help="audit log of the last variant's first run")
     p.add_argument("--config-output", metavar="FILE.json", help="its configuration, for replay-audit")
     p.add_argument("--plot", metavar="OUT.png", help="its timeline: p99, actions, instance")
 
-    p = command("replay-audit", control.replay_audit, "derive the decisions of an audit log again")
-    p.add_argument("log", metavar="LOG.jsonl")
-    p.add_argument("--config", required=True, metavar="FILE.json")
+
+def add_replay_audit(p: Parser) -> None:
+    p.add_argument("log", metavar="LOG.jsonl", help="the audit log")
+    p.add_argument("--config", required=True, metavar="FILE.json", help="the configuration that was in effect")
     flag(p, "--dry-run", "the log is of a dry run")
     p.add_argument("--plot", metavar="OUT.png", help="also draw the timeline")
 
-    p = command("plot", clusters.plot, "draw a cluster")
-    p.add_argument("what", choices=("occupancy", "gpus", "switches", "fragmentation"))
-    p.add_argument("cluster", metavar="CLUSTER.json")
-    p.add_argument("-o", "--output", required=True, metavar="OUT.png")
-    p.add_argument("--gpus", type=int, help="occupancy: only nodes with that many GPUs")
+
+def add_plot(p: Parser) -> None:
+    p.add_argument("what", choices=("occupancy", "gpus", "switches", "fragmentation"), help="what to draw")
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    p.add_argument("-o", "--output", required=True, metavar="OUT.png", help="write the figure here")
+    p.add_argument(
+        "--gpus", type=int, metavar="N", help="occupancy: only nodes with so many GPUs (default: the most common number)"
+    )
+
+
+def add_completion(p: Parser) -> None:
+    p.add_argument("shell", choices=("bash", "zsh"), help="the shell that reads the script")
+
+
+COMMANDS: tuple[tuple[str, Callable[[argparse.Namespace], int], Callable[[Parser], None], str], ...] = (
+    ("generate", clusters.generate, add_generate, "write a generated cluster"),
+    ("report", clusters.report, add_report, "say which idle GPUs cannot be used, and why"),
+    ("replay", clusters.replay, add_replay, "place the tasks of an openb trace one by one"),
+    ("consolidate", plans.consolidate, add_consolidate, "plan moves that vacate nodes, and check the plan"),
+    ("preempt", jobs.preempt, add_preempt, "say whom to evict so that a pending task, or a gang, can run"),
+    ("allocate", jobs.allocate, add_allocate, "place jobs over switches, each with all of its pods or not at all"),
+    (
+        "plan-serving",
+        serving.plan_serving,
+        add_plan_serving,
+        "say which GPUs to rent for language models, and where requests go",
+    ),
+    ("verify", plans.verify_plan, add_verify, "replay a plan and report every constraint that it breaks"),
+    (
+        "explain",
+        plans.explain,
+        add_explain,
+        "say which task and which constraint kept a node; options as the plan was made with",
+    ),
+    ("export", plans.export, add_export, "write a plan as CSV, as kubectl steps or as Koordinator objects"),
+    ("topology", topology.show_topology, add_topology, "show the network above the nodes, or a machine"),
+    ("anonymize", clusters.anonymize, add_anonymize, "write a snapshot without the names that tell whose it is"),
+    ("control", control.control_host, add_control, "control this host, or say what would be done on recorded signals"),
+    ("simulate-host", control.simulate_host, add_simulate_host, "run the controller on a simulated host"),
+    ("replay-audit", control.replay_audit, add_replay_audit, "derive the decisions of an audit log again"),
+    ("plot", clusters.plot, add_plot, "draw a cluster"),
+    ("completion", completion.completion, add_completion, "print the script that completes commands and options in a shell"),
+)
+
+
+def parser() -> Parser:
+    top = Parser(prog="gpusched", description="Scheduling algorithms for GPU clusters.")
+    top.add_argument("--version", action="version", version=f"gpusched {__version__}")
+    subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, run, add, text in COMMANDS:
+        sub: Parser = subparsers.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        sub.set_defaults(run=run)
+        sub.problems = top.problems
+        top.commands[name] = sub
+        add(sub)
     return top
 
 

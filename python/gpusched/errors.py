@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["BackendError", "InvalidInput"]
+__all__ = ["BackendError", "InvalidInput", "InvalidType"]
 
 
 def repr_text(value: object) -> str:
@@ -31,6 +31,10 @@ class InvalidInput(ValueError):
 
     def __reduce__(self) -> tuple[type[InvalidInput], tuple[list[str]]]:
         return type(self), (self.problems,)
+
+
+class InvalidType(InvalidInput, TypeError):
+    """An argument of a type that a function does not take: caught as InvalidInput and as TypeError."""
 
 
 class BackendError(RuntimeError):

@@ -1,4 +1,5 @@
 # cmake -DSOURCE=<file> -DFLAGS=<flags.cmake> -P check.cmake: see CMakeLists.txt in this folder.
+# With -DPRINT=ON the first five lines of the compiler's message are printed, too.
 include("${FLAGS}")
 file(STRINGS "${SOURCE}" _first LIMIT_COUNT 1)
 if(NOT _first MATCHES "^// expect: (.+)$")
@@ -26,7 +27,12 @@ execute_process(COMMAND ${_command} "${SOURCE}" RESULT_VARIABLE _code OUTPUT_VAR
 if(_code EQUAL 0)
   message(FATAL_ERROR "the file compiles, but must not")
 endif()
-if(NOT _out MATCHES "${_expected}")
-  message(FATAL_ERROR "the file fails to compile, but not with '${_expected}':\n${_out}")
+# The cause must be where people look.
+string(REGEX MATCH "^[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*" _first_lines "${_out}")
+if(NOT _first_lines MATCHES "${_expected}")
+  message(FATAL_ERROR "the file fails to compile, but '${_expected}' is not in the first five lines:\n${_out}")
+endif()
+if(PRINT)
+  message("${_first_lines}")
 endif()
 message(STATUS "fails to compile as expected: ${CMAKE_MATCH_0}")

@@ -1,8 +1,9 @@
-// expect: NodeOrder
-// The order in which nodes are tried is a key per node; a policy without one is named by the concept.
-#include <gpusched/consolidation/concepts.hpp>
+// expect: node_order is called as .policy.const Cluster&, NodeId.., returns a whole number
+// The order in which nodes are tried is a key per node.
+#include <gpusched/consolidation/policies.hpp>
 
 using namespace gpusched;
+namespace con = gpusched::consolidation;
 
 struct Mine {
 #ifdef GPUSCHED_CONTROL
@@ -12,7 +13,5 @@ struct Mine {
 #endif
 };
 
-template <consolidation::NodeOrder O>
-void try_in(const O&) {}
-
-void use() { try_in(Mine{}); }
+con::Policies<con::BySwitch, Mine, con::TightestFit, con::EasierVictims, con::PriceLimit, con::GpuWeight>
+    policies;

@@ -1,5 +1,5 @@
-// expect: NodeRanker
-// A ranker gives a score that can be compared; what it forgets is named by the concept.
+// expect: a ranker returns a score with a total order
+// A ranker gives a score that can be compared.
 #include <gpusched/allocation/place.hpp>
 
 using namespace gpusched;

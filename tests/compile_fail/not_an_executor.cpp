@@ -1,4 +1,4 @@
-// expect: run
+// expect: an executor has .run
 // An executor runs tasks by index.
 #include <gpusched/core/executor.hpp>
 

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# Uses gpusched from outside: installed (static and shared; both targets; found by CMake and by pkg-config; after the
-# installed tree was moved) and as a subdirectory. All in build/consume.
+# Uses gpusched from outside: the component core alone, and everything; installed (static and shared; compiled and header-only;
+# found by CMake and by pkg-config; after the installed tree was moved) and as a subdirectory. All in build/consume.
+#
+# With ccache the library is compiled twice, once as others build it and once as a subdirectory: static and shared
+# libraries, and the component core built alone, are made of the same objects.
 set -eu -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 root="$(pwd)"
@@ -11,58 +14,125 @@ rm -rf "$work"
 mkdir -p "$work"
 
 quiet() { "$@" >"$work/log" 2>&1 </dev/null || { cat "$work/log"; echo "failed: $*" >&2; exit 1; }; }
+began() { printf -- '-- %s (%d s)\n' "$*" "$SECONDS"; }
 
+# install_gpusched <name> [cmake argument...]: builds and installs into $work/prefix-<name>
+install_gpusched() {
+  local name="$1"
+  shift
+  quiet cmake -S . -B "$work/build-$name" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGPUSCHED_BUILD_TESTS=OFF \
+    -DGPUSCHED_BUILD_EXAMPLES=OFF -DGPUSCHED_BUILD_BENCHMARKS=OFF "$@"
+  quiet cmake --build "$work/build-$name" --parallel "$jobs"
+  quiet cmake --install "$work/build-$name" --prefix "$work/first-$name"
+  # A package must not know where it was installed first.
+  mv "$work/first-$name" "$work/prefix-$name"
+  # Where the dependencies are it may say, also if they were built below here.
+  if grep -rhF "$root" "$work/prefix-$name" --include='*.cmake' --include='*.pc' |
+    sed "s|${CMAKE_PREFIX_PATH:-$work/none}||g" | grep -F "$root"; then
+    echo "the installed package names its build folder" >&2
+    exit 1
+  fi
+}
+
+# use <folder of tests/consume> <name> [cmake argument...]: builds an outside project and runs its tests
+use() {
+  local project="$1" name="$2"
+  shift 2
+  quiet cmake -S "tests/consume/$project" -B "$work/$project-$name" -G Ninja -DCMAKE_BUILD_TYPE=Debug \
+    -DCMAKE_PREFIX_PATH="$work/prefix-$name" "$@"
+  quiet cmake --build "$work/$project-$name" --parallel "$jobs"
+  quiet ctest --test-dir "$work/$project-$name" --output-on-failure --no-tests=error
+}
+
+# refused <message> <arguments of find_package...>
+refused() {
+  local message="$1"
+  shift
+  mkdir -p "$work/wrong"
+  printf 'cmake_minimum_required(VERSION 3.25)\nproject(w LANGUAGES CXX)\nfind_package(gpusched %s)\n' "$*" \
+    >"$work/wrong/CMakeLists.txt"
+  if cmake -S "$work/wrong" -B "$work/wrong/b" -DCMAKE_PREFIX_PATH="$work/prefix-core-static" >"$work/log" 2>&1; then
+    echo "find_package(gpusched $*) was accepted" >&2
+    exit 1
+  fi
+  # CMake breaks lines where it likes.
+  tr -s ' \n' ' ' <"$work/log" | grep -qF "$message" || { cat "$work/log"; echo "no '$message'" >&2; exit 1; }
+}
+
+# ---- the component core, where nothing but Eigen and Boost is to be found ---------------------------------------
+nothing_else=()
+for package in nlohmann_json gpusched_csv Clp Cbc highs pugixml LibYaml; do
+  nothing_else+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON")
+done
+for header in nlohmann/json.hpp csv.h coin/ClpSimplex.hpp ClpSimplex.hpp CbcModel.hpp Highs.h pugixml.hpp yaml.h; do
+  mkdir -p "$work/hidden/$(dirname "$header")"
+  printf '#error the component core must do without %s\n' "$header" >"$work/hidden/$header"
+done
 for kind in static shared; do
   shared=OFF
   [ "$kind" = shared ] && shared=ON
-  echo "-- installing ($kind)"
-  quiet cmake -S . -B "$work/build-$kind" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=$shared \
-    -DGPUSCHED_BUILD_TESTS=OFF -DGPUSCHED_BUILD_EXAMPLES=OFF -DGPUSCHED_BUILD_BENCHMARKS=OFF
+  began "the component core ($kind)"
+  install_gpusched "core-$kind" -DGPUSCHED_COMPONENTS=core "-DCMAKE_CXX_FLAGS=-I$work/hidden" \
+    -DBUILD_SHARED_LIBS=$shared "${nothing_else[@]}"
+  use core "core-$kind" "${nothing_else[@]}" "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror -I$work/hidden"
+done
+for library in Clp lapack blas gfortran quadmath; do
+  if nm -C "$work/core-core-static/place" | grep -qi "$library"; then
+    echo "a program that places a task holds symbols of $library" >&2
+    exit 1
+  fi
+done
+strip -o "$work/place" "$work/core-core-static/place"
+echo "   a static program that places a task: $(stat -c %s "$work/place") bytes, stripped"
+if nm -DC --defined-only "$work"/prefix-core-shared/lib*/libgpusched_core.so "$work"/prefix-core-shared/lib/*/libgpusched_core.so \
+  2>/dev/null | grep -E ' [TDB] ' | grep -vE 'gpusched|_init|_fini'; then
+  echo "the shared library exports what is not gpusched's" >&2
+  exit 1
+fi
+
+began "pkg-config, core alone"
+pc="$(find "$work/prefix-core-static" -name gpusched-core.pc)"
+# shellcheck disable=SC2046
+PKG_CONFIG_PATH="${pc%/*}" quiet "${CXX:-c++}" -std=c++20 "-I$work/hidden" tests/consume/core/place.cpp -o "$work/app-core" \
+  $(PKG_CONFIG_PATH="${pc%/*}" pkg-config --cflags --libs gpusched-core)
+"$work/app-core" >/dev/null
+
+began "unknown versions and components are refused"
+refused 'requested version "99"' '99 REQUIRED'
+refused 'gpusched has no component nonsense; there are: core;io;milp' 'REQUIRED COMPONENTS core nonsense'
+refused 'built without the component io' 'REQUIRED COMPONENTS io'
+
+# ---- all components -------------------------------------------------------------------------------------------
+for kind in static shared; do
+  shared=OFF
+  [ "$kind" = shared ] && shared=ON
+  began "all components ($kind)"
+  install_gpusched "$kind" -DBUILD_SHARED_LIBS=$shared
   lp=1 # where Clp is found, all ways to use gpusched must have it
   grep -q '^GPUSCHED_CLP_LIBRARY:.*NOTFOUND' "$work/build-$kind/CMakeCache.txt" && lp=0
   highs=0 # and HiGHS likewise
   grep -q '^highs_DIR:PATH=/' "$work/build-$kind/CMakeCache.txt" && highs=1
   expect="-DEXPECT_LP=$lp -DEXPECT_HIGHS=$highs"
-  quiet cmake --build "$work/build-$kind" --parallel "$jobs"
-  quiet cmake --install "$work/build-$kind" --prefix "$work/first-$kind"
-  # A package must not know where it was installed first.
-  mv "$work/first-$kind" "$work/prefix-$kind"
-  # Where the dependencies are it may say, also if they were built below here.
-  if grep -rhF "$root" "$work/prefix-$kind" --include='*.cmake' --include='*.pc' |
-    sed "s|${CMAKE_PREFIX_PATH:-$work/none}||g" | grep -F "$root"; then
-    echo "the installed package names its build folder" >&2
-    exit 1
-  fi
+  # The headers alone are the same files in both packages.
+  targets=gpusched
+  [ "$kind" = static ] && targets='gpusched;header_only'
+  use find_package "$kind" "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror $expect" "-DTARGETS=$targets"
 
-  echo "-- find_package ($kind)"
-  quiet cmake -S tests/consume/find_package -B "$work/find-$kind" -G Ninja -DCMAKE_BUILD_TYPE=Debug \
-    -DCMAKE_PREFIX_PATH="$work/prefix-$kind" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror $expect"
-  quiet cmake --build "$work/find-$kind" --parallel "$jobs"
-  quiet ctest --test-dir "$work/find-$kind" --output-on-failure --no-tests=error
-
-  echo "-- pkg-config ($kind)"
+  began "pkg-config ($kind)"
   pc="$(find "$work/prefix-$kind" -name gpusched.pc)"
   export PKG_CONFIG_PATH="${pc%/*}"
-  for package in gpusched gpusched-header-only; do
+  packages=(gpusched)
+  [ "$kind" = static ] && packages+=(gpusched-header-only)
+  for package in "${packages[@]}"; do
     # shellcheck disable=SC2046,SC2086
-    quiet "${CXX:-c++}" -std=c++20 -O1 $expect tests/consume/main.cpp tests/consume/other.cpp -o "$work/app-$package" \
+    quiet "${CXX:-c++}" -std=c++20 $expect tests/consume/main.cpp tests/consume/other.cpp -o "$work/app-$package" \
       $(pkg-config --cflags --libs "$package")
     LD_LIBRARY_PATH="$(pkg-config --variable=libdir gpusched):${LD_LIBRARY_PATH:-}" "$work/app-$package" >/dev/null
   done
 done
 
-echo "-- an unknown version is refused"
-mkdir -p "$work/wrong"
-printf 'cmake_minimum_required(VERSION 3.25)\nproject(w LANGUAGES CXX)\nfind_package(gpusched 99 REQUIRED)\n' \
-  >"$work/wrong/CMakeLists.txt"
-if cmake -S "$work/wrong" -B "$work/wrong/b" -DCMAKE_PREFIX_PATH="$work/prefix-static" >"$work/log" 2>&1; then
-  echo "version 99 was accepted" >&2
-  exit 1
-fi
-grep -q 'requested version "99"' "$work/log"
-
-echo "-- add_subdirectory"
+began "add_subdirectory"
 quiet cmake -S tests/consume/add_subdirectory -B "$work/subdirectory" -G Ninja "-DCMAKE_CXX_FLAGS=$expect"
 quiet cmake --build "$work/subdirectory" --parallel "$jobs"
 quiet ctest --test-dir "$work/subdirectory" --output-on-failure --no-tests=error
-echo "all outside projects built and ran"
+began "all outside projects built and ran"

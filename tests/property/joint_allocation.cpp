@@ -3,6 +3,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
+#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/solver.hpp>
 

@@ -281,7 +281,7 @@ def test_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixt
     assert not Path(plan).exists()  # nothing is placed: no plan
     Path(wish).write_text(json.dumps(job(1, 4)))
     assert cli.main([*arguments, "--make-room"]) == 0
-    assert "train: moves make room: 1 in 1 waves, then 1 pods" in capsys.readouterr().out
+    assert "train: 1 move in 1 wave to make room, then 1 pod\n" in capsys.readouterr().out
     assert cli.main(["verify", with_job, plan]) == 0
 
 

@@ -13,7 +13,8 @@ import gpusched as gs
 import pytest
 
 NAMES = """
-Cluster.from_json Cluster.to_json Cluster.copy Cluster.nodes Cluster.tasks Cluster.to_pandas
+Cluster.from_json Cluster.to_json Cluster.copy Cluster.nodes Cluster.tasks Cluster.to_pandas Cluster.to_arrow
+Plan.to_pandas Plan.to_arrow topology.NetworkTree.to_networkx topology.HardwareGraph.to_networkx
 Plan.from_json Plan.to_json Plan.moves Plan.waves Plan.vacated_nodes Plan.stats Plan.bound Plan.stop_reason
 InvalidInput BackendError apply consolidate place allocate allocate_many make_room
 allocation.Allocation.placed allocation.Allocation.pods allocation.Allocation.per_domain

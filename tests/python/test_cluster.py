@@ -156,10 +156,10 @@ def test_columns_agree_with_views(small: gs.Cluster) -> None:
     ):
         assert list(getattr(tasks, name)) == [getattr(t, name) for t in tasks], name
     assert [nodes.name[i] if i >= 0 else None for i in tasks.node_index] == [t.node for t in tasks]
-    assert [[g for g in range(16) if m >> g & 1] for m in tasks.gpus.tolist()] == [t.gpus for t in tasks]
+    assert [[g for g in range(16) if m >> g & 1] for m in tasks.gpu_mask.tolist()] == [t.gpus for t in tasks]
 
 
-@pytest.mark.parametrize("name", ["gpu_count", "cpu_milli", "cpu_free_milli", "idle_gpus", "schedulable"])
+@pytest.mark.parametrize("name", ["gpu_count", "cpu_milli", "cpu_free_milli", "idle_gpu_mask", "idle_gpu_count", "schedulable"])
 def test_arrays_are_read_only_and_outlive_their_cluster(name: str) -> None:
     array = getattr(gs.sim.generate_cluster(nodes=50, seed=1).nodes, name)
     kept = array.copy()
@@ -216,7 +216,7 @@ def test_frames(small: gs.Cluster) -> None:
     assert nodes["gpu_count"].sum() == sum(n.gpu_count for n in small.nodes)
     assert list(tasks["node"]) == [t.node for t in small.tasks]
     assert list(nodes["network_2"]) == [n.network[2] for n in small.nodes]
-    assert list(nodes["idle_gpus"]) == [len(n.idle_gpus) for n in small.nodes]
+    assert list(nodes["idle_gpu_count"]) == [len(n.idle_gpus) for n in small.nodes]
 
 
 def test_an_empty_cluster_is_legal() -> None:

@@ -371,7 +371,7 @@ def test_joint_allocation():
 def test_no_solver_is_told_and_all_else_works(monkeypatch):
     solvers_module = __import__("gpusched._solvers", fromlist=["_solvers"])
     monkeypatch.setattr(solvers_module, "_importable", lambda name: False)
-    with pytest.raises(gs.BackendError, match=r"pip install 'gpusched\[milp\]'.*coinor-libcbc-dev"):
+    with pytest.raises(gs.BackendError, match=r"pip install highspy.*coinor-libcbc-dev"):
         solvers_module.find("auto", [])
     m = milp.serving_plan(*EXAMPLE)
     assert m.to_mps().startswith("*") and "Subject To" in m.to_lp()

@@ -203,7 +203,7 @@ def test_every_mistake_of_a_problem_is_told():
     assert told(milp.serving_plan, wrong, workloads, prices, availability, budget) == [
         "configs[0]: 3; expected a dict",
         "configs[1]: name is missing",
-        "configs[1]: unknown field 'naem'; expected gpus, model, name, throughput",
+        "configs[1]: unknown field 'naem'; expected gpus, model, name, throughput; did you mean 'name'?",
         "configs[2].model: 3; expected a string",
         "configuration 'b': gpus['t1']: 0.5; expected an integer from -2147483648 to 2147483647",
         "configuration 'b': gpus['t2']: True; expected an integer from -2147483648 to 2147483647",

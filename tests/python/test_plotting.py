@@ -81,7 +81,7 @@ def test_what_cannot_be_drawn_is_a_value_error(tiny: gs.Cluster) -> None:
 
 
 def test_nothing_heavy_is_imported_with_the_package() -> None:
-    heavy = ("matplotlib", "pandas", "tqdm", "scipy")
+    heavy = ("matplotlib", "pandas", "tqdm", "scipy", "pyarrow", "networkx", "shtab")
     script = f"import gpusched, sys; print([m for m in {heavy} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
@@ -152,7 +152,7 @@ def test_gpus_of_a_task_are_linked() -> None:
     ]
     assert len(shown) == 12 and shown[1, 3] == plotting.allocation.OTHER.lower()
     assert ax.get_xlabel() == (
-        "2 nodes; of 3 tasks with several GPUs\n1 are across sockets without need (sockets of 1 nodes not known)"
+        "2 nodes; of 3 tasks with several GPUs\n1 is across sockets without need (sockets of 1 node not known)"
     )
     # Dotted lines of one node take different ways.
     nodes = [make_node("m")]

@@ -1,6 +1,9 @@
 // Everything in allocation/.
 #pragma once
 
+// First: the fewer files lie between, the earlier a wrong policy is named in the compiler's message.
+#include <gpusched/allocation/detail/policy_checks.hpp>
+
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/allocate_many.hpp>
 #include <gpusched/allocation/allocate_options.hpp>

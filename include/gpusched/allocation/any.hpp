@@ -87,7 +87,7 @@ class AnyGpuPicker {
         explicit Model(P p) : picker(std::move(p)) {}
         [[nodiscard]] GpuMask pick(const Cluster& cluster, TaskId task, NodeId node,
                                    Rng& rng) const override {
-            return detail::ask(picker, cluster, task, node, rng);
+            return detail::pick(picker, cluster, task, node, rng);
         }
         P picker;
     };

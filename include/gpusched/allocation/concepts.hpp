@@ -19,6 +19,14 @@ struct Destination {
     bool operator==(const Destination&) const = default;
 };
 
+namespace detail {
+template <class T>
+concept RankerScore = std::totally_ordered<T> && !std::floating_point<std::remove_cvref_t<T>>;
+template <class T>
+concept Mask = std::convertible_to<T, GpuMask> && !std::floating_point<std::remove_cvref_t<T>> &&
+               !std::same_as<std::remove_cvref_t<T>, bool>;
+}  // namespace detail
+
 /// Whether `task` may go to `node`, on top of feasibility, which is always asked (find_obstacle).
 ///
 /// Optional: `node_local`, as for rankers.
@@ -29,7 +37,8 @@ concept NodeFilter = requires(const F& policy, const Cluster& cluster, TaskId ta
 
 /// How good a feasible node is for a task: the greatest score wins, ties go to the first node.
 ///
-/// Scores are whole numbers, or anything else with a total order. A ranker may take an `Rng&` as a last argument.
+/// Scores are whole numbers, or anything else with a total order, such as tuples of them; not floating point, whose ties
+/// depend on the machine. A ranker may take an `Rng&` as a last argument.
 /// Optional:
 ///
 /// - `static constexpr bool node_local`. True promises that the score depends on nothing but the node's own state and
@@ -42,19 +51,20 @@ concept NodeFilter = requires(const F& policy, const Cluster& cluster, TaskId ta
 ///   Asked once per placement; its answer is a ranker with scores of the same type.
 template <class R>
 concept NodeRanker = requires(const R& policy, const Cluster& cluster, TaskId task, NodeId node) {
-    { policy(cluster, task, node) } -> std::totally_ordered;
+    { policy(cluster, task, node) } -> detail::RankerScore;
 } || requires(const R& policy, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
-    { policy(cluster, task, node, rng) } -> std::totally_ordered;
+    { policy(cluster, task, node, rng) } -> detail::RankerScore;
 };
 
 /// Which GPUs of a node that fits the task takes; must satisfy `gpus_fit`.
 ///
-/// Not asked about tasks without GPUs. A picker may take an `Rng&` as a last argument.
+/// Not asked about tasks without GPUs. A picker may take an `Rng&` as a last argument, and return anything that converts
+/// to a GpuMask, such as the `int` that arithmetic with masks gives.
 template <class P>
 concept GpuPicker = requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node) {
-    { policy(cluster, task, node) } -> std::same_as<GpuMask>;
+    { policy(cluster, task, node) } -> detail::Mask;
 } || requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
-    { policy(cluster, task, node, rng) } -> std::same_as<GpuMask>;
+    { policy(cluster, task, node, rng) } -> detail::Mask;
 };
 
 /// How loaded a node is, whatever the task; the least loaded wins. See PowerOfD.
@@ -92,6 +102,12 @@ template <class P>
         return policy(cluster, task, node);
 }
 
+/// What a picker takes, as a mask.
+template <class P>
+[[nodiscard]] GpuMask pick(const P& picker, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
+    return static_cast<GpuMask>(detail::ask(picker, cluster, task, node, rng));
+}
+
 /// A policy that says at run time whether it is node-local.
 template <class P>
 concept TellsLocality = requires(const P& policy) {
@@ -112,6 +128,11 @@ template <class P>
 template <class R>
 concept TaskRanker =
     requires(const R& ranker, const Cluster& cluster, TaskId task) { ranker.for_task(cluster, task); };
+
+/// A ranker with `prepare(cluster, node)`, see NodeRanker.
+template <class R>
+concept PreparingRanker =
+    requires(const R& ranker, const Cluster& cluster, NodeId node) { ranker.prepare(cluster, node); };
 
 /// The ranker for that task alone; itself where it makes no difference.
 template <class R>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
+#include <gpusched/allocation/detail/policy_checks.hpp>
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
@@ -18,15 +19,19 @@ namespace gpusched::allocation {
 /// `Lexicographic(Packing{}, Homogeneous{}, EvictionHistory{})`. A task that is placed already is judged as if it
 /// moved. The cluster is not changed: see `Cluster::assign`.
 ///
+/// @param ranker a NodeRanker, @param picker a GpuPicker, @param filter a NodeFilter (concepts.hpp)
 /// @param task any task of the cluster (its index is not checked here)
 /// @param rng used only by policies that take it
 /// @return nothing when no node is feasible and passes the filter. Ties go to the first node of the cluster.
 ///
 /// Complexity: O(nodes) calls of the ranker. To place many tasks in a row, see RankedPlacement; with policies by name,
 /// see place_by_name.hpp.
-template <NodeRanker R, GpuPicker P, NodeFilter F = AnyNode>
+template <class R, class P, class F = AnyNode>
 [[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task, const R& ranker,
                                                const P& picker, Rng& rng, const F& filter = {}) {
+    GPUSCHED_CHECK_RANKER(R);
+    GPUSCHED_CHECK_GPU_PICKER(P);
+    GPUSCHED_CHECK_FILTER(F);
     const auto& asked = detail::for_task(ranker, cluster, task);
     std::optional<Score<R>> best_score;
     NodeId best = none<NodeId>;
@@ -39,7 +44,7 @@ template <NodeRanker R, GpuPicker P, NodeFilter F = AnyNode>
     }
     if (best == none<NodeId>) return std::nullopt;
     if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return Destination{best, 0};
-    return Destination{best, detail::ask(picker, cluster, task, best, rng)};
+    return Destination{best, detail::pick(picker, cluster, task, best, rng)};
 }
 
 /// The nodes where the task would fit now, in the cluster's order: those that `place` ranks.

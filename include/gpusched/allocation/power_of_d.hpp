@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
+#include <gpusched/allocation/detail/policy_checks.hpp>
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
@@ -37,8 +38,11 @@ void validate(const PowerOfDOptions& options);
 /// feasibility and the filter are always current. Of equal loads the first drawn wins.
 ///
 /// Complexity: O(d) nodes per task while nodes that will do are common, O(nodes) when they are rare.
-template <GpuPicker P = TightestGpu, NodeFilter F = AnyNode, NodeLoad L = AllocatedPart>
+template <class P = TightestGpu, class F = AnyNode, NodeLoad L = AllocatedPart>
 class PowerOfD {
+    GPUSCHED_CHECK_GPU_PICKER(P);
+    GPUSCHED_CHECK_FILTER(F);
+
   public:
     /// @throws InvalidInput for options out of range
     explicit PowerOfD(const PowerOfDOptions& options = {}, P picker = {}, F filter = {}, L load = {})
@@ -77,7 +81,7 @@ class PowerOfD {
             while (found < options_.choices) consider(rng.pick(std::span(candidates_)));
         }
         if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return Destination{best, 0};
-        return Destination{best, detail::ask(picker_, cluster, task, best, rng)};
+        return Destination{best, detail::pick(picker_, cluster, task, best, rng)};
     }
 
   private:

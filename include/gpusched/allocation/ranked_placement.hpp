@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
+#include <gpusched/allocation/detail/policy_checks.hpp>
 #include <gpusched/allocation/detail/prepared_nodes.hpp>
 #include <gpusched/allocation/detail/score_index.hpp>
 #include <gpusched/allocation/filters.hpp>
@@ -12,7 +13,7 @@
 
 namespace gpusched::allocation {
 
-/// A placement policy out of a ranker, a GPU picker and a filter: what `place` answers, much faster for many tasks in a
+/// A placement policy out of a ranker (NodeRanker), a GPU picker (GpuPicker) and a filter (NodeFilter): what `place` answers, much faster for many tasks in a
 /// row.
 ///
 /// Scores of node-local rankers (see NodeRanker) are kept per kind of task and node, and renewed only where something
@@ -23,8 +24,12 @@ namespace gpusched::allocation {
 /// Complexity with node-local policies: one score per node that changed since the last task of that kind, plus
 /// O(nodes / 32). Memory: 16 bytes per kind of task and eligible node, at most about 256 MiB; beyond that the kinds not
 /// asked for longest are forgotten.
-template <NodeRanker R, GpuPicker P, NodeFilter F = AnyNode>
+template <class R, class P, class F = AnyNode>
 class RankedPlacement {
+    GPUSCHED_CHECK_RANKER(R);
+    GPUSCHED_CHECK_GPU_PICKER(P);
+    GPUSCHED_CHECK_FILTER(F);
+
   public:
     explicit RankedPlacement(R ranker = {}, P picker = {}, F filter = {})
         : ranker_(std::move(ranker)), picker_(std::move(picker)), filter_(std::move(filter)) {}
@@ -35,7 +40,7 @@ class RankedPlacement {
                 const auto node = best_kept(cluster, task, rng);
                 if (node == none<NodeId>) return std::nullopt;
                 if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return Destination{node, 0};
-                return Destination{node, detail::ask(picker_, cluster, task, node, rng)};
+                return Destination{node, detail::pick(picker_, cluster, task, node, rng)};
             }
         }
         return place(cluster, task, ranker_, picker_, rng, filter_);

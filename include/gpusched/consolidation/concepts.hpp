@@ -1,7 +1,9 @@
 // The policies of consolidation, as concepts. A policy is a small value; time and randomness come in as arguments.
 #pragma once
 
+#include <gpusched/allocation/concepts.hpp>
 #include <gpusched/consolidation/free_index.hpp>
+#include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/cluster.hpp>
 
@@ -23,10 +25,10 @@ concept Partitioner =
         { policy(cluster, partition_size, rng) } -> std::same_as<Partition>;
     };
 
-/// Which node of a group is tried first: ascending by the returned key, then by id.
+/// Which node of a group is tried first: ascending by the returned key, a whole number, then by id.
 template <class P>
 concept NodeOrder = requires(const P& policy, const Cluster& cluster, NodeId node) {
-    { policy(cluster, node) } -> std::convertible_to<std::int64_t>;
+    { policy(cluster, node) } -> gpusched::detail::WholeNumber;
 };
 
 /// In which order the destinations of a group are offered. `visit` calls `offer(NodeId)` until that returns true,
@@ -103,10 +105,17 @@ concept Acceptance = requires(const P& policy, const ChainSet& chains) {
     { policy(chains) } -> std::same_as<bool>;
 };
 
-/// What a vacated node is worth, >= 0; the sum over all nodes must fit into 64 bits.
+/// What a vacated node is worth, a whole number >= 0; the sum over all nodes must fit into 64 bits.
 template <class P>
 concept NodeWeight = requires(const P& policy, const Cluster& cluster, NodeId node) {
-    { policy(cluster, node) } -> std::convertible_to<std::int64_t>;
+    { policy(cluster, node) } -> gpusched::detail::WholeNumber;
 };
+
+/// A GPU picker that takes no random numbers: consolidation asks it in any order.
+template <class P>
+concept PurePicker =
+    allocation::GpuPicker<P> && requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node) {
+        policy(cluster, task, node);
+    };
 
 }  // namespace gpusched::consolidation

@@ -1,6 +1,9 @@
 // Everything in consolidation/.
 #pragma once
 
+// First: the fewer files lie between, the earlier a wrong policy is named in the compiler's message.
+#include <gpusched/consolidation/detail/policy_checks.hpp>
+
 #include <gpusched/consolidation/acceptance.hpp>
 #include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/concepts.hpp>

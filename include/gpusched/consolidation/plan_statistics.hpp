@@ -14,12 +14,12 @@ namespace gpusched::consolidation {
 /// Costs and gains of a plan, whoever made it.
 struct PlanStatistics {
     // Cost
-    std::int64_t moves = 0;           ///< all moves, hops included
-    std::int64_t moved_tasks = 0;     ///< distinct tasks
-    std::int64_t move_cost = 0;       ///< sum of `move_cost` over all moves
-    std::int64_t disturbed_jobs = 0;  ///< jobs with a moved member; a task without a job counts as one
-    std::int64_t waves = 0;             ///< how many waves
-    std::int64_t first_wave_moves = 0;  ///< moves of the first wave
+    std::int64_t moves = 0;               ///< all moves, hops included
+    std::int64_t moved_tasks = 0;         ///< distinct tasks
+    std::int64_t move_cost = 0;           ///< sum of `move_cost` over all moves
+    std::int64_t disturbed_jobs = 0;      ///< jobs with a moved member; a task without a job counts as one
+    std::int64_t waves = 0;               ///< how many waves
+    std::int64_t first_wave_moves = 0;    ///< moves of the first wave
     std::int64_t most_moves_at_once = 0;  ///< moves of the largest wave
     // Gain
     std::int64_t vacated_nodes = 0;  ///< nodes that hold a task other than daemons before and none after

@@ -5,6 +5,7 @@
 #include <gpusched/consolidation/acceptance.hpp>
 #include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/consolidation/destination_rankings.hpp>
+#include <gpusched/consolidation/detail/policy_checks.hpp>
 #include <gpusched/consolidation/ejection_rules.hpp>
 #include <gpusched/consolidation/node_orders.hpp>
 #include <gpusched/consolidation/node_weights.hpp>
@@ -18,10 +19,18 @@
 
 namespace gpusched::consolidation {
 
-/// One policy of each kind: any types that satisfy the concepts.
-template <Partitioner P, NodeOrder O, DestinationRanking D, EjectionRule E, Acceptance A, NodeWeight W,
-          allocation::GpuPicker G = allocation::TightestGpu>
+/// One policy of each kind: any types that satisfy the concepts Partitioner, NodeOrder, DestinationRanking, EjectionRule,
+/// Acceptance, NodeWeight and PurePicker (concepts.hpp).
+template <class P, class O, class D, class E, class A, class W, class G = allocation::TightestGpu>
 struct Policies {
+    GPUSCHED_CHECK_PARTITIONER(P);
+    GPUSCHED_CHECK_NUMBER_PER_NODE(O, "node_order");
+    GPUSCHED_CHECK_DESTINATIONS(D);
+    GPUSCHED_CHECK_EJECTION(E);
+    GPUSCHED_CHECK_ACCEPTANCE(A);
+    GPUSCHED_CHECK_NUMBER_PER_NODE(W, "weight");
+    GPUSCHED_CHECK_CONSOLIDATION_PICKER(G);
+
     P partitioner{};
     O node_order{};
     D destinations{};

@@ -7,6 +7,8 @@
 #include <gpusched/model/plan.hpp>
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -19,6 +21,12 @@ struct RoundStatistics {
     std::int64_t moves = 0;  ///< moves of its chains, before chains of several rounds are joined
     bool operator==(const RoundStatistics&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<RoundStatistics>, F&& field) {
+    field("vacated_nodes", &RoundStatistics::vacated_nodes);
+    field("vacated_gpus", &RoundStatistics::vacated_gpus);
+    field("moves", &RoundStatistics::moves);
+}
 
 /// Numbers about a plan and about the search for it. The search counters do not depend on the machine.
 struct Statistics : PlanStatistics {
@@ -50,9 +58,12 @@ struct Result {
     StopReason stop_reason = StopReason::completed;
 };
 
-/// The plan with names and statistics, as in `gpusched.plan` files: `stats` holds every number under its name here,
-/// the number of `rounds`, and what each of them found as `round_1_vacated_nodes` and so on.
-[[nodiscard]] PlanSpec to_spec(const Result& result, const Cluster& cluster);
+/// The statistics as `gpusched.plan` files have them (`PlanSpec::stats`): every number under its name here, the number of
+/// `rounds`, and what each of them found as `round_1_vacated_nodes` and so on.
+[[nodiscard]] std::map<std::string, double> to_stats(const Statistics& statistics);
+
+/// The rounds that `stats` of a plan tells of; none for plans of other origin.
+[[nodiscard]] std::vector<RoundStatistics> rounds_of(const PlanSpec& plan);
 
 }  // namespace gpusched::consolidation
 

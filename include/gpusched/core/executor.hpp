@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/function_ref.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -10,34 +11,10 @@
 
 namespace gpusched {
 
-/// A non-owning reference to a callable `void(std::size_t index)`.
-class IndexTask {
-  public:
-    template <class F>
-        requires(!std::same_as<std::remove_cvref_t<F>, IndexTask> && std::invocable<F&, std::size_t>)
-    IndexTask(F& f) noexcept  // NOLINT(google-explicit-constructor): a view, like std::span
-        : object_(std::addressof(f)),
-          call_([](void* object, std::size_t i) { (*static_cast<F*>(object))(i); }) {}
-    void operator()(std::size_t i) const { call_(object_, i); }
-
-  private:
-    void* object_;
-    void (*call_)(void*, std::size_t);
-};
-
-/// A non-owning reference to a callable `void()`: what the calling thread does from time to time while it only waits.
-class WaitTask {
-  public:
-    template <class F>
-        requires(!std::same_as<std::remove_cvref_t<F>, WaitTask> && std::invocable<F&>)
-    WaitTask(F& f) noexcept  // NOLINT(google-explicit-constructor): a view, like std::span
-        : object_(std::addressof(f)), call_([](void* object) { (*static_cast<F*>(object))(); }) {}
-    void operator()() const { call_(object_); }
-
-  private:
-    void* object_;
-    void (*call_)(void*);
-};
+/// The work of one index.
+using IndexTask = FunctionRef<void(std::size_t)>;
+/// What the calling thread does from time to time while it only waits.
+using WaitTask = FunctionRef<void()>;
 
 /// Runs `task(0) .. task(count - 1)`, each exactly once, in any order, and returns when all are done. The first
 /// exception is rethrown on the calling thread. An executor whose calling thread may wait for others should also take a
@@ -61,6 +38,9 @@ class SerialExecutor {
 
 /// A pool of `std::jthread`s. The calling thread works too, so a pool of n has up to n - 1 threads of its own. They
 /// start when the first run needs them: never more than it has indices.
+///
+/// Own, because the standard's parallel algorithms need TBB with g++ and tell a waiting thread nothing; a library's pool
+/// can take its place through the concept.
 ///
 /// Indices are handed out one by one, in order; after an exception no more are. `run` may be called from one thread at
 /// a time; called from within an index of its own, it runs on that thread alone.
@@ -88,11 +68,13 @@ class ThreadPool {
 class ExecutorRef {
   public:
     ExecutorRef() = default;
-    template <Executor E>
+    template <class E>
         requires(!std::same_as<std::remove_cvref_t<E>, ExecutorRef>)
     ExecutorRef(E& executor) noexcept  // NOLINT(google-explicit-constructor): a view, like std::span
         : object_(std::addressof(executor)),
           run_([](void* object, std::size_t count, IndexTask task, const WaitTask* waiting) {
+              static_assert(Executor<E>,
+                            "an executor has `run(std::size_t count, gpusched::IndexTask task)`");
               if constexpr (WaitingExecutor<E>)
                   if (waiting != nullptr) return static_cast<E*>(object)->run(count, task, *waiting);
               static_cast<E*>(object)->run(count, task);

@@ -1,7 +1,9 @@
 // A set of GPUs on one node, as a bit mask (GPU i is bit i; a node has at most 16).
 #pragma once
 
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 namespace gpusched {
@@ -37,6 +39,23 @@ using GpuMask = std::uint16_t;
 template <class Visit>
 constexpr void for_each_gpu(GpuMask mask, Visit&& visit) {
     for (unsigned rest = mask; rest != 0; rest &= rest - 1) visit(std::countr_zero(rest));
+}
+
+/// Calls `visit(GpuMask set)` for every set of `count` (at least 1) GPUs of the mask, in ascending order.
+template <class Visit>
+constexpr void for_each_gpu_set(GpuMask mask, int count, Visit&& visit) {
+    std::array<GpuMask, max_gpus_per_node> bits{};
+    std::size_t size = 0;
+    for_each_gpu(mask, [&](int gpu) { bits[size++] = gpu_bit(gpu); });
+    // Which of them are chosen, as a number with `count` ones.
+    for (std::uint32_t ranks = (1u << count) - 1; ranks < (1u << size);) {
+        GpuMask set = 0;
+        for (auto rest = ranks; rest != 0; rest &= rest - 1)
+            set = static_cast<GpuMask>(set | bits[static_cast<std::size_t>(std::countr_zero(rest))]);
+        visit(set);
+        const auto low = ranks & (0 - ranks), carried = ranks + low;  // the next number with as many ones
+        ranks = carried | (((ranks ^ carried) >> 2) / low);
+    }
 }
 
 }  // namespace gpusched

@@ -15,10 +15,10 @@ namespace gpusched {
 /// plus or minus infinity.
 struct LpProblem {
     std::vector<std::int64_t> column_start{0};
-    std::vector<int> row_index;
-    std::vector<double> value;
-    std::vector<double> objective, column_lower, column_upper;
-    std::vector<double> row_lower, row_upper;
+    std::vector<int> row_index{};
+    std::vector<double> value{};
+    std::vector<double> objective{}, column_lower{}, column_upper{};
+    std::vector<double> row_lower{}, row_upper{};
 
     [[nodiscard]] int rows() const noexcept { return static_cast<int>(row_lower.size()); }
     [[nodiscard]] int columns() const noexcept { return static_cast<int>(objective.size()); }
@@ -37,9 +37,9 @@ inline constexpr std::uint8_t lp_at_lower_bound = 3;
 struct LpSolution {
     LpStatus status = LpStatus::failed;
     double objective = 0;
-    std::vector<double> x;
-    std::vector<double> row_dual;  ///< change of the optimum per unit of a row's side
-    LpBasis basis;
+    std::vector<double> x{};
+    std::vector<double> row_dual{};  ///< change of the optimum per unit of a row's side
+    LpBasis basis{};
 };
 
 /// A solver of linear programs, handed to algorithms in `Context::lp`; `milp::clp()` is the library's own.

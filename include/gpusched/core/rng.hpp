@@ -13,8 +13,8 @@ namespace gpusched {
 /// Random numbers that are the same bits for every compiler, standard library and thread count.
 ///
 /// The generator is xoshiro256** (Blackman and Vigna, 2018), seeded through SplitMix64. Distributions are the
-/// library's own because those of the standard library differ between implementations. Pass it by reference
-/// where randomness is used; give each parallel unit of work its own `split(stream)`.
+/// library's own because those of the standard library differ between implementations (and Boost.Random's between
+/// versions). Pass it by reference where randomness is used; give each parallel unit of work its own `split(stream)`.
 class Rng {
   public:
     using result_type = std::uint64_t;

@@ -1,4 +1,6 @@
 // Latencies of requests as their server tells them: lines in a file or on a Unix socket, or a Prometheus histogram.
+// The text format of Prometheus and its quantiles are read here, because client libraries write that format and none
+// reads it; a library of histograms (HdrHistogram) would need the single latencies, of which a server publishes buckets.
 #pragma once
 
 #include <gpusched/host/names.hpp>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/model/cluster.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <string>
@@ -10,14 +9,16 @@
 
 namespace gpusched::io {
 
-/// Reads a snapshot from text.
+/// Reads a snapshot from text; `Cluster::build` makes it one that algorithms take.
 ///
-/// The format is documented in docs/io.md and as a JSON Schema in docs/schema. This checks shape and types: names
-/// and quantities that make no sense together are found by `Cluster::build`. Nothing half-read is returned.
+/// The format is documented in docs/io.md and as a JSON Schema in docs/schema. This checks shape and types; names and
+/// quantities that make no sense together are found by `Cluster::build`. Where the form has mistakes, those that
+/// `Cluster::build` finds in the well-formed nodes, tasks and jobs are reported with them, so that all come at once; none
+/// follows from another one. Nothing half-read is returned.
 /// @param text    UTF-8, at most `largest_document` bytes
-/// @param source  what messages call the text
-/// @throws InvalidInput with every problem (the first 100), each with source, JSON pointer and what was expected;
-///         a text that is not JSON gives one problem with line and column
+/// @param source  what messages about the form call the text
+/// @throws InvalidInput with every problem (the first 100), those of the form each with source, JSON pointer and what was
+///         expected; a text that is not JSON gives one problem with line and column
 /// Linear in the size of the text. Safe to call from several threads.
 [[nodiscard]] ClusterSpec cluster_from_json(std::string_view text, std::string_view source = "<text>");
 
@@ -25,20 +26,6 @@ namespace gpusched::io {
 /// @throws BackendError when the file cannot be read
 /// @throws InvalidInput as `cluster_from_json` does
 [[nodiscard]] ClusterSpec read_cluster(const std::string& path);
-
-/// Reads a snapshot from text and builds it: mistakes of form and those that `Cluster::build` finds come together.
-///
-/// Nodes, tasks and jobs with mistakes of form are left out of what the model judges, so none of its messages follows
-/// from another one.
-/// @param text    UTF-8, at most `largest_document` bytes
-/// @param source  what messages about the form call the text
-/// @throws InvalidInput with every problem (the first 100)
-[[nodiscard]] Cluster build_cluster_from_json(std::string_view text, std::string_view source = "<text>");
-
-/// The same from a file.
-/// @throws BackendError when the file cannot be read
-/// @throws InvalidInput as `build_cluster_from_json` does
-[[nodiscard]] Cluster build_cluster(const std::string& path);
 
 /// Writes a snapshot as text: every field in a fixed order, except optional ones that are absent.
 ///

@@ -3,7 +3,9 @@
 
 #include <gpusched/milp/clp.hpp>
 #include <gpusched/milp/consolidation.hpp>
+#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
+#include <gpusched/milp/matrix.hpp>
 #include <gpusched/milp/model.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 #include <gpusched/milp/solver.hpp>

@@ -5,8 +5,6 @@
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/lp.hpp>
 
-#include <Eigen/SparseCore>
-
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -72,7 +70,8 @@ constexpr void visit_fields(std::type_identity<IndexMap>, F&& field) {
 /// column_upper, and whole numbers where `integer` says so.
 ///
 /// A is stored by columns: the entries of column j are column_start[j] .. column_start[j + 1] - 1, by ascending row.
-/// Unbounded sides are plus or minus infinity. Rows belong to groups ("coverage", "budget", ...), one label each.
+/// `A(model)` of matrix.hpp is
+/// that as an Eigen matrix. Unbounded sides are plus or minus infinity. Rows belong to groups ("coverage", "budget", ...), one label each.
 struct Model {
     std::string name = "gpusched";
     Sense sense = Sense::minimise;
@@ -93,11 +92,6 @@ struct Model {
     [[nodiscard]] int integer_columns() const noexcept;
     [[nodiscard]] std::size_t nonzeros() const noexcept { return value.size(); }
 
-    /// The constraint matrix, rows x columns, as a view of the arrays here.
-    [[nodiscard]] Eigen::Map<const Eigen::SparseMatrix<double>> A() const {
-        return {rows(),           columns(),   static_cast<Eigen::Index>(nonzeros()), column_start.data(),
-                row_index.data(), value.data()};
-    }
     /// The index map of that name. @throws InvalidInput when there is none
     [[nodiscard]] const IndexMap& index(std::string_view map) const;
     /// How many rows a group has; 0 for a group that does not exist.
@@ -176,33 +170,10 @@ class ModelBuilder {
 
   private:
     Model model_;
-    std::vector<int> row_start_{0};
-    std::vector<Entry> entries_;
+    std::vector<int> row_start_{0};  // the rows so far, entries in the order in which they came
+    std::vector<int> entry_column_;
+    std::vector<double> entry_value_;
 };
-
-/// What a vector is worth in a model.
-struct Evaluation {
-    double objective = 0;      ///< with the model's offset
-    double violation = 0;      ///< by how much the worst row or column bound is violated; 0 = none is
-    std::string violated{};    ///< its name; empty = none is
-    double fractionality = 0;  ///< how far the worst integer column is from a whole number
-    std::string fractional{};  ///< its name; empty = none is off
-    [[nodiscard]] bool feasible(double tolerance = 1e-6) const noexcept {
-        return violation <= tolerance && fractionality <= tolerance;
-    }
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<Evaluation>, F&& field) {
-    field("objective", &Evaluation::objective);
-    field("violation", &Evaluation::violation);
-    field("violated", &Evaluation::violated);
-    field("fractionality", &Evaluation::fractionality);
-    field("fractional", &Evaluation::fractional);
-}
-
-/// Objective, worst violation and integrality of `x`. Entries that are not finite count as infinitely wrong.
-/// @throws InvalidInput unless `x` has one entry per column
-[[nodiscard]] Evaluation evaluate(const Model& model, std::span<const double> x);
 
 /// @throws InvalidInput unless `x` has one finite entry per column
 void require_values(const Model& model, std::span<const double> x);

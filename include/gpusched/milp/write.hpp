@@ -1,4 +1,6 @@
 // Writers: a model as an MPS or LP file that HiGHS, CBC and GLPK read.
+// Own, because a solver's writer is there only with that solver, and changes names and numbers: what is written here reads
+// back as the same model.
 #pragma once
 
 #include <gpusched/config.hpp>

@@ -80,8 +80,10 @@ class Cluster;
 /// @throws InvalidInput with every problem
 void validate(const Plan& plan, const Cluster& cluster);
 
-/// The plan with the names of the snapshot it was made for. `stats` stays empty: algorithms fill it in.
-[[nodiscard]] PlanSpec to_spec(const Plan& plan, const Cluster& cluster);
+/// The plan with the names of the snapshot it was made for.
+/// @param stats numbers about it by name, such as those of `consolidation::to_stats`
+[[nodiscard]] PlanSpec to_spec(const Plan& plan, const Cluster& cluster,
+                               std::map<std::string, double> stats = {});
 
 /// The plan with the ids of `cluster`: moves sorted by wave (order within a wave kept), vacated nodes ascending,
 /// `stats` left out.

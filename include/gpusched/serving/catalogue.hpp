@@ -15,8 +15,8 @@ namespace gpusched::serving {
 
 namespace detail {
 // What "> 0" and "finite" are as ranges.
-inline constexpr double least = std::numeric_limits<double>::min();
-inline constexpr double most = std::numeric_limits<double>::max();
+inline constexpr double smallest_positive = std::numeric_limits<double>::min();
+inline constexpr double largest_finite = std::numeric_limits<double>::max();
 }  // namespace detail
 
 /// One GPU type and the machines it comes in. All rates are peaks; the estimator derates them.
@@ -36,13 +36,14 @@ struct GpuType {
 template <class F>
 constexpr void visit_fields(std::type_identity<GpuType>, F&& field) {
     field("name", &GpuType::name);
-    field("tflops", &GpuType::tflops, within(detail::least, detail::most));
-    field("bandwidth_gb_s", &GpuType::bandwidth_gb_s, within(detail::least, detail::most));
-    field("memory_gb", &GpuType::memory_gb, within(detail::least, detail::most));
-    field("link_gb_s", &GpuType::link_gb_s, within(0.0, detail::most));
-    field("network_gb_s", &GpuType::network_gb_s, within(0.0, detail::most));
+    field("tflops", &GpuType::tflops, within(detail::smallest_positive, detail::largest_finite));
+    field("bandwidth_gb_s", &GpuType::bandwidth_gb_s,
+          within(detail::smallest_positive, detail::largest_finite));
+    field("memory_gb", &GpuType::memory_gb, within(detail::smallest_positive, detail::largest_finite));
+    field("link_gb_s", &GpuType::link_gb_s, within(0.0, detail::largest_finite));
+    field("network_gb_s", &GpuType::network_gb_s, within(0.0, detail::largest_finite));
     field("per_machine", &GpuType::per_machine, at_least(1));
-    field("price", &GpuType::price, within(0.0, detail::most));
+    field("price", &GpuType::price, within(0.0, detail::largest_finite));
     field("source", &GpuType::source);
 }
 

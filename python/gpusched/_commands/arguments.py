@@ -1,8 +1,11 @@
-"""Arguments of the console script: a parser that tells all mistakes at once, and the values that options take."""
+"""Arguments of the console script: a parser that tells all mistakes at once, options of the library, the values they take."""
 
 from __future__ import annotations
 
 import argparse
+import ast
+import re
+import sys
 from typing import Any
 
 from .. import _core
@@ -47,8 +50,27 @@ class Parser(argparse.ArgumentParser):
     """Tells everything that is wrong, one line each, without the usage text of all commands."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
-        super().__init__(*args, **keywords)
+        super().__init__(*args, **{"allow_abbrev": False, **keywords})
         self.problems: list[str] = []  # of the whole call: shared with the parsers of the commands
+        self.commands: dict[str, Parser] = {}
+
+    def add_argument(self, *names: Any, **keywords: Any) -> argparse.Action:
+        """argparse's, with the default in the help of every option that has one here, and completion of file names."""
+        default = keywords.get("default")
+        if default not in (None, argparse.SUPPRESS) and "(default" not in keywords.get("help", ""):
+            shown = " ".join(map(str, default)) if isinstance(default, list) else str(default)
+            keywords["help"] = f"{keywords.get('help', '')} (default: {shown})".strip()
+        action = super().add_argument(*names, **keywords)
+        if isinstance(action.metavar, str) and re.search(r"FILE|\.\w+$", action.metavar):
+            action.complete = FILES  # type: ignore[attr-defined]  # read by shtab
+        return action
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """argparse's, which ignores that standard output cannot be written."""
+        if file is sys.stdout:
+            file.write(message)
+        else:
+            super()._print_message(message, file)
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """argparse's conversion of one value, which goes on after a bad one."""
@@ -65,6 +87,8 @@ class Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
+            known = [str(choice) for choice in action.choices or ()]
+            error.message += _core.did_you_mean(str(value), known)
             if isinstance(action, argparse._SubParsersAction):
                 raise  # nothing else can be understood without the command
             self.problems.append(str(error))
@@ -72,7 +96,9 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            self.problems.append(f"unrecognized arguments: {' '.join(unknown)}")
+            options = list(self.commands.get(getattr(parsed, "command", ""), self)._option_string_actions)
+            near = [_core.did_you_mean(word.split("=")[0], options) for word in unknown if word.startswith("--")]
+            self.problems.append(f"unrecognized arguments: {' '.join(unknown)}{''.join(near[:1])}")
         if self.problems:
             command = getattr(parsed, "command", None)
             self.tell(f"{self.prog} {command}" if command else self.prog)
@@ -91,10 +117,45 @@ BAD = object()
 """Stands for a value that could not be understood; the parser ends after all have been looked at."""
 
 
-def choices(*options: str) -> tuple[str, ...]:
-    """The names that an option of the library knows, by its C++ name; those of several together."""
-    return tuple(dict.fromkeys(name for option in options for name in _core.option_choices[option]))
-
-
 def flag(parser: argparse.ArgumentParser, name: str, text: str) -> None:
     parser.add_argument(name, action="store_const", const=True, help=text)
+
+
+FILES = {"bash": "_shtab_compgen_files", "zsh": "_files"}
+"""How shells complete the names of files, in the words of shtab."""
+
+
+def library_option(
+    parser: argparse.ArgumentParser, function: str, field: str, text: str | None = None, **keywords: Any
+) -> None:
+    """An option that is a keyword of a function of the library, such as `consolidation.consolidate`.
+
+    Type, choices and default are the library's; its help is what the library says of it, unless there is a `text`. Where the
+    option is not given, the library applies its default.
+    """
+    keyword = next(k for k in _core.keywords[function] if k["name"] == field)
+    kind = keyword["type"].removesuffix(" | None")
+    told = text or first_sentence(keyword["text"])
+    default = keyword["default"].strip("'")
+    if kind == "bool":
+        keywords.update(action="store_const", const=True)
+    elif "(default" not in told:
+        if default not in ("None", "[]"):
+            told += f" (default: {default})"
+        elif field.startswith("max_") or field == "time_limit":
+            told += " (default: no limit)"
+    if kind.startswith("Literal["):
+        keywords.setdefault("choices", ast.literal_eval(kind.removeprefix("Literal")))
+    elif kind in NUMBERS:
+        keywords.setdefault("type", NUMBERS[kind][0])
+        keywords.setdefault("metavar", NUMBERS[kind][1])
+    parser.add_argument("--" + field.replace("_", "-"), help=told.replace("%", "%%"), **keywords)
+
+
+NUMBERS: dict[str, tuple[type, str]] = {"int": (int, "N"), "float": (float, "X")}
+
+
+def first_sentence(text: str) -> str:
+    """Without what follows the first full stop or tells what an absent value means, and beginning with a small letter."""
+    first = re.split(r"(?<!\.)\.(?:\s|$)|; (?:absent|none)\b", text, maxsplit=1)[0].replace("`", "")
+    return first[:1].lower() + first[1:] if first[1:2].islower() or first[1:2] == " " else first

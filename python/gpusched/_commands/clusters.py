@@ -6,18 +6,22 @@ import argparse
 
 from .. import fragmentation, io, sim
 from .._tables import format_table
+from .._words import counted
 from ..model import Cluster
 from .shared import OK, Problems, given, require_writable, save_figure, say, write_text
 
 
 def describe(cluster: Cluster) -> str:
-    nodes = cluster.nodes
+    nodes, tasks = cluster.nodes, cluster.tasks
     ratio = fragmentation.allocation_ratio(cluster)
     counts = fragmentation.occupancy(cluster)
+    failed, cordoned = nodes.failed_gpu_count.sum(), (~nodes.schedulable).sum()
+    out_of_service = [counted(failed, "failed GPU")] * bool(failed)
+    out_of_service += [counted(cordoned, "cordoned node")] * bool(cordoned)
     return (
-        f"{len(nodes):,} nodes, {int(nodes.gpu_count.sum()):,} GPUs, {len(cluster.tasks):,} tasks "
-        f"({int((cluster.tasks.node_index < 0).sum()):,} pending, "
-        f"{int(cluster.tasks.locked.sum()):,} locked)\n"
+        f"{counted(len(nodes), 'node')}, {counted(nodes.gpu_count.sum(), 'GPU')}, {counted(len(tasks), 'task')} "
+        f"({(tasks.node_index < 0).sum():,} pending, {tasks.locked.sum():,} locked)"
+        f"{''.join(', ' + text for text in out_of_service)}\n"
         f"{100 * ratio.total:.1f} % of the GPUs allocated, HP alone {100 * ratio.hp:.1f} %; GPU nodes: "
         f"{counts.empty:,} empty, {counts.not_fully_occupied:,} not fully occupied, "
         f"{counts.fully_occupied:,} full"
@@ -59,7 +63,7 @@ def report(args: argparse.Namespace) -> int:
             say(f"note: {warning}")
         say("\nIdle GPUs that a request cannot use, by cause (percentages of all idle GPUs)")
         say(str(table))
-        say(f"\nJobs of {args.job_gpus} GPUs that could start, across and within switches")
+        say(f"\nJobs of {counted(args.job_gpus, 'GPU')} that could start, across and within switches")
         say(str(slots))
     if args.plot:
         save_figure(args.plot, table.plot)
@@ -101,7 +105,7 @@ def replay(args: argparse.Namespace) -> int:
             for name, asked, got, lost in rows
         ]
         say(format_table(("when", "requested_pct", "allocated_pct", "fragmented_gpus"), table))
-    say(f"{len(timeline):,} arrivals, {len(result.unplaced):,} fitted nowhere")
+    say(f"{counted(len(timeline), 'arrival')}, {len(result.unplaced):,} fitted nowhere")
     say(describe(result.cluster))
     if args.output:
         result.cluster.to_json(args.output)

@@ -18,6 +18,7 @@ import numpy as np
 
 from .. import control, sim
 from .._tables import format_table
+from .._words import counted
 from ..errors import BackendError, InvalidInput
 from .shared import FAILED, OK, UNKNOWN_STATE, given, read_mapping, require_writable, save_figure, say
 
@@ -185,7 +186,7 @@ def control_live_once(args: argparse.Namespace, config: dict[str, Any]) -> int:
         finally:
             for line in controller.release():
                 say(line)
-    say(f"{windows:,} windows; limits ended")
+    say(f"{counted(windows, 'window')}; limits ended")
     return OK
 
 
@@ -230,7 +231,7 @@ def control_host(args: argparse.Namespace) -> int:
     state = controller.state
     for name, row in state.items():
         say(f"{name}: {row['phase']}, GPU {row['gpu']} {row['profile']} at {row['slice']}")
-    say(f"{windows:,} windows, {actions:,} actions wished, none carried out")
+    say(f"{counted(windows, 'window')}, {counted(actions, 'action')} wished, none carried out")
     return OK
 
 
@@ -255,7 +256,7 @@ def simulate_host(args: argparse.Namespace) -> int:
         )
     columns = ("variant", "miss_pct", "p95_ms", "p99_ms", "p999_ms", "throughput", "system", "actions_per_h")
     say(format_table(columns, rows))
-    say(f"means of {args.seeds} seeds; throughput against static under the same seeds")
+    say(f"means of {counted(args.seeds, 'seed')}; throughput against static under the same seeds")
     if args.audit or args.config_output or args.plot:
         log, config = sim.record_host(args.first_seed, variant=args.variants[-1], **options)
         for path, text in ((args.audit, log), (args.config_output, json.dumps(config, indent=2) + "\n")):
@@ -285,7 +286,7 @@ def replay_audit(args: argparse.Namespace) -> int:
         say(f"{args.log}: no windows")
         return FAILED
     if result.first_difference < 0:
-        say(f"{result.windows:,} windows and {result.actions:,} actions came out the same, byte by byte")
+        say(f"{counted(result.windows, 'window')} and {counted(result.actions, 'action')} came out the same, byte by byte")
         return OK
     say(f"line {result.first_difference + 1} came out otherwise, after {result.windows:,} that did not")
     say(f"recorded: {result.expected.rstrip()}")

@@ -7,13 +7,15 @@ import warnings
 from typing import Any
 
 from .. import _core, allocation, consolidation, preemption
+from .._words import counted
 from ..errors import InvalidInput
 from ..model import Cluster
 from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, say
 
 
 def where_it_goes(cluster: Cluster, decision: preemption.Decision) -> str:
-    gpus = f"GPUs {', '.join(map(str, decision.gpus))}" if decision.gpus else "no GPUs"
+    several = "GPUs" if len(decision.gpus) > 1 else "GPU"
+    gpus = f"{several} {', '.join(map(str, decision.gpus))}" if decision.gpus else "no GPUs"
     where = {"numa": "one NUMA node", "socket": "one socket", "cross": "several sockets"}[decision.topology]
     if len(decision.gpus) > 1 and cluster.nodes[decision.node].hardware is None:
         where = "sockets not known"
@@ -37,7 +39,8 @@ def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> 
     for victim in found.victims:
         say(f"evict {victim}")
     if found.victims:
-        say(f"lost work {found.cost:,.0f} GPU-seconds, of {found.lost_gangs} gangs and single tasks")
+        losers = counted(found.lost_gangs, "gang or single task", "gangs and single tasks")
+        say(f"lost work {found.cost:,.0f} GPU-seconds, of {losers}")
     if args.output is not None:
         preemption.to_plan(found).to_json(args.output)
         say(f"wrote {args.output}")
@@ -113,10 +116,10 @@ def allocate(args: argparse.Namespace) -> int:
     for a in found:
         if a.placed:
             switches = ", ".join(f"{name} {gpus}" for name, gpus in a.per_domain.items())
-            say(f"{a.job}: {len(a.pods)} pods placed, GPUs per domain: {switches}; entropy {a.entropy:.4f}")
+            say(f"{a.job}: {counted(len(a.pods), 'pod')} placed, GPUs per domain: {switches}; entropy {a.entropy:.4f}")
         elif plan is not None:
-            moves, pods = len(plan.moves), len(plan.placements)
-            say(f"{a.job}: moves make room: {moves} in {plan.waves} waves, then {pods} pods")
+            moves, pods = counted(len(plan.moves), "move"), counted(len(plan.placements), "pod")
+            say(f"{a.job}: {moves} in {counted(plan.waves, 'wave')} to make room, then {pods}")
         else:
             say(f"{a.job}: not placed: {a.reason}")
     if plan is None:

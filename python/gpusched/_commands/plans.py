@@ -8,6 +8,7 @@ import os
 import sys
 
 from .. import consolidation, io, verify
+from .._words import counted
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
 from .shared import FAILED, OK, Problems, given, require_writable, say, write_text
@@ -58,14 +59,14 @@ def consolidate(args: argparse.Namespace) -> int:
 def print_plan(plan: Plan) -> None:
     gpus, bound = plan.stats.get("vacated_gpus", 0), plan.bound
     say(
-        f"{len(plan.vacated_nodes):,} nodes with {gpus:,} GPUs vacated by {len(plan.moves):,} moves "
-        f"in {plan.waves} waves"
+        f"{counted(len(plan.vacated_nodes), 'node')} with {counted(gpus, 'GPU')} vacated by "
+        f"{counted(len(plan.moves), 'move')} in {counted(plan.waves, 'wave')}"
     )
     if bound["method"] and bound["vacated_gpus_at_most"]:
         say(
             f"{math.floor(1000 * gpus / bound['vacated_gpus_at_most']) / 10} % of the proven bound of "
-            f"{bound['vacated_gpus_at_most']:,} GPUs "
-            f"({bound['vacated_nodes_at_most']:,} nodes; {bound['method']})"
+            f"{counted(bound['vacated_gpus_at_most'], 'GPU')} "
+            f"({counted(bound['vacated_nodes_at_most'], 'node')}; {bound['method']})"
         )
     if plan.stop_reason != "completed":
         say(f"stopped early: {plan.stop_reason}")
@@ -75,7 +76,7 @@ def print_check(checked: verify.Report) -> int:
     if checked.ok:
         say("the plan verifies")
         return OK
-    print(f"the plan does not verify: {checked.violation_count:,} violations", file=sys.stderr)
+    print(f"the plan does not verify: {counted(checked.violation_count, 'violation')}", file=sys.stderr)
     for violation in checked.violations:
         print(f"  - {violation}", file=sys.stderr)
     return FAILED
@@ -83,7 +84,7 @@ def print_check(checked: verify.Report) -> int:
 
 def verify_plan(args: argparse.Namespace) -> int:
     checked = verify.plan(args.cluster, args.plan, **given(args, "max_violations"))
-    say(f"vacates {len(checked.vacated_nodes):,} nodes with {checked.vacated_gpus:,} GPUs")
+    say(f"vacates {counted(len(checked.vacated_nodes), 'node')} with {counted(checked.vacated_gpus, 'GPU')}")
     return print_check(checked)
 
 

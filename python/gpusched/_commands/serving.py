@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _core, serving
 from .._tables import format_table
+from .._words import counted
 from ..errors import InvalidInput
 from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, say, write_json
 
@@ -128,9 +129,9 @@ def plan_serving(args: argparse.Namespace) -> int:
         proof += f"; {plan.message}"
     say(f"all requests are done after {plan.makespan:.4g} s ({plan.requests_per_s:.4g} per second); {proof}")
     if plan.left_out:
-        say(f"of {plan.deployments:,} possible deployments, {plan.left_out:,} were not considered (--max-deployments)")
+        say(f"of {counted(plan.deployments, 'possible deployment')}, {plan.left_out:,} were not considered (--max-deployments)")
     if changed is not None:
-        say(f"starts {changed.starts} replicas and stops {changed.stops}")
+        say(f"starts {counted(changed.starts, 'replica')} and stops {changed.stops}")
     if args.output:
         say(f"wrote {args.output}")
     return OK

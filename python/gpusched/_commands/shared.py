@@ -105,7 +105,7 @@ def save_figure(path: str, draw: Callable[[], Axes]) -> None:
     try:
         import matplotlib
     except ImportError:
-        raise BackendError("figures need matplotlib: pip install 'gpusched[plot]'") from None
+        raise BackendError("figures need matplotlib: pip install matplotlib") from None
     matplotlib.use("Agg")
     try:
         figure: Any = draw().figure

@@ -8,6 +8,7 @@ import re
 
 from .. import io, topology
 from .._tables import format_table
+from .._words import counted
 from ..errors import BackendError, InvalidInput
 from ..model import Cluster
 from .shared import OK, given, require_writable, say, write_text
@@ -46,8 +47,8 @@ def show_machine(args: argparse.Namespace) -> int:
     vertices = graph.vertices
     counts = {kind: sum(v["kind"] == kind for v in vertices) for kind in ("gpu", "numa_node", "socket", "core")}
     say(
-        f"{counts['gpu']} GPUs, {counts['numa_node']} NUMA nodes, {counts['socket']} sockets, "
-        f"{counts['core']} cores"
+        f"{counted(counts['gpu'], 'GPU')}, {counted(counts['numa_node'], 'NUMA node')}, "
+        f"{counted(counts['socket'], 'socket')}, {counted(counts['core'], 'core')}"
     )
     gpus = sorted((v for v in vertices if v["kind"] == "gpu"), key=lambda v: int(v["id"]))
     if gpus:
@@ -117,5 +118,5 @@ def show_topology(args: argparse.Namespace) -> int:
         rows.append((level, len(sizes), sizes[0], sizes[len(sizes) // 2], sizes[-1]) if sizes else (level, 0, 0, 0, 0))
     say(format_table(("level", "domains", "fewest_nodes", "median_nodes", "most_nodes"), rows))
     alone = sum(vertex.level == "node" for vertex in tree.root.children)
-    say(f"{len(tree.root.nodes):,} nodes, {alone:,} of unknown position")
+    say(f"{counted(len(tree.root.nodes), 'node')}, {alone:,} of unknown position")
     return OK

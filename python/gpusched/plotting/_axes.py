@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,17 @@ def new_axes(ax: Axes | None, **figure: Any) -> Axes:
         return ax
     axes: Axes = require("matplotlib.pyplot", "plot").subplots(layout="constrained", **figure)[1]
     return axes
+
+
+MOST_NAMES = 24
+
+
+def name_nodes(ax: Axes, at: np.ndarray, names: Sequence[str]) -> None:
+    """Names below the columns of a figure, where they fit."""
+    if len(names) > MOST_NAMES:
+        ax.set_xticks([])
+    else:
+        ax.set_xticks(at, names, rotation=45, ha="right", rotation_mode="anchor", fontsize=8)
 
 
 def quiet(ax: Axes) -> None:

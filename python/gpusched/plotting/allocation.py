@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from .._words import counted
 from ..errors import InvalidInput, repr_text
 from ..fragmentation import entropy
 from ..model import hardware_preset
-from ._axes import PALETTE, new_axes, quiet, require_range, width
+from ._axes import PALETTE, name_nodes, new_axes, quiet, require_range, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 # By GPUs of the task, as the FlexTopo paper has them.
 SIZES = {1: "#56B4E9", 2: "#009E73", 4: "#0072B2", 8: "#CC79A7"}
-OTHER, SHARED, IDLE, FAILED, CROSSING = "#E69F00", "#F0E442", "#FFFFFF", "#000000", "#D55E00"
+OTHER, SHARED, IDLE, CORDONED, FAILED, CROSSING = "#E69F00", "#F0E442", "#FFFFFF", "#BDBDBD", "#000000", "#D55E00"
 BESIDE: dict[str, Any] = {"frameon": False, "fontsize": 8, "loc": "upper left", "bbox_to_anchor": (1, 1)}
 APART = {"numa": "NUMA nodes", "socket": "sockets"}
 
@@ -41,7 +42,7 @@ def _places(node: Node, level: str) -> list[set[int]]:
 
 def _shown(cluster: Cluster, nodes: Sequence[str] | None, max_nodes: int) -> np.ndarray:
     require_range("max_nodes", max_nodes, 1, 2000)
-    count = cluster.nodes.gpu_count.astype(int)
+    count = cluster.nodes.gpu_count
     if nodes is None:
         chosen = np.flatnonzero(count > 0)
         if len(chosen) > max_nodes:
@@ -85,14 +86,15 @@ def plot_gpus(
     if level not in APART:
         raise InvalidInput(f"level: {repr_text(level)}; expected 'socket' or 'numa'")
     chosen = _shown(cluster, nodes, max_nodes)
-    count = cluster.nodes.gpu_count.astype(int)[chosen]
-    failed = cluster.nodes.failed_gpus.astype(int)[chosen]
+    count = cluster.nodes.gpu_count[chosen]
+    failed = cluster.nodes.failed_gpu_mask[chosen]
     tasks = cluster.tasks
     at = {int(node): x for x, node in enumerate(chosen)}
-    colour = [[FAILED if failed[x] >> g & 1 else IDLE for g in range(n)] for x, n in enumerate(count)]
+    idle = np.where(cluster.nodes.schedulable[chosen], IDLE, CORDONED)
+    colour = [[FAILED if failed[x] >> g & 1 else str(idle[x]) for g in range(n)] for x, n in enumerate(count)]
     lines: dict[tuple[str, str], list[Any]] = {}
     several = crossing = 0
-    place, masks, share, standby = tasks.node_index, tasks.gpus, tasks.gpu_share_milli, tasks.standby
+    place, masks, share, standby = tasks.node_index, tasks.gpu_mask, tasks.gpu_share_milli, tasks.standby
     wanted = np.flatnonzero(np.isin(place, chosen) & (masks != 0))
     known = {x: _places(cluster.nodes[int(node)], level) for x, node in enumerate(chosen)}
     bends = [0] * len(chosen)  # dotted lines of a node, each on a way of its own
@@ -122,7 +124,7 @@ def plot_gpus(
     ax.scatter(xs, ys, s=30, c=face, edgecolors="#4d4d4d", linewidths=0.6, zorder=3)
     present = set(face)
     labels = [(shade, f"{size} GPU{'s' if size > 1 else ''}") for size, shade in SIZES.items()]
-    labels += [(OTHER, "other number"), (SHARED, "part of a GPU"), (IDLE, "idle"), (FAILED, "failed")]
+    labels += [(OTHER, "other number"), (SHARED, "part of a GPU"), (IDLE, "idle"), (CORDONED, "idle, node cordoned"), (FAILED, "failed")]
     handles: list[Line2D] = [
         Line2D([], [], ls="", marker="o", ms=5.5, mfc=shade, mec="#4d4d4d", mew=0.6, label=text)
         for shade, text in labels
@@ -135,18 +137,15 @@ def plot_gpus(
     ax.set_ylim(-0.6, int(count.max()) - 0.4)
     ax.set_yticks(range(0, int(count.max()), 1 if count.max() <= 8 else 3))
     ax.set_ylabel("GPU")
-    if len(chosen) <= 12:
-        names = [cluster.nodes.name[int(node)] for node in chosen]
-        ax.set_xticks(range(len(chosen)), names, rotation=45, ha="right", rotation_mode="anchor")
-    else:
-        ax.set_xticks([])
+    name_nodes(ax, np.arange(len(chosen)), [cluster.nodes.name[int(node)] for node in chosen])
     of = int((cluster.nodes.gpu_count > 0).sum())
     sampled = "" if nodes is not None or of == len(chosen) else f" of {of:,}"
     unknown = sum(not places and n > 1 for places, n in zip(known.values(), count))
-    text = f"{len(chosen):,}{sampled} nodes; of {several} tasks with several GPUs\n"
-    text += f"{crossing} are across {APART[level]} without need"
+    shown = counted(len(chosen), "node") if not sampled else f"{len(chosen):,}{sampled} nodes"
+    text = f"{shown}; of {counted(several, 'task')} with several GPUs\n"
+    text += f"{crossing} {'is' if crossing == 1 else 'are'} across {APART[level]} without need"
     if unknown:
-        text += f" ({APART[level]} of {unknown} nodes not known)"
+        text += f" ({APART[level]} of {counted(unknown, 'node')} not known)"
     ax.set_xlabel(text)
     quiet(ax)
     if title:
@@ -183,7 +182,7 @@ def plot_switches(
     """Jobs over switches: the GPUs of every domain, stacked by the jobs that hold them.
 
     Jobs in several domains have colours, the largest first, with their entropy over domains; what jobs within one domain
-    and single tasks hold is dark grey, idle GPUs are light, failed ones black.
+    and single tasks hold is dark grey, idle GPUs are light, those of cordoned nodes pink, failed ones black.
 
     Parameters
     ----------
@@ -204,7 +203,7 @@ def plot_switches(
     has = domain_of >= 0
     capacity = np.bincount(domain_of[has], nodes.gpu_count[has].astype(float), len(names))
     free = np.bincount(domain_of[has], nodes.gpu_free_milli[has] / 1000.0, len(names))
-    failed_count = np.array([int(mask).bit_count() for mask in nodes.failed_gpus], dtype=float)
+    failed_count = nodes.failed_gpu_count.astype(float)
     failed = np.bincount(domain_of[has], failed_count[has], len(names))
     amount = tasks.gpu_count.astype(float) * tasks.gpu_share_milli / 1000.0 * ~tasks.standby
     held: dict[str, np.ndarray] = {}
@@ -239,21 +238,22 @@ def plot_switches(
         parts = held.get(job, np.zeros(len(names)))
         used = int(np.count_nonzero(parts))
         h = entropy([round(1000 * part) for part in parts if part > 0])
-        text = f"{job}: {parts.sum():g} GPUs over {used}, entropy {h:.2f}"
+        text = f"{job}: {parts.sum():g} GPU{'' if parts.sum() == 1 else 's'} over {used}, entropy {h:.2f}"
         hatch = "//" if n >= len(PALETTE) else None
         stack(parts, color=PALETTE[n % len(PALETTE)], hatch=hatch, edgecolor="white", linewidth=0.5, label=text)
     rest = np.maximum(0.0, capacity - failed - free - coloured)
     label = "other tasks" if jobs is not None or more else "jobs within one, single tasks"
-    label += f"; {more} more jobs over several" if more > 0 else ""
+    label += f"; {counted(more, 'more job', 'more jobs')} over several" if more > 0 else ""
     stack(rest, color="#9a9a9a", label=label)
     stack(np.minimum(failed, np.maximum(0.0, capacity - rest - coloured)), color="#000000", label="failed")
+    on_cordoned = has & ~nodes.schedulable
+    cordoned = np.bincount(domain_of[on_cordoned], nodes.gpu_free_milli[on_cordoned] / 1000.0, len(names))
+    stack(np.minimum(cordoned, free), color="#CC79A7", label="idle, node cordoned")
     ax.bar(at, np.maximum(0.0, capacity[order] - below), 0.8, bottom=below, color="#E4E4E4", label="idle")
     ax.set_ylabel("GPUs")
-    if len(order) <= 24:
-        ax.set_xticks(at, [names[n] for n in order], rotation=45, ha="right", rotation_mode="anchor", fontsize=8)
-    else:
-        ax.set_xticks([])
+    name_nodes(ax, at, [names[n] for n in order])
     sampled = "" if len(order) == len(names) else f" of {len(names):,}"
+    what = what if sampled or len(order) != 1 else what.removesuffix("es" if what == "switches" else "s")
     ax.set_xlabel(f"{len(order):,}{sampled} {what}")
     ax.set_xlim(-0.6, len(order) - 0.4)
     ax.legend(**BESIDE)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._words import counted
 from ..errors import InvalidInput
-from ._axes import new_axes, require_range
+from ._axes import name_nodes, new_axes, require_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +21,7 @@ STATES = {
     "held": ("#56B4E9", "held"),
     "idle": ("#F0E442", "idle on an occupied node"),
     "free": ("#E4E4E4", "idle on an empty node"),
+    "cordoned": ("#CC79A7", "idle on a cordoned node"),
     "failed": ("#D55E00", "failed"),
 }
 
@@ -28,23 +30,24 @@ def _cells(cluster: Cluster) -> tuple[np.ndarray, np.ndarray]:
     """State of every GPU, by node and card (-1 = no such card), with the nodes' GPU counts."""
     nodes, tasks = cluster.nodes, cluster.tasks
     names = list(STATES)
-    count = nodes.gpu_count.astype(int)
+    count = nodes.gpu_count
     cards = np.arange(16)
     there = cards < count[:, None]
 
     def bits(masks: np.ndarray) -> np.ndarray:
-        return (masks.astype(int)[:, None] >> cards & 1).astype(bool)
+        return (masks[:, None] >> cards & 1).astype(bool)
 
     state = np.full(there.shape, -1)
     state[there] = names.index("idle")
     state[there & (nodes.occupants == 0)[:, None]] = names.index("free")
+    state[there & ~nodes.schedulable[:, None]] = names.index("cordoned")
     place = tasks.node_index
     for flag, name in ((None, "held"), (tasks.locked | tasks.standby, "locked")):
         wanted = place >= 0 if flag is None else (place >= 0) & flag
         held = np.zeros(len(count), dtype=int)
-        np.bitwise_or.at(held, place[wanted], tasks.gpus[wanted].astype(int))
+        np.bitwise_or.at(held, place[wanted], tasks.gpu_mask[wanted])
         state[there & bits(held)] = names.index(name)
-    state[bits(nodes.failed_gpus) & there] = names.index("failed")
+    state[bits(nodes.failed_gpu_mask) & there] = names.index("failed")
     return state, count
 
 
@@ -56,7 +59,9 @@ def plot_occupancy(
     gpus: int | None = None,
     title: str | None = None,
 ) -> Axes:
-    """GPUs as cells, one column per node: held, held by locked tasks, idle on occupied nodes, on empty nodes.
+    """GPUs as cells, one column per node: held, held by locked tasks, idle on occupied, empty and cordoned nodes, failed.
+
+    Up to 24 nodes are named.
 
     Parameters
     ----------
@@ -80,8 +85,8 @@ def plot_occupancy(
         counts = ", ".join(str(n) for n in np.unique(count))
         raise InvalidInput(f"gpus: {gpus}; expected the GPUs of some node ({counts or 'there is none'})")
     totals = [(state[chosen, :gpus] == n).sum(axis=1) for n in range(len(STATES))]
-    locked, _, idle, free, failed = totals
-    chosen = chosen[np.lexsort((-locked, -failed, idle, free))]
+    locked, _, idle, free, cordoned, failed = totals
+    chosen = chosen[np.lexsort((-locked, -failed, idle, free + cordoned))]
     shown = (
         chosen if len(chosen) <= max_nodes else chosen[np.linspace(0, len(chosen) - 1, max_nodes).astype(int)]
     )
@@ -104,8 +109,8 @@ def plot_occupancy(
     ax.set_yticks([0, gpus])
     ax.set_ylabel("GPUs of a node")
     sampled = "" if len(shown) == len(chosen) else f"; {len(shown)} of them shown"
-    ax.set_xlabel(f"{len(chosen):,} nodes with {gpus} GPUs, fullest first{sampled}")
-    ax.set_xticks([])
+    ax.set_xlabel(f"{counted(len(chosen), 'node')} with {counted(gpus, 'GPU')}, fullest first{sampled}")
+    name_nodes(ax, np.arange(len(shown)) + 0.5, [cluster.nodes.name[int(node)] for node in shown])
     present = set(np.unique(cells))
     handles = [
         Patch(facecolor=color, label=text) for n, (color, text) in enumerate(STATES.values()) if n in present
@@ -114,7 +119,7 @@ def plot_occupancy(
         handles=handles,
         frameon=False,
         fontsize=8,
-        ncols=len(handles),
+        ncols=min(4, len(handles)),
         loc="lower left",
         bbox_to_anchor=(0, 1),
         borderaxespad=0.2,
@@ -122,5 +127,5 @@ def plot_occupancy(
         columnspacing=1.2,
     )
     if title:
-        ax.set_title(title, loc="left", fontsize=10, pad=20)
+        ax.set_title(title, loc="left", fontsize=10, pad=20 if len(handles) <= 4 else 34)
     return ax

@@ -320,11 +320,13 @@ TEST_CASE("filling gaps leaves fewer nodes with idle GPUs") {
 TEST_CASE("a result becomes a document with its statistics") {
     const auto cluster = Cluster::build(figure_15());
     const auto result = con::consolidate(cluster);
-    const auto spec = con::to_spec(result, cluster);
+    const auto spec = to_spec(result.plan, cluster, con::to_stats(result.stats));
     CHECK(spec.moves.size() == 3);
     CHECK(spec.stats.at("moves") == 3);
     CHECK(spec.stats.at("vacated_gpus") == 4);
     CHECK(spec.stats.at("rounds") == static_cast<double>(result.stats.rounds.size()));
     CHECK(spec.stats.at("round_1_vacated_nodes") == 1);
     CHECK(spec.stats.at("round_1_moves") == 3);
+    CHECK(con::rounds_of(spec) == result.stats.rounds);
+    CHECK(con::rounds_of({.stats = {{"moves", 3}, {"round_2_moves", 1}, {"round_1_moves", -1e300}}}).empty());
 }

@@ -194,7 +194,7 @@ TEST_CASE("Cluster files are read and written", "[io]") {
 TEST_CASE("Mistakes of form and of content come together, and none follows from another", "[io]") {
     const auto problems = [](const std::string& text) {
         try {
-            static_cast<void>(io::build_cluster_from_json(text));
+            static_cast<void>(Cluster::build(io::cluster_from_json(text)));
         } catch (const InvalidInput& error) {
             return error.problems();
         }
@@ -203,7 +203,7 @@ TEST_CASE("Mistakes of form and of content come together, and none follows from 
     const std::string head = R"({"format": "gpusched.cluster", "version": 1, "nodes": [)";
     const std::string good = R"({"name": "n0", "gpu_count": 1, "cpu_milli": 2, "memory_mib": 3})";
     CHECK(problems(head + good + "]}").empty());
-    CHECK(io::build_cluster_from_json(head + good + "]}").node_count() == 1);
+    CHECK(Cluster::build(io::cluster_from_json(head + good + "]}")).node_count() == 1);
     // The second node has a wrong count, so what its task asks of it is not judged; the unknown node is not either,
     // because its name might be the one of a node that could not be read.
     CHECK(problems(head + good + R"(, {"name": "n1", "gpu_count": "2", "cpu_milli": 2, "memory_mib": 3}, )" +
@@ -224,12 +224,12 @@ TEST_CASE("Mistakes of form and of content come together, and none follows from 
                                    "task 't1': runs on unknown node 'nowhere'"});
     // Another format: nothing was read, so nothing is judged.
     CHECK(problems(R"({"format": "gpusched.plan", "version": 1})").size() == 1);
-    CHECK_THROWS_AS(io::build_cluster("/no/such/file"), BackendError);
+    CHECK_THROWS_AS(io::read_cluster("/no/such/file"), BackendError);
 }
 
 TEST_CASE("Valid cluster documents are built", "[io]") {
     for (const auto& c : document_cases("cluster_valid.txt")) {
         INFO(c.name);
-        CHECK_NOTHROW(io::build_cluster_from_json(c.text));
+        CHECK_NOTHROW(Cluster::build(io::cluster_from_json(c.text)));
     }
 }

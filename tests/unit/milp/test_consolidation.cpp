@@ -2,6 +2,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/consolidation.hpp>
+#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/solver.hpp>
 
 #include <string>

@@ -2,6 +2,8 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/clp.hpp>
+#include <gpusched/milp/evaluate.hpp>
+#include <gpusched/milp/matrix.hpp>
 #include <gpusched/milp/model.hpp>
 #include <gpusched/milp/solver.hpp>
 
@@ -21,12 +23,14 @@ TEST_CASE("a model's matrix is compressed by columns, repeated entries add up") 
     CHECK(m.column_start == std::vector<int>{0, 2, 3, 4});
     CHECK(m.row_index == std::vector<int>{0, 1, 0, 0});
     CHECK(m.value == std::vector<double>{2, 1, 3, 4});
-    const auto A = m.A();
-    CHECK(A.rows() == 2);
-    CHECK(A.cols() == 3);
-    CHECK(A.coeff(0, 1) == 3);
-    CHECK(A.coeff(1, 2) == 0);
-    CHECK((A * Eigen::Vector3d(1, 1, 0)).isApprox(Eigen::Vector2d(5, 1)));
+    const auto matrix = A(m);
+    CHECK(matrix.rows() == 2);
+    CHECK(matrix.cols() == 3);
+    CHECK(matrix.coeff(0, 1) == 3);
+    CHECK(matrix.coeff(1, 2) == 0);
+    CHECK((matrix * Eigen::Vector3d(1, 1, 0)).isApprox(Eigen::Vector2d(5, 1)));
+    CHECK(row_activity(m, std::vector<double>{1, 1, 0}) == Eigen::Vector2d(5, 1));
+    CHECK(by_rows(m).coeff(0, 2) == 4);
     CHECK(m.integer_columns() == 2);
     CHECK(m.rows_in("weight") == 1);
     CHECK(m.rows_in("nothing") == 0);

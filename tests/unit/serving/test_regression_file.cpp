@@ -3,6 +3,7 @@
 #include "support/catch.hpp"
 #include "support/real_data.hpp"
 
+#include <gpusched/milp/matrix.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <algorithm>
@@ -82,11 +83,10 @@ Model read_mps(const std::filesystem::path& path) {
 /// which there can be none.
 ServingProblem problem_behind(const Model& m) {
     std::vector<std::vector<std::pair<int, double>>> rows(static_cast<std::size_t>(m.rows()));
+    const auto matrix = A(m);
     for (int j = 0; j < m.columns(); ++j)
-        for (int k = m.column_start[static_cast<std::size_t>(j)];
-             k < m.column_start[static_cast<std::size_t>(j) + 1]; ++k)
-            rows[static_cast<std::size_t>(m.row_index[static_cast<std::size_t>(k)])].emplace_back(
-                j, m.value[static_cast<std::size_t>(k)]);
+        for (decltype(matrix)::InnerIterator entry(matrix, j); entry; ++entry)
+            rows[static_cast<std::size_t>(entry.row())].emplace_back(j, entry.value());
     ServingProblem p;
     std::map<int, std::size_t> workload_of;  // of columns x
     std::vector<std::size_t> time, limits;   // rows

@@ -1,6 +1,7 @@
 // What a ranker needs of a node whatever the task, kept until something changes there.
 #pragma once
 
+#include <gpusched/allocation/concepts.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/model/cluster.hpp>
 
@@ -9,11 +10,6 @@
 #include <vector>
 
 namespace gpusched::allocation::detail {
-
-/// A ranker with `prepare(cluster, node)`, see NodeRanker.
-template <class R>
-concept PreparingRanker =
-    requires(const R& ranker, const Cluster& cluster, NodeId node) { ranker.prepare(cluster, node); };
 
 /// For rankers that prepare nothing.
 template <class R>

@@ -6,8 +6,9 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/feasibility.hpp>
 
+#include <boost/container/static_vector.hpp>
+
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -21,24 +22,21 @@ namespace detail {
 
 /// The sets of candidate GPUs of which one must hold all GPUs of the task: one per guaranteed locality with enough
 /// candidates, or one with all of them.
-struct AllowedGpus {
-    std::array<GpuMask, max_gpus_per_node> sets{};
-    std::size_t count = 0;
-
-    AllowedGpus(const Cluster& cluster, TaskId task, NodeId node) {
-        const auto candidates = candidate_gpus(cluster, task, node);
-        const auto local = guaranteed_localities(cluster, task, node);
-        if (local.unknown) return;
-        if (local.masks.empty()) sets[count++] = candidates;
-        for (const auto mask : local.masks) {
-            const auto here = static_cast<GpuMask>(mask & candidates);
-            // Localities are disjoint, so at most one per GPU is not empty.
-            if (here != 0 && gpu_count(here) >= cluster.inventory().tasks.gpu_count[index(task)])
-                sets[count++] = here;
-        }
+inline boost::container::static_vector<GpuMask, max_gpus_per_node> allowed_gpus(const Cluster& cluster,
+                                                                                TaskId task, NodeId node) {
+    const auto candidates = candidate_gpus(cluster, task, node);
+    const auto local = guaranteed_localities(cluster, task, node);
+    if (local.unknown) return {};
+    if (local.masks.empty()) return {candidates};
+    boost::container::static_vector<GpuMask, max_gpus_per_node> sets;
+    for (const auto mask : local.masks) {
+        const auto here = static_cast<GpuMask>(mask & candidates);
+        // Localities are disjoint, so at most one per GPU is not empty.
+        if (here != 0 && gpu_count(here) >= cluster.inventory().tasks.gpu_count[index(task)])
+            sets.push_back(here);
     }
-    [[nodiscard]] std::span<const GpuMask> all() const { return {sets.data(), count}; }
-};
+    return sets;
+}
 
 inline GpuMask tightest_gpu(const Cluster& cluster, TaskId task, NodeId node) {
     GpuMask best = 0;
@@ -80,25 +78,14 @@ template <class Key>
 GpuMask best_set(const Cluster& cluster, TaskId task, NodeId node, const Localities& machine, Key&& key) {
     const int wanted = cluster.inventory().tasks.gpu_count[index(task)];
     const auto idle = cluster.idle_gpus(node, cluster.lent_to(task));
-    const AllowedGpus allowed(cluster, task, node);
     GpuMask best = 0;
     auto least = key(Effect{}, GpuMask{0}, GpuMask{0});
-    for (const auto set : allowed.all()) {
-        // All subsets of `wanted` GPUs in ascending order: step through the ranks, spread them over the set's bits.
-        std::array<GpuMask, max_gpus_per_node> bits{};
-        std::size_t size = 0;
-        for_each_gpu(set, [&](int g) { bits[size++] = gpu_bit(g); });
-        for (std::uint32_t ranks = (1u << wanted) - 1; ranks < (1u << size);) {
-            GpuMask chosen = 0;
-            for (auto rest = ranks; rest != 0; rest &= rest - 1)
-                chosen |= bits[static_cast<std::size_t>(std::countr_zero(rest))];
+    for (const auto set : allowed_gpus(cluster, task, node))
+        for_each_gpu_set(set, wanted, [&](GpuMask chosen) {
             const auto now =
                 key(effect_of(machine, idle, chosen), chosen, static_cast<GpuMask>(idle & ~chosen));
             if (best == 0 || now < least) best = chosen, least = now;
-            const auto low = ranks & (0 - ranks), carried = ranks + low;  // the next number with as many ones
-            ranks = carried | (((ranks ^ carried) >> 2) / low);
-        }
-    }
+        });
     return best;
 }
 
@@ -108,9 +95,8 @@ GpuMask best_set(const Cluster& cluster, TaskId task, NodeId node, Key&& key) {
     const auto& inv = cluster.inventory();
     const auto id = inv.nodes.hardware[index(node)];
     if (id == NodeTable::no_hardware) {
-        const AllowedGpus allowed(cluster, task, node);
-        return allowed.count == 0 ? GpuMask{0}
-                                  : lowest_gpus(allowed.sets[0], inv.tasks.gpu_count[index(task)]);
+        const auto allowed = allowed_gpus(cluster, task, node);
+        return allowed.empty() ? GpuMask{0} : lowest_gpus(allowed.front(), inv.tasks.gpu_count[index(task)]);
     }
     return best_set(cluster, task, node, Localities{inv.hardware[id].socket, inv.hardware[id].numa},
                     [&](const Effect& effect, GpuMask, GpuMask) { return key(effect); });
@@ -166,9 +152,8 @@ inline int total_distance(const topology::HardwareGraph& graph, GpuMask gpus) {
 
 GPUSCHED_INLINE GpuMask TightestGpu::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
     if (cluster.is_fraction(task)) return detail::tightest_gpu(cluster, task, node);
-    const detail::AllowedGpus allowed(cluster, task, node);
     GpuMask tightest = 0;
-    for (const auto set : allowed.all())
+    for (const auto set : detail::allowed_gpus(cluster, task, node))
         if (tightest == 0 || gpu_count(set) < gpu_count(tightest)) tightest = set;
     return tightest == 0 ? GpuMask{0}
                          : lowest_gpus(tightest, cluster.inventory().tasks.gpu_count[index(task)]);
@@ -235,9 +220,9 @@ GPUSCHED_INLINE GpuMask ByLinks::operator()(const Cluster& cluster, TaskId task,
 
 GPUSCHED_INLINE GpuMask RandomGpus::operator()(const Cluster& cluster, TaskId task, NodeId node,
                                                Rng& rng) const {
-    const detail::AllowedGpus allowed(cluster, task, node);
-    if (allowed.count == 0) return 0;
-    auto set = rng.pick(allowed.all());
+    const auto allowed = detail::allowed_gpus(cluster, task, node);
+    if (allowed.empty()) return 0;
+    auto set = rng.pick(std::span(allowed.data(), allowed.size()));
     const int wanted = cluster.inventory().tasks.gpu_count[index(task)];
     for (int extra = gpu_count(set) - wanted; extra > 0; --extra) {  // strike out what is too much
         auto nth = rng.below(static_cast<std::uint64_t>(gpu_count(set)));

@@ -5,8 +5,8 @@
 #include <gpusched/allocation/power_of_d.hpp>
 #include <gpusched/allocation/ranked_placement.hpp>
 #include <gpusched/allocation/rankers/rankers.hpp>
-#include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/nearest_names.hpp>
 
 #include <algorithm>
 #include <array>
@@ -29,9 +29,7 @@ inline constexpr std::array<std::string_view, 12> all_placements{
 
 [[noreturn]] inline void unknown_name(const char* field, std::string_view name,
                                       std::span<const std::string_view> known) {
-    std::string expected;
-    for (const auto& one : known) expected += (expected.empty() ? "" : ", ") + std::string(one);
-    throw InvalidInput(bad_value(field, gpusched::quoted(name), "one of " + expected));
+    throw InvalidInput(bad_name(field, name, known));
 }
 
 inline std::shared_ptr<const fragmentation::Fgd> share_fgd(const Inventory& inventory,

@@ -54,7 +54,8 @@ class OpenMoves {
         auto& cluster = work_.cluster;
         if (work_.on_stack[index(node)] || find_obstacle(cluster, task, node) != Obstacle::none) return false;
         const bool needs_gpus = cluster.inventory().tasks.gpu_count[index(task)] > 0;
-        const auto gpus = needs_gpus ? policies_.picker(cluster, task, node) : GpuMask{0};
+        const auto gpus =
+            needs_gpus ? static_cast<GpuMask>(policies_.picker(cluster, task, node)) : GpuMask{0};
         const auto from = cluster.node_of(task);
         cluster.assign(task, node, gpus);
         work_.index.refresh(from);

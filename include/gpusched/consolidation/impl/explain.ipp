@@ -128,7 +128,8 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, No
         else
             result.text += " fits nowhere else (" + std::string(enum_name(blocker.obstacle)) + " on " +
                            std::to_string(blocker.nodes_with_obstacle) + " of " +
-                           std::to_string(blocker.nodes_looked_at) + " nodes)";
+                           std::to_string(blocker.nodes_looked_at) +
+                           (blocker.nodes_looked_at == 1 ? " node)" : " nodes)");
         separator = "; ";
     }
     return result;

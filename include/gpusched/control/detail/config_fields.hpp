@@ -3,6 +3,7 @@
 
 #include <gpusched/control/config.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/nearest_names.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -94,7 +95,7 @@ class FieldReader {
         for (const auto& [name, value] : j_.items()) {
             bool known = false;
             for (const auto& k : known_) known |= k == name;
-            if (!known) problems_.add(at(name.c_str()) + ": unknown field");
+            if (!known) problems_.add(at(name.c_str()) + ": unknown field" + did_you_mean(name, known_));
         }
     }
     /// Calls `each(element, path)` for the elements of an array.

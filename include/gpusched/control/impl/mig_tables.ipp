@@ -1,9 +1,10 @@
 #pragma once
 
 #include <gpusched/control/mig_tables.hpp>
-#include <gpusched/core/checks.hpp>
+#include <gpusched/core/nearest_names.hpp>
 
-#include <string>
+#include <string_view>
+#include <vector>
 
 namespace gpusched::control {
 
@@ -83,9 +84,9 @@ GPUSCHED_INLINE std::span<const MigDevice> mig_devices() noexcept { return mig_t
 GPUSCHED_INLINE const MigDevice& mig_device(std::string_view name) {
     for (const auto& device : mig_table::devices)
         if (device.name == name) return device;
-    std::string names;
-    for (const auto& device : mig_table::devices) names.append(names.empty() ? "" : ", ").append(device.name);
-    throw InvalidInput(bad_value("mig", gpusched::quoted(name), "one of " + names));
+    std::vector<std::string_view> names;
+    for (const auto& device : mig_table::devices) names.emplace_back(device.name);
+    throw InvalidInput(bad_name("mig", name, names));
 }
 
 }  // namespace gpusched::control

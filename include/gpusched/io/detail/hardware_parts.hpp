@@ -46,7 +46,6 @@ class HardwareParts {
                                          Problems& problems, std::vector<std::string>& notes);
 
     [[nodiscard]] topology::HardwareVertex& at(Vertex v) { return vertices_[v]; }
-    [[nodiscard]] bool has_edge(Vertex a, Vertex b, Relation relation) const;
 
     // HardwareTopology
     [[nodiscard]] auto vertices() const { return std::views::iota(Vertex{0}, vertices_.size()); }

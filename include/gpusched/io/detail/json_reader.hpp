@@ -3,6 +3,7 @@
 
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/io/detail/json_document.hpp>
 #include <gpusched/io/detail/json_fields.hpp>
@@ -158,10 +159,12 @@ class JsonReader {
     template <class Table>
     void report_unknown(std::uint32_t at, const Table& table, std::span<const std::string_view> beside) {
         if (problems_.full()) return report(at, {});
+        std::vector<std::string_view> names(beside.begin(), beside.end());
+        for (const auto& entry : table) names.push_back(entry.key);
         std::string known;
-        for (const auto key : beside) known += std::string(key) + ", ";
-        for (const auto& entry : table) known += std::string(entry.key) + ", ";
-        report(at, "unknown field; expected one of " + known + "or a name that begins with x-");
+        for (const auto key : names) known.append(key).append(", ");
+        report(at, "unknown field; expected one of " + known + "or a name that begins with x-" +
+                       did_you_mean(document_.key(document_[at]), names));
     }
     template <class E>
     void read_name(std::uint32_t at, E& out) {

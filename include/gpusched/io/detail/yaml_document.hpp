@@ -1,4 +1,5 @@
 // Objects of Kubernetes and the like, in YAML or JSON, as JSON documents.
+// Own, because libyaml gives events and no tree: as a JSON document, every reader and its messages serve both formats.
 #pragma once
 
 #include <gpusched/config.hpp>

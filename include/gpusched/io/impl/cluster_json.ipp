@@ -5,6 +5,7 @@
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/detail/json_reader.hpp>
 #include <gpusched/io/detail/json_writer.hpp>
+#include <gpusched/model/cluster.hpp>
 
 #include <limits>
 #include <unordered_set>
@@ -241,29 +242,19 @@ inline ClusterSpec well_formed_part(const JsonDocument& document) {
 }  // namespace detail
 
 GPUSCHED_INLINE ClusterSpec cluster_from_json(std::string_view text, std::string_view source) {
-    return detail::read_document<ClusterSpec>(text, source, detail::cluster_format);
-}
-
-GPUSCHED_INLINE Cluster build_cluster_from_json(std::string_view text, std::string_view source) {
     ClusterSpec spec;
-    {
-        Problems problems;
-        const auto document = detail::JsonDocument::parse(text, source, problems);
-        const bool read = detail::read_fields(document, detail::cluster_format, problems, spec);
-        if (read && !problems.empty()) {
-            try {
-                static_cast<void>(Cluster::build(detail::well_formed_part(document)));
-            } catch (const InvalidInput& error) {
-                for (const auto& problem : error.problems()) problems.add(problem);
-            }
+    Problems problems;
+    const auto document = detail::JsonDocument::parse(text, source, problems);
+    const bool read = detail::read_fields(document, detail::cluster_format, problems, spec);
+    if (read && !problems.empty()) {
+        try {
+            static_cast<void>(Cluster::build(detail::well_formed_part(document)));
+        } catch (const InvalidInput& error) {
+            for (const auto& problem : error.problems()) problems.add(problem);
         }
-        problems.throw_if_any();
     }
-    return Cluster::build(spec);
-}
-
-GPUSCHED_INLINE Cluster build_cluster(const std::string& path) {
-    return build_cluster_from_json(read_file(path), path);
+    problems.throw_if_any();
+    return spec;
 }
 
 GPUSCHED_INLINE ClusterSpec read_cluster(const std::string& path) {

@@ -20,13 +20,6 @@ GPUSCHED_INTERNAL void HardwareParts::join(Vertex a, Vertex b, Relation relation
     links_.push_back({a, b, {relation, gb_s}});
 }
 
-GPUSCHED_INTERNAL bool HardwareParts::has_edge(Vertex a, Vertex b, Relation relation) const {
-    return std::any_of(links_.begin(), links_.end(), [&](const Link& link) {
-        return link.edge.relation == relation &&
-               ((link.a == a && link.b == b) || (link.a == b && link.b == a));
-    });
-}
-
 GPUSCHED_INTERNAL void HardwareParts::add_cores(Vertex socket, Vertex numa, const std::vector<int>& core_ids,
                                                 int group_size) {
     if (core_ids.empty()) join(socket, numa, Relation::hosts);

@@ -2,6 +2,7 @@
 
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/solver.hpp>
 
 #ifdef GPUSCHED_HAS_CBC

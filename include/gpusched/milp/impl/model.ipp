@@ -4,6 +4,8 @@
 #include <gpusched/core/order.hpp>
 #include <gpusched/milp/model.hpp>
 
+#include <Eigen/SparseCore>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -138,8 +140,14 @@ GPUSCHED_INLINE int ModelBuilder::row(std::string_view group, std::string name, 
     model_.row_names.push_back(std::move(name));
     model_.row_lower.push_back(lower);
     model_.row_upper.push_back(upper);
-    entries_.insert(entries_.end(), entries.begin(), entries.end());
-    row_start_.push_back(static_cast<int>(entries_.size()));
+    const auto before = entry_column_.size();
+    entry_column_.resize(before + entries.size());
+    entry_value_.resize(before + entries.size());
+    for (std::size_t k = 0; k < entries.size(); ++k) {
+        entry_column_[before + k] = entries[k].column;
+        entry_value_[before + k] = entries[k].value;
+    }
+    row_start_.push_back(static_cast<int>(entry_column_.size()));
     return model_.rows() - 1;
 }
 
@@ -153,71 +161,27 @@ GPUSCHED_INLINE void ModelBuilder::add_objective(int column, double value) {
 }
 
 GPUSCHED_INLINE Model ModelBuilder::finish() {
-    const auto columns = static_cast<std::size_t>(model_.columns());
-    // By counting: rows are visited in order, so the entries of a column come out by ascending row.
-    std::vector<int> start(columns + 1, 0);
-    for (const auto& e : entries_) ++start[static_cast<std::size_t>(e.column) + 1];
-    for (std::size_t j = 0; j < columns; ++j) start[j + 1] += start[j];
-    std::vector<int> row_of(entries_.size());
-    std::vector<double> value_of(entries_.size());
-    auto next = start;
-    for (std::size_t i = 0; i + 1 < row_start_.size(); ++i)
-        for (int k = row_start_[i]; k < row_start_[i + 1]; ++k) {
-            const auto& e = entries_[static_cast<std::size_t>(k)];
-            const auto to = static_cast<std::size_t>(next[static_cast<std::size_t>(e.column)]++);
-            row_of[to] = static_cast<int>(i);
-            value_of[to] = e.value;
-        }
+    using ByColumns = Eigen::SparseMatrix<double>;
+    using ByRows = Eigen::SparseMatrix<double, Eigen::RowMajor>;
+    const ByColumns by_columns = Eigen::Map<const ByRows>(
+        model_.rows(), model_.columns(), static_cast<Eigen::Index>(entry_value_.size()), row_start_.data(),
+        entry_column_.data(), entry_value_.data());
     model_.column_start.assign(1, 0);
-    for (std::size_t j = 0; j < columns; ++j) {
-        for (int k = start[j]; k < start[j + 1];) {
-            const int row = row_of[static_cast<std::size_t>(k)];
+    for (Eigen::Index j = 0; j < by_columns.cols(); ++j) {
+        for (ByColumns::InnerIterator entry(by_columns, j); entry;) {
+            const auto row = static_cast<int>(entry.row());
             double sum = 0;
-            for (; k < start[j + 1] && row_of[static_cast<std::size_t>(k)] == row; ++k)
-                sum += value_of[static_cast<std::size_t>(k)];
+            for (; entry && entry.row() == row; ++entry) sum += entry.value();
             if (sum == 0) continue;
             model_.row_index.push_back(row);
             model_.value.push_back(sum);
         }
         model_.column_start.push_back(static_cast<int>(model_.row_index.size()));
     }
-    entries_.clear();
+    entry_column_.clear();
+    entry_value_.clear();
     row_start_.assign(1, 0);
     return std::exchange(model_, Model{});
-}
-
-GPUSCHED_INLINE Evaluation evaluate(const Model& model, std::span<const double> x) {
-    const auto columns = static_cast<std::size_t>(model.columns());
-    if (x.size() != columns)
-        throw InvalidInput(bad_value("entries of x", std::to_string(x.size()), std::to_string(columns)));
-    Evaluation result;
-    result.objective = model.offset;
-    const auto worse = [&](double by, const std::string& name) {
-        if (!(by <= result.violation)) {  // NaN counts
-            result.violation = std::isnan(by) ? infinity : by;
-            result.violated = name;
-        }
-    };
-    std::vector<double> activity(model.row_lower.size(), 0.0);
-    for (std::size_t j = 0; j < columns; ++j) {
-        worse(std::isfinite(x[j]) ? std::max(model.column_lower[j] - x[j], x[j] - model.column_upper[j])
-                                  : infinity,
-              model.column_names[j]);
-        result.objective += model.objective[j] * x[j];
-        for (int k = model.column_start[j]; k < model.column_start[j + 1]; ++k)
-            activity[static_cast<std::size_t>(model.row_index[static_cast<std::size_t>(k)])] +=
-                model.value[static_cast<std::size_t>(k)] * x[j];
-        if (model.integer[j] == 0) continue;
-        const double off = std::isfinite(x[j]) ? std::abs(x[j] - std::round(x[j])) : infinity;
-        if (off > result.fractionality) {
-            result.fractionality = off;
-            result.fractional = model.column_names[j];
-        }
-    }
-    for (std::size_t i = 0; i < activity.size(); ++i)
-        worse(std::max(model.row_lower[i] - activity[i], activity[i] - model.row_upper[i]),
-              model.row_names[i]);
-    return result;
 }
 
 GPUSCHED_INLINE void require_values(const Model& model, std::span<const double> x) {

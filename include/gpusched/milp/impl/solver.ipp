@@ -2,6 +2,8 @@
 
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/milp/evaluate.hpp>
+#include <gpusched/milp/matrix.hpp>
 #include <gpusched/milp/solver.hpp>
 
 #include <algorithm>
@@ -193,23 +195,25 @@ GPUSCHED_INLINE Solution checked(const Model& model, Solution solution, double t
         }
         x = std::clamp(x, model.column_lower[j], model.column_upper[j]);
     }
-    std::vector<double> activity(model.row_lower.size(), 0.0), size(activity.size(), 1.0);
-    for (std::size_t j = 0; j < columns; ++j)
-        for (int k = model.column_start[j]; k < model.column_start[j + 1]; ++k) {
-            const auto row = static_cast<std::size_t>(model.row_index[static_cast<std::size_t>(k)]);
-            const double part = model.value[static_cast<std::size_t>(k)] * solution.x[j];
-            activity[row] += part;
-            size[row] =
-                std::max({size[row], std::abs(part), std::abs(model.value[static_cast<std::size_t>(k)])});
+    const auto activity = row_activity(model, solution.x);
+    std::vector<double> size(model.row_lower.size(), 1.0);  // of the largest term of each row
+    const auto matrix = A(model);
+    for (Eigen::Index j = 0; j < matrix.cols(); ++j) {
+        const double factor = std::max(1.0, std::abs(solution.x[static_cast<std::size_t>(j)]));
+        for (decltype(matrix)::InnerIterator entry(matrix, j); entry; ++entry) {
+            auto& largest = size[static_cast<std::size_t>(entry.row())];
+            largest = std::max(largest, std::abs(entry.value()) * factor);
         }
-    for (std::size_t i = 0; i < activity.size(); ++i) {
-        const double by = std::max(model.row_lower[i] - activity[i], activity[i] - model.row_upper[i]);
+    }
+    for (std::size_t i = 0; i < size.size(); ++i) {
+        const double row = activity[static_cast<Eigen::Index>(i)];
+        const double by = std::max(model.row_lower[i] - row, row - model.row_upper[i]);
         if (by > tolerance * size[i]) {
             fail("row " + gpusched::quoted(model.row_names[i]) + " is violated by " + number_text(by));
             return solution;
         }
     }
-    solution.objective = evaluate(model, solution.x).objective;
+    solution.objective = objective_value(model, solution.x);
     // A bound beyond the solution is rounding; say no more than the solution shows.
     const bool down = model.sense == Sense::minimise;
     if (std::isfinite(solution.bound))

@@ -2,6 +2,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
+#include <gpusched/milp/matrix.hpp>
 #include <gpusched/milp/write.hpp>
 
 #include <algorithm>
@@ -216,17 +217,15 @@ GPUSCHED_INLINE std::string to_lp(const Model& model) {
         needs_constant = true;
     }
     line.end();
-    std::vector<std::vector<Entry>> entries(row_count);
-    for (std::size_t j = 0; j + 1 < columns.size(); ++j)
-        for (int k = model.column_start[j]; k < model.column_start[j + 1]; ++k)
-            entries[static_cast<std::size_t>(model.row_index[static_cast<std::size_t>(k)])].push_back(
-                {static_cast<int>(j), model.value[static_cast<std::size_t>(k)]});
+    const auto matrix = by_rows(model);
     out += "Subject To\n";
     const auto row = [&](std::size_t i, const std::string& label, const char* relation, double side) {
         line.start(" " + label + ":");
-        for (const auto& e : entries[i])
-            detail::add_term(line, e.value, columns[static_cast<std::size_t>(e.column)]);
-        if (entries[i].empty()) {
+        RowMatrix::InnerIterator entry(matrix, static_cast<Eigen::Index>(i));
+        const bool no_entry = !entry;
+        for (; entry; ++entry)
+            detail::add_term(line, entry.value(), columns[static_cast<std::size_t>(entry.col())]);
+        if (no_entry) {
             detail::add_term(line, 0, constant);
             needs_constant = true;
         }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/detail/cores.hpp>
 #include <gpusched/model/impl/domain_counts.ipp>
@@ -16,12 +17,14 @@ namespace gpusched {
 
 GPUSCHED_INLINE NodeId Cluster::find_node(std::string_view name) const {
     if (const auto found = inventory_->nodes.names.find(name)) return make_id<NodeId>(*found);
-    throw InvalidInput("unknown node " + gpusched::quoted(name));
+    throw InvalidInput("unknown node " + gpusched::quoted(name) +
+                       did_you_mean(name, inventory_->nodes.names));
 }
 
 GPUSCHED_INLINE TaskId Cluster::find_task(std::string_view name) const {
     if (const auto found = inventory_->tasks.names.find(name)) return make_id<TaskId>(*found);
-    throw InvalidInput("unknown task " + gpusched::quoted(name));
+    throw InvalidInput("unknown task " + gpusched::quoted(name) +
+                       did_you_mean(name, inventory_->tasks.names));
 }
 
 GPUSCHED_INLINE bool Cluster::is_movable(TaskId task) const noexcept {
@@ -94,7 +97,8 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
         }
         const auto found = inventory_->nodes.names.find(*task.node);
         if (!found) {
-            problems.add(owner + ": runs on unknown node " + gpusched::quoted(*task.node));
+            problems.add(owner + ": runs on unknown node " + gpusched::quoted(*task.node) +
+                         (problems.full() ? "" : did_you_mean(*task.node, inventory_->nodes.names)));
             continue;
         }
         const auto node = make_id<NodeId>(*found);

@@ -2,6 +2,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
@@ -15,8 +16,10 @@
 
 namespace gpusched {
 
-GPUSCHED_INLINE PlanSpec to_spec(const Plan& plan, const Cluster& cluster) {
+GPUSCHED_INLINE PlanSpec to_spec(const Plan& plan, const Cluster& cluster,
+                                 std::map<std::string, double> stats) {
     PlanSpec spec;
+    spec.stats = std::move(stats);
     spec.waves = plan.waves;
     spec.bound = plan.bound;
     for (const auto& m : plan.moves)
@@ -38,12 +41,14 @@ struct PlanResolver {
 
     TaskId task(const std::string& owner, const std::string& name) {
         if (const auto found = cluster.inventory().tasks.names.find(name)) return make_id<TaskId>(*found);
-        problems.add(owner + ": unknown task " + gpusched::quoted(name));
+        problems.add(owner + ": unknown task " + gpusched::quoted(name) +
+                     did_you_mean(name, cluster.inventory().tasks.names));
         return none<TaskId>;
     }
     NodeId node(const std::string& owner, const std::string& name) {
         if (const auto found = cluster.inventory().nodes.names.find(name)) return make_id<NodeId>(*found);
-        problems.add(owner + ": unknown node " + gpusched::quoted(name));
+        problems.add(owner + ": unknown node " + gpusched::quoted(name) +
+                     did_you_mean(name, cluster.inventory().nodes.names));
         return none<NodeId>;
     }
     GpuMask gpus(const std::string& owner, NodeId node, const std::vector<int>& list) {

@@ -79,7 +79,6 @@ class NodeProblem {
     [[nodiscard]] Sums sums(Argument set) const;
     /// What evicting it first would cost: the whole gang's work where it breaks its gang.
     [[nodiscard]] std::int64_t first_cost(int i) const noexcept;
-    [[nodiscard]] bool has_gangs() const noexcept { return gang_count_ > 0; }
     /// GPUs that could serve the preemptor once the set has left.
     [[nodiscard]] GpuMask free_gpus(Argument leaving) const;
     /// GPUs for the preemptor within the best locality; the set must be feasible.

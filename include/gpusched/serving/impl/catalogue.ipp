@@ -1,10 +1,13 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/serving/catalogue.hpp>
 
 #include <limits>
 #include <set>
+#include <string>
+#include <vector>
 
 namespace gpusched::serving {
 
@@ -64,12 +67,12 @@ GPUSCHED_INLINE std::vector<GpuType> gpu_catalogue() {
 }
 
 GPUSCHED_INLINE GpuType gpu_type(std::string_view name) {
-    std::string known;
+    std::vector<std::string> known;
     for (const auto& gpu : gpu_catalogue()) {
         if (gpu.name == name) return gpu;
-        known += (known.empty() ? "" : ", ") + gpu.name;
+        known.push_back(gpu.name);
     }
-    throw InvalidInput(bad_value("GPU type", gpusched::quoted(name), "one of " + known));
+    throw InvalidInput(bad_name("GPU type", name, known));
 }
 
 }  // namespace gpusched::serving

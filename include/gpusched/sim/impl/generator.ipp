@@ -3,6 +3,7 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/sim/detail/generator_pool.hpp>
 #include <gpusched/sim/detail/generator_presets.hpp>
@@ -13,6 +14,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -290,9 +292,9 @@ class Generator {
 
 GPUSCHED_INLINE void validate(const GeneratorOptions& options) {
     Problems problems;
-    if (options.preset != "asi" && options.preset != "openb" && options.preset != "flextopo-4090")
-        problems.add(
-            bad_value("preset", gpusched::quoted(options.preset), "one of asi, openb, flextopo-4090"));
+    constexpr std::array<std::string_view, 3> presets{"asi", "openb", "flextopo-4090"};
+    if (std::find(presets.begin(), presets.end(), options.preset) == presets.end())
+        problems.add(bad_name("preset", options.preset, presets));
     check_fields(problems, options);
     if (options.cpu_tight && options.preset != "asi")
         problems.add(bad_value("cpu_tight", "true", "false with preset " + gpusched::quoted(options.preset)));

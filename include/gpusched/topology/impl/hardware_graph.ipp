@@ -278,15 +278,9 @@ GPUSCHED_INLINE std::optional<GpuMask> HardwareGraph::best_gpus(int count, GpuMa
     const auto candidates = static_cast<GpuMask>(from & masks_.healthy);
     if (gpu_count(candidates) < count) return std::nullopt;
     if (count == 0) return GpuMask{0};
-    std::array<GpuMask, max_gpus_per_node> bits{};
-    std::size_t size = 0;
-    for_each_gpu(candidates, [&](int g) { bits[size++] = gpu_bit(g); });
     constexpr int no_path = 1 << 20;
     std::optional<std::tuple<GpuLocality, double, int, GpuMask>> best;
-    for (std::uint32_t ranks = (1u << count) - 1; ranks < (1u << size);) {
-        GpuMask chosen = 0;
-        for (auto rest = ranks; rest != 0; rest &= rest - 1)
-            chosen |= bits[static_cast<std::size_t>(std::countr_zero(rest))];
+    for_each_gpu_set(candidates, count, [&](GpuMask chosen) {
         int total = 0;
         for_each_gpu(chosen, [&](int a) {
             for_each_gpu(chosen, [&](int b) {
@@ -297,9 +291,7 @@ GPUSCHED_INLINE std::optional<GpuMask> HardwareGraph::best_gpus(int count, GpuMa
         });
         const std::tuple now(locality(chosen), -bottleneck_bandwidth(chosen), total, chosen);
         if (!best || now < *best) best = now;
-        const auto low = ranks & (0 - ranks), carried = ranks + low;  // the next number with as many ones
-        ranks = carried | (((ranks ^ carried) >> 2) / low);
-    }
+    });
     return std::get<3>(*best);
 }
 

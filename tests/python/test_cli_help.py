@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The console script's manners: help and defaults, no abbreviations, nearest names, completion, singular and plural."""
+
+import argparse
+import inspect
+import shutil
+import subprocess
+
+import gpusched as gs
+import pytest
+from clusters import document, make_node, make_task
+from gpusched import cli
+
+TOP = cli.parser()
+COMMANDS = TOP.commands
+
+
+def told(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(list(arguments))
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_argument_has_a_line_of_help(command, capsys):
+    for action in COMMANDS[command]._actions:
+        assert action.help, (command, action.dest)
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    assert f"usage: gpusched {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "function"),
+    [
+        ("generate", gs.sim.generate_cluster),
+        ("consolidate", gs.consolidate),
+        ("replay", gs.sim.replay),
+        ("preempt", gs.preempt),
+        ("plan-serving", gs.serving.plan_serving),
+    ],
+)
+def test_defaults_are_the_library_s(command, function):
+    parameters = inspect.signature(function).parameters
+    shown = 0
+    for action in COMMANDS[command]._actions:
+        if action.dest not in parameters or action.nargs == 0 or not action.option_strings:
+            continue
+        default = parameters[action.dest].default
+        if default not in (None, [], inspect.Parameter.empty):
+            assert f"(default: {default})" in action.help, (command, action.dest)
+            shown += 1
+    assert shown >= 2
+
+
+def test_options_are_not_abbreviated(capsys):
+    assert all(not parser.allow_abbrev for parser in [TOP, *COMMANDS.values()])
+    error = told(capsys, "consolidate", "x.json", "--max-move", "3")
+    assert "unrecognized arguments: --max-move 3; did you mean '--max-moves'" in error
+    assert "unrecognized arguments: --vers" in told(capsys, "report", "x.json", "--vers")
+
+
+def test_unknown_commands_and_names_get_the_nearest_ones(capsys):
+    assert "did you mean 'consolidate'?" in told(capsys, "consolidat", "x.json")
+    assert "did you mean 'best'?" in told(capsys, "consolidate", "x.json", "--preset", "bets")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion_scripts(shell, tmp_path, capsys):
+    pytest.importorskip("shtab")
+    assert cli.main(["completion", shell]) == 0
+    script = tmp_path / "completion"
+    script.write_text(capsys.readouterr().out)
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell}")
+    subprocess.run([shell, "-n", str(script)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["gpusched", "conso"], ["consolidate"]),
+        (["gpusched", "consolidate", "--max-moves-p"], ["--max-moves-per-node", "--max-moves-per-wave"]),
+        (["gpusched", "consolidate", "--preset", ""], ["best", "fast", "ipc"]),
+        (["gpusched", "report", "clus"], ["cluster.json"]),
+    ],
+)
+def test_bash_completes(words, expected, tmp_path, capsys):
+    pytest.importorskip("shtab")
+    cli.main(["completion", "bash"])
+    script = tmp_path / "completion"
+    script.write_text(capsys.readouterr().out)
+    (tmp_path / "cluster.json").write_text("")
+    quoted = " ".join(f"'{word}'" for word in words)
+    line = (
+        f"source {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; "
+        "COMP_LINE=\"${COMP_WORDS[*]}\"; COMP_POINT=${#COMP_LINE}; _shtab_gpusched; printf '%s\\n' \"${COMPREPLY[@]}\""
+    )
+    run = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert sorted(word.strip() for word in run.stdout.split()) == expected, run.stderr
+
+
+def test_one_is_not_several(tmp_path, capsys):
+    path = str(tmp_path / "cluster.json")
+    nodes = [make_node("a", gpu_count=1)]
+    gs.Cluster.from_json(document(nodes, [make_task("t", node="a", gpus=[0])])).to_json(path)
+    assert cli.main(["report", path, "--shapes", "1x8", "--job-gpus", "1"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("1 node, 1 GPU, 1 task (0 pending, 0 locked)\n") and "Jobs of 1 GPU that" in out
+    assert cli.main(["consolidate", path]) == 0
+    assert "0 nodes with 0 GPUs vacated by 0 moves in 0 waves" in capsys.readouterr().out
+
+
+def test_reports_show_what_failed_and_what_is_cordoned(tmp_path, capsys):
+    path = str(tmp_path / "cluster.json")
+    nodes = [make_node("a", failed_gpus=[0, 1]), make_node("b", schedulable=False)]
+    gs.Cluster.from_json(document(nodes, [])).to_json(path)
+    assert cli.main(["report", path, "--shapes", "1x8"]) == 0
+    assert "(0 pending, 0 locked), 2 failed GPUs, 1 cordoned node\n" in capsys.readouterr().out
+
+
+def test_help_that_cannot_be_written_is_an_error_without_a_buffer_too(monkeypatch):
+    class Full:
+        def write(self, text):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sys.stdout", Full())
+    with pytest.raises(OSError):
+        TOP._print_message("text", __import__("sys").stdout)
+    assert isinstance(TOP, argparse.ArgumentParser)

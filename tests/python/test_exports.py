@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clusters, plans and explanations as notebooks show them, for pandas, for Arrow and for networkx."""
+
+from html.parser import HTMLParser
+
+import gpusched as gs
+import pytest
+from clusters import document, make_node, make_task
+
+
+class Tags(HTMLParser):
+    """Raises where a tag is closed that is not open; collects the texts of cells."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.cells = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "td":
+            self.cells.append(data)
+
+
+def parsed(html):
+    tags = Tags()
+    tags.feed(html)
+    tags.close()
+    assert tags.open == []
+    return tags.cells
+
+
+@pytest.fixture
+def mixed():
+    nodes = [
+        make_node("a", gpu_model="<A>", failed_gpus=[7], network=["c", "s0"]),
+        make_node("b", gpu_model="<A>", schedulable=False, network=["c", "s0"]),
+        make_node("c", gpu_model="B", gpu_count=1, network=["c", "s1"]),
+    ]
+    tasks = [make_task("t", node="a", gpus=[0]), make_task("u", node="b", gpus=[0]), make_task("waits")]
+    return gs.Cluster.from_json(document(nodes, tasks))
+
+
+def test_clusters_show_failed_and_cordoned(mixed):
+    html = mixed._repr_html_()
+    assert "3 nodes, 17 GPUs, 3 tasks, 1 pending" in html
+    assert parsed(html) == ["<A>", "2", "2", "1", "16", "13", "1", "B", "1", "0", "0", "1", "1", "0"]
+
+
+def test_plans_show_their_steps(tiny):
+    plan = gs.consolidate(tiny)
+    html = plan._repr_html_()
+    assert "1 move in 1 wave, 1 node vacated" in html and "at most 8 GPUs" in html
+    assert parsed(html)[:5] == ["move", "0", "small", "n0", "n1"]
+    frame = plan.to_pandas()
+    assert list(frame.columns) == ["step", "wave", "task", "from", "to", "gpus"]
+    assert frame["task"].tolist() == ["small"] and frame["gpus"].tolist() == [plan.moves[0].gpus]
+
+
+def test_long_plans_are_cut(small):
+    plan = gs.consolidate(small)
+    assert len(plan.moves) > 21
+    assert f"... and {len(plan.moves) - 20} more rows" in plan._repr_html_()
+    assert len(plan.to_pandas()) == len(plan.moves)
+
+
+def test_plans_without_steps():
+    empty = gs.Plan.from_json({"format": "gpusched.plan", "version": 1, "waves": 0, "moves": [], "vacated_nodes": []})
+    assert "0 moves in 0 waves" in empty._repr_html_()
+    assert len(empty.to_pandas()) == 0
+    pytest.importorskip("pyarrow")
+    assert empty.to_arrow().num_rows == 0
+
+
+def test_evictions_and_placements_are_steps(mixed):
+    task = make_task("big", gpu_count=7, priority=100, priority_class="HP")
+    plan = gs.Plan.from_json(
+        {
+            **{"format": "gpusched.plan", "version": 1, "waves": 0, "moves": [], "vacated_nodes": []},
+            "evictions": ["t"],
+            "placements": [{"task": task["name"], "node": "a", "gpus": [0, 1, 2, 3, 4, 5, 6]}],
+        }
+    )
+    frame = plan.to_pandas()
+    assert frame["step"].tolist() == ["evict", "place"] and frame["wave"].tolist() == [-1, -1]
+    assert frame["to"].isna().tolist() == [True, False] and frame["to"].tolist()[1] == "a"
+
+
+def test_explanations(tiny):
+    why = gs.consolidation.explain(tiny, gs.consolidate(tiny), "n1")
+    frame = why.to_pandas()
+    assert list(frame.columns)[:3] == ["node", "fate", "task"] and len(frame) == len(why.blockers)
+    assert "Node n1" in why._repr_html_()
+    parsed(why._repr_html_())
+    why = gs.preemption.explain(tiny, make_task("huge", gpu_count=16))
+    assert why.to_pandas()["obstacle"].tolist() == [why.obstacle]
+    parsed(why._repr_html_())
+
+
+def test_arrow_holds_what_pandas_holds(mixed, small):
+    pa = pytest.importorskip("pyarrow")
+    for cluster in (mixed, small):
+        for table, frame in zip(cluster.to_arrow(), cluster.to_pandas()):
+            assert table.column_names == list(frame.columns)
+            for name in table.column_names:
+                seen = [None if value is None or value != value else value for value in frame[name].tolist()]
+                assert table[name].to_pylist() == seen, name
+    nodes, tasks = mixed.to_arrow()
+    assert nodes.schema.field("gpu_count").type == pa.int64()
+    assert tasks.schema.field("locked").type == pa.bool_()
+    assert mixed.tasks["waits"].node is None and tasks["node"].to_pylist()[-1] is None
+    plan = gs.consolidate(small)
+    assert plan.to_arrow()["task"].to_pylist() == plan.to_pandas()["task"].tolist()
+    report = gs.fragmentation.report(small, [(1, 8)])
+    assert report.to_arrow()["stranded"].to_pylist() == report.column("stranded")
+
+
+def test_network_as_a_graph(mixed):
+    nx = pytest.importorskip("networkx")
+    graph = gs.topology.NetworkTree(mixed).to_networkx()
+    assert nx.is_arborescence(graph) and graph.nodes[0]["level"] == "root"
+    by_name = {(data["level"], data["name"]): number for number, data in graph.nodes(data=True)}
+    assert set(by_name) == {("root", ""), (0, "c"), (1, "s0"), (1, "s1"), ("node", "a"), ("node", "b"), ("node", "c")}
+    undirected = graph.to_undirected()
+    tree = gs.topology.NetworkTree(mixed)
+    between = nx.shortest_path_length(undirected, by_name["node", "a"], by_name["node", "c"])
+    assert between == tree.distance(tree.vertex("a"), tree.vertex("c"))
+
+
+def test_machine_as_a_graph():
+    nx = pytest.importorskip("networkx")
+    machine = gs.topology.HardwareGraph.preset("rtx4090x8")
+    graph = machine.to_networkx()
+    assert graph.number_of_nodes() == len(machine.vertices) and graph.number_of_edges() == len(machine.edges)
+    at = {v["id"]: n for n, v in graph.nodes(data=True) if v["kind"] == "gpu"}
+    assert nx.shortest_path_length(graph, at[0], at[7]) == machine.distance(0, 7)
+    assert {data["kind"] for _, _, data in graph.edges(data=True)} == {kind for _, _, kind, _ in machine.edges}
