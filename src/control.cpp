@@ -2,11 +2,11 @@
 // The compiled bodies of control/: every file of include/gpusched/control/impl.
 #include <gpusched/control/impl/admission.ipp>
 #include <gpusched/control/impl/audit.ipp>
+#include <gpusched/control/impl/carryover.ipp>
 #include <gpusched/control/impl/config.ipp>
 #include <gpusched/control/impl/diagnose.ipp>
 #include <gpusched/control/impl/estimators.ipp>
 #include <gpusched/control/impl/levers.ipp>
-#include <gpusched/control/impl/memory.ipp>
 #include <gpusched/control/impl/mig_layout.ipp>
 #include <gpusched/control/impl/mig_tables.ipp>
 #include <gpusched/control/impl/observe.ipp>

@@ -64,8 +64,8 @@ struct Controller {
         for (const auto& e : result.events)
             out.push_back({options.host.tenants[static_cast<std::size_t>(e.tenant)].name,
                            std::string(enum_name(e.from)), std::string(enum_name(e.to)),
-                           std::string(enum_name(e.cause)), e.reason, control::describe(options, e), e.row,
-                           e.loss});
+                           std::string(enum_name(e.cause)), e.reason, control::describe(options, e),
+                           static_cast<int>(e.row), e.loss});
         return out;
     }
     void step(const std::string& signals) {
@@ -80,16 +80,16 @@ struct Controller {
         for (std::size_t i = 0; i < state.tenants.size(); ++i) {
             if (!options.host.tenants[i].is_protected) continue;
             const auto& t = state.tenants[i];
-            const auto& gpu = options.host.gpus[static_cast<std::size_t>(t.current.gpu)];
+            const auto& gpu = options.host.gpus[static_cast<std::size_t>(t.place.current.gpu)];
             py::dict row;
             row["phase"] = enum_name(t.phase);
             row["counter"] = t.counter;
-            row["ema_ms"] = t.ema.known ? py::object(py::float_(t.ema.value)) : py::none();
-            row["gpu"] = t.current.gpu;
-            row["profile"] = control::mig_device(gpu.device).profiles[t.current.instance.profile].key;
-            row["slice"] = int{t.current.instance.start};
-            row["quota_percent"] = t.current.quota_percent;
-            row["cpus"] = control::cpus_text(t.current.cpus);
+            row["ema_ms"] = t.seen.ema.known ? py::object(py::float_(t.seen.ema.value)) : py::none();
+            row["gpu"] = t.place.current.gpu;
+            row["profile"] = control::mig_device(gpu.device).profiles[t.place.current.instance.profile].key;
+            row["slice"] = int{t.place.current.instance.start};
+            row["quota_percent"] = t.place.current.quota_percent;
+            row["cpus"] = control::cpus_text(t.place.current.cpus);
             row["frozen"] = t.frozen;
             out[options.host.tenants[i].name.c_str()] = row;
         }

@@ -41,6 +41,13 @@ VOCABULARY = {"core", "model"}
 # Headers over a heavy library, for bodies (impl/) alone.
 BODIES_ONLY = {"gpusched/core/detail/csv_parser.hpp", "gpusched/core/detail/csv_reader.hpp"}
 
+# The decision core of control/ does no I/O and reads no clock.
+IMPURE = re.compile(
+    r"^(fstream|iostream|filesystem|chrono|ctime|thread|mutex|random|unistd\.h|fcntl\.h|poll\.h|signal\.h|spawn\.h"
+    r"|dlfcn\.h|sched\.h|sys/.*|gpusched/core/(clock|file|rng)\.hpp)$"
+)
+PURE = {"control"}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
@@ -87,6 +94,9 @@ def check(root):
                     and name.removeprefix("include/") not in BODIES_ONLY
                 ):
                     problems.append(f"{name}: <{target}> is too heavy for a vocabulary header")
+                if own in PURE and IMPURE.match(target):
+                    problems.append(f"{name}: {own} does no I/O and reads no clock, but includes <{target}>")
+                    continue
                 if not target.startswith("gpusched/") or target in COMMON:
                     continue
                 if target == "gpusched/gpusched.hpp":
@@ -165,6 +175,7 @@ def test_checker_finds_what_it_should():
         "include/gpusched/consolidation/f.hpp": "#include <gpusched/preemption/g.hpp>\n",
         "include/gpusched/control/h.hpp": "#include <gpusched/model/b.hpp>\n",
         "include/gpusched/control/n.hpp": "#include <gpusched/host/o.hpp>\n",
+        "include/gpusched/control/p.hpp": "#include <chrono>\n",
         "include/gpusched/nonsense/i.hpp": "",
         "include/gpusched/io/j.hpp": '#include "k.hpp"\n',
         "include/gpusched/version.hpp": "#include <gpusched/model/b.hpp>\n",

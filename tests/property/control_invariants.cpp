@@ -114,7 +114,7 @@ TEST_CASE("invariants hold over random signals, failures and layouts") {
                                  [](const Action& a) { return a.kind != ActionKind::release_io; }) <= 1);
             for (const auto& e : out.events) {
                 edges.insert({e.from, e.to});
-                rows.insert(e.row);
+                rows.insert(static_cast<int>(e.row));
                 ALWAYS(e.tenant == 0 || e.tenant == 3);
             }
             const bool in_time = seen.time_s > before.last_time_s && seen.window > before.last_window;
@@ -129,8 +129,9 @@ TEST_CASE("invariants hold over random signals, failures and layouts") {
                     continue;
                 }
                 // I20: there is a line for it.
-                ALWAYS(std::any_of(out.events.begin(), out.events.end(),
-                                   [&](const AuditEvent& e) { return e.tenant == a.tenant && e.row > 0; }));
+                ALWAYS(std::any_of(out.events.begin(), out.events.end(), [&](const AuditEvent& e) {
+                    return e.tenant == a.tenant && e.row != Row::remark;
+                }));
                 // I2, I13, I19
                 ALWAYS(was.phase != Phase::hold && was.phase != Phase::disabled && seen.enabled);
                 ALWAYS(was.phase != Phase::cooldown || was.counter + 1 >= o.cool_down);
@@ -140,7 +141,7 @@ TEST_CASE("invariants hold over random signals, failures and layouts") {
                     is_guard(a.lever) || a.lever == Lever::move || a.lever == Lever::enlarge;
                 if (escalation && was.phase == Phase::suspect) ALWAYS(was.counter + 1 >= o.persistence);
                 if (escalation && was.phase == Phase::observe) ALWAYS(o.persistence == 1);
-                if (escalation) ALWAYS(state.tenants[i].tail.on);
+                if (escalation) ALWAYS(state.tenants[i].seen.tail.on);
                 // I11
                 ALWAYS(a.lever != Lever::throttle || o.flags.guard_io);
                 ALWAYS(a.lever != Lever::quota || o.flags.guard_mps);
@@ -162,7 +163,7 @@ TEST_CASE("invariants hold over random signals, failures and layouts") {
                 }
                 ALWAYS(a.after.quota_percent >= 50 && a.after.quota_percent <= 100);
                 if (a.lever == Lever::rollback && a.kind == ActionKind::reconfigure)
-                    ALWAYS(a.after == was.good);  // I7
+                    ALWAYS(a.after == was.place.good);  // I7
                 if (a.kind != ActionKind::reconfigure) continue;
                 // I1 in the controller's own windows
                 if (a.lever != Lever::rollback && last_structural.count(a.tenant))
@@ -292,7 +293,8 @@ TEST_CASE("from every reachable state a quiet host leads back to observing") {
         go(400, true);
         for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
             ALWAYS(state.tenants[i].phase == Phase::observe);
-        for (const std::size_t i : {std::size_t{0}, std::size_t{3}}) ALWAYS(state.tenants[i].offender < 0);
+        for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
+            ALWAYS(state.tenants[i].lease.offender < 0);
         ALWAYS(state.admission_open);
     }
 }

@@ -112,31 +112,35 @@ std::string key_of(const Node& node, const ControllerOptions& o) {
     const auto& t = s.tenants[0];
     const auto age = [&](std::int64_t then, std::int64_t most) { return std::min(s.now - then, most); };
     const auto counter = t.phase == Phase::exhausted ? std::min(t.counter, o.guard_dwell) : t.counter;
-    put(t.phase, counter, t.ema.known, 2 * t.ema.value, t.tail.on, std::min(t.fresh.missing, o.stale_after));
-    if (t.phase == Phase::hold) put(std::min(t.fresh.fresh, 10));
-    put(t.pressure.bits(), t.in_flight, t.episode, t.throttled, t.suppressed, t.resume_validation);
-    put(t.admission_closed, t.frozen, t.last_flags, std::min(t.same_flags, o.persistence));
-    put(std::min(t.good_windows, o.relax_after), std::min(t.calm_windows, o.relax_after), t.offender,
-        t.throttles > 0);
-    put(t.ever_structural ? age(t.last_structural, o.dwell) : -1,
-        t.ever_guard ? age(t.last_guard, o.guard_dwell) : -1);
-    put(t.throttled ? age(t.last_throttle, o.guard_dwell) : -1,
-        t.offender >= 0 ? t.lease_until_s - s.clock_s : 0);
-    put(t.entered[0] & 0xFFFF, t.entered[0] >> 16, t.entered[1] & 0xFFFF, t.entered[1] >> 16);
-    configuration(t.current);
-    configuration(t.good);
-    if (t.phase == Phase::reconfig || t.in_flight) configuration(t.pending);
-    put(t.settle, t.settling);
-    if (t.phase == Phase::suspect && t.same_flags < o.persistence) put(t.recent_flags, t.unsteady);
+    put(t.phase, counter, t.seen.ema.known, 2 * t.seen.ema.value, t.seen.tail.on,
+        std::min(t.seen.fresh.missing, o.stale_after));
+    if (t.phase == Phase::hold) put(std::min(t.seen.fresh.fresh, 10));
+    put(t.flags.now.bits(), t.change.in_flight, t.episode.on, t.episode.throttled, t.told.suppressed,
+        t.trial.resumes);
+    put(t.admission_closed, t.frozen, t.flags.last, std::min(t.flags.same_windows, o.persistence));
+    put(std::min(t.seen.good_windows, o.relax_after), std::min(t.seen.calm_windows, o.relax_after),
+        t.lease.offender, t.episode.throttles > 0);
+    put(t.past.ever_structural ? age(t.past.last_structural, o.dwell) : -1,
+        t.past.ever_guard ? age(t.past.last_guard, o.guard_dwell) : -1);
+    put(t.episode.throttled ? age(t.past.last_throttle, o.guard_dwell) : -1,
+        t.lease.offender >= 0 ? t.lease.until_s - s.clock_s : 0);
+    put(t.episode.entered[0] & 0xFFFF, t.episode.entered[0] >> 16, t.episode.entered[1] & 0xFFFF,
+        t.episode.entered[1] >> 16);
+    configuration(t.place.current);
+    configuration(t.place.good);
+    if (t.phase == Phase::reconfig || t.change.in_flight) configuration(t.place.pending);
+    put(t.change.settle, t.change.settling);
+    if (t.phase == Phase::suspect && t.flags.same_windows < o.persistence)
+        put(t.flags.recent, t.told.unsteady);
     // What is only read while a change is made or validated, or out of levers.
-    if (t.phase == Phase::reconfig || t.phase == Phase::validate || t.resume_validation) {
-        configuration(t.before);
-        put(t.lever, 2 * t.pre_ms, t.pre_flags, t.reference.bits(), t.waited, 2 * t.trial.value,
-            t.trial.known);
+    if (t.phase == Phase::reconfig || t.phase == Phase::validate || t.trial.resumes) {
+        configuration(t.place.before);
+        put(t.change.lever, 2 * t.trial.before_ms, t.trial.before_flags, t.flags.reference.bits(),
+            t.trial.waited, 2 * t.trial.tail.value, t.trial.tail.known);
     }
-    if (t.phase == Phase::exhausted) put(t.exhausted_flags);
+    if (t.phase == Phase::exhausted) put(t.flags.exhausted);
     std::vector<std::string> blocks;
-    for (const auto& b : t.blocked) {
+    for (const auto& b : t.past.blocked) {
         if (b.until < s.now) continue;
         std::string outer;
         std::swap(outer, key);
@@ -191,7 +195,7 @@ Model explore(const ControllerOptions& o, const std::vector<int>& pressures, std
             break;
         }
         for (const auto& in : inputs) {
-            if (in.feedback > 0 && !nodes[at].state.tenants[0].in_flight) continue;
+            if (in.feedback > 0 && !nodes[at].state.tenants[0].change.in_flight) continue;
             Node next = nodes[at];
             auto seen = window_of(next, in, o);
             if (in.feedback > 0) {
@@ -199,8 +203,9 @@ Model explore(const ControllerOptions& o, const std::vector<int>& pressures, std
                 auto& f = seen.feedback[0];
                 f.finished = true;
                 if (in.feedback == 1) {
-                    next.layouts[static_cast<std::size_t>(t.current.gpu)].remove(t.current.instance);
-                    next.layouts[static_cast<std::size_t>(t.pending.gpu)].add(t.pending.instance);
+                    next.layouts[static_cast<std::size_t>(t.place.current.gpu)].remove(
+                        t.place.current.instance);
+                    next.layouts[static_cast<std::size_t>(t.place.pending.gpu)].add(t.place.pending.instance);
                     for (std::size_t g = 0; g < 2; ++g) seen.gpus[g].layout = next.layouts[g];
                 } else {
                     f.status = in.feedback == 2 ? BackendStatus::in_use : BackendStatus::unknown;
@@ -208,7 +213,8 @@ Model explore(const ControllerOptions& o, const std::vector<int>& pressures, std
             }
             step(next.state, seen, o, result);
             for (const auto& e : result.events) {
-                if (e.row > 0 || e.from != e.to) out.edges.insert({e.row, e.from, e.to});
+                if (e.row != Row::remark || e.from != e.to)
+                    out.edges.insert({static_cast<int>(e.row), e.from, e.to});
             }
             for (const auto& a : result.actions) out.smaller += a.lever == Lever::relax;
             const auto [found, added] =
@@ -228,11 +234,11 @@ Model explore(const ControllerOptions& o, const std::vector<int>& pressures, std
         const auto& t = nodes[i].state.tenants[0];
         out.phases.insert(t.phase);
         const auto& profiles = mig_device("A30-24GB").profiles;
-        const auto& now = profiles[t.current.instance.profile];
+        const auto& now = profiles[t.place.current.instance.profile];
         const auto& start = profiles[o.host.tenants[0].start.instance.profile];
         out.below += now.sm_count < start.sm_count || now.memory_mib < start.memory_mib ||
-                     t.current.quota_percent > o.host.tenants[0].start.quota_percent;
-        if (t.phase == Phase::observe && !t.frozen && t.offender < 0 && nodes[i].state.admission_open) {
+                     t.place.current.quota_percent > o.host.tenants[0].start.quota_percent;
+        if (t.phase == Phase::observe && !t.frozen && t.lease.offender < 0 && nodes[i].state.admission_open) {
             good[i] = true;
             open.push_back(i);
         }

@@ -59,8 +59,8 @@ class Round {
             for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
                 if (const auto& t = state_.tenants[i];
                     std::exchange(failing_[i], BackendStatus::ok) != BackendStatus::ok &&
-                    t.lever == Lever::throttle && t.offender >= 0)
-                    limits_[static_cast<std::size_t>(t.offender)] = 0;
+                    t.change.lever == Lever::throttle && t.lease.offender >= 0)
+                    limits_[static_cast<std::size_t>(t.lease.offender)] = 0;
             host_.fill(seen);
             const auto before = state_;
             step(state_, seen, o_, out_);
@@ -91,16 +91,16 @@ class Round {
     }
     /// Into the journal, as the actuator of a host does.
     void remember() {
-        const auto memory = memory_of(state_, o_);
-        journal_.memory.clear();
+        const auto carryover = carryover_of(state_, o_);
+        journal_.carryover.clear();
         for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
-            journal_.memory.push_back({o_.host.tenants[i].name, memory[i]});
-        journal_.memory_s = true_s_;
+            journal_.carryover.push_back({o_.host.tenants[i].name, carryover[i]});
+        journal_.carryover_s = true_s_;
     }
     /// Killed, and started again some time later; limits have been ended, changes brought to one of their ends.
     void restart() {
         for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
-            o_.host.tenants[i].start = state_.tenants[i].current;
+            o_.host.tenants[i].start = state_.tenants[i].place.current;
         for (const auto& c : host_.changes) {
             const bool done = c.outcome.status == BackendStatus::ok;
             o_.host.tenants[static_cast<std::size_t>(c.action.tenant)].start =
@@ -148,9 +148,11 @@ class Round {
                      a.kind == ActionKind::set_quota || a.kind == ActionKind::pin || structural(a),
                  "an action of another kind");
             look(20,
-                 a.kind == ActionKind::release_io ||
-                     std::any_of(out_.events.begin(), out_.events.end(),
-                                 [&](const AuditEvent& e) { return e.tenant == a.tenant && e.row > 0; }),
+                 a.kind == ActionKind::release_io || std::any_of(out_.events.begin(), out_.events.end(),
+                                                                 [&](const AuditEvent& e) {
+                                                                     return e.tenant == a.tenant &&
+                                                                            e.row != Row::remark;
+                                                                 }),
                  "an action without an event");
             if (a.kind != ActionKind::release_io) decided(a, seen, before);
         }
@@ -159,7 +161,7 @@ class Round {
             // I13: a tail that cannot be right moves no average.
             if (!(x.p99_ms >= 0 && x.p99_ms < 1e7))
                 look(13,
-                     state_.tenants[i].ema.value == before.tenants[i].ema.value ||
+                     state_.tenants[i].seen.ema.value == before.tenants[i].seen.ema.value ||
                          state_.tenants[i].phase != before.tenants[i].phase,
                      "an average took a value that cannot be right");
             suppressed(i, in_time && x.count >= o_.least_samples && x.p99_ms >= 0 && x.p99_ms < 1e6);
@@ -174,8 +176,8 @@ class Round {
         was.phase = phase;
         for (const auto& e : out_.events)
             if (e.tenant == static_cast<std::int32_t>(i) && e.to == Phase::suspect)
-                was.told |= e.row == 6 || e.row == 13;
-        was.high += present && state_.tenants[i].ema.value > o_.host.tenants[i].tau_ms;
+                was.told |= e.row == Row::suppressed || e.row == Row::no_lever;
+        was.high += present && state_.tenants[i].seen.ema.value > o_.host.tenants[i].tau_ms;
         if (phase == Phase::suspect && was.high >= o_.persistence)
             look(20, was.told, "a suppressed trigger without a line");
     }
@@ -190,7 +192,8 @@ class Round {
         if (escalates(a)) {
             if (was.phase == Phase::suspect) look(3, was.counter + 1 >= o_.persistence, "too early");
             if (was.phase == Phase::observe) look(3, o_.persistence == 1, "too early");
-            look(13, now.tail.on && now.fresh.missing == 0, "an action without a tail above the threshold");
+            look(13, now.seen.tail.on && now.seen.fresh.missing == 0,
+                 "an action without a tail above the threshold");
         }
         const std::pair<Lever, bool> flags[] = {
             {Lever::throttle, o_.flags.guard_io}, {Lever::quota, o_.flags.guard_mps},
@@ -220,8 +223,9 @@ class Round {
         }
         look(9, a.after.quota_percent >= 50 && a.after.quota_percent <= 100, "a quota out of range");
         if (a.lever == Lever::rollback) {
-            const bool same = a.before.gpu == was.before.gpu && a.before.instance == was.before.instance;
-            look(7, a.after == (same ? was.before : was.good), "a rollback to something else");
+            const bool same =
+                a.before.gpu == was.place.before.gpu && a.before.instance == was.place.before.instance;
+            look(7, a.after == (same ? was.place.before : was.place.good), "a rollback to something else");
         }
         if (a.lever == Lever::relax) {
             look(15, sms(a.after) <= sms(a.before), "giving back took more");
@@ -260,8 +264,8 @@ class Round {
         look(5, can_create(device_, rest, a.after.instance), "an instance that does not fit");
         look(6,
              seen.gpus[from].layout.contains(a.before.instance) &&
-                 (a.before == was.current || (was.in_flight && a.before == was.pending) ||
-                  (seen.guards[i] != BackendStatus::ok && a.before == was.before)),
+                 (a.before == was.place.current || (was.change.in_flight && a.before == was.place.pending) ||
+                  (seen.guards[i] != BackendStatus::ok && a.before == was.place.before)),
              "an instance of another");
         look(6, a.tenant != 0 || o_.host.tenants[2].follows || !seen.tenants[2].present,
              "an instance with another owner");
@@ -272,7 +276,7 @@ class Round {
         if (!o_.flags.dry_run && (a.lever == Lever::move || a.lever == Lever::enlarge)) {
             look(4, sms(a.after) >= sms(a.before), "an escalation to fewer SMs");
             // The old episode's placements are forgotten with it.
-            if (!was.episode) seen_before.entered.clear();
+            if (!was.episode.on) seen_before.entered.clear();
             look(4,
                  seen_before.entered.insert({a.after.instance.profile, a.after.gpu, a.after.instance.start})
                      .second,
@@ -318,8 +322,9 @@ class Round {
     void after(const Observation& seen) {
         for (std::size_t j = 0; j < limits_.size(); ++j) {
             const bool leased =
-                std::any_of(state_.tenants.begin(), state_.tenants.end(),
-                            [&](const TenantState& t) { return t.offender == static_cast<std::int32_t>(j); });
+                std::any_of(state_.tenants.begin(), state_.tenants.end(), [&](const TenantState& t) {
+                    return t.lease.offender == static_cast<std::int32_t>(j);
+                });
             if (limits_[j] != 0 || leased)
                 look(8, (limits_[j] != 0) == leased, "a limit that nobody will lift");
             // In seconds, whenever the controller was told how late it is.
@@ -327,7 +332,7 @@ class Round {
                 look(9, true_s_ - limits_[j] < o_.lease_s + 1e-6, "a lease beyond its end");
         }
         for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
-            if (!state_.tenants[i].episode) observed_[i].entered.clear();
+            if (!state_.tenants[i].episode.on) observed_[i].entered.clear();
         for (std::size_t g = 0; g < 2; ++g) {
             look(5, is_valid(device_, host_.layouts[g]), "an invalid layout");
             for (const auto& instance : foreign_[g])

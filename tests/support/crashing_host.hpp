@@ -250,11 +250,11 @@ struct CrashWorld {
         auto state = initial_state(options);
         state.now = 7;
         state.clock_s = 14;
-        state.tenants[0].ever_structural = true;
-        state.tenants[0].last_structural = 7;
-        state.tenants[0].structural_s[0] = 14;
-        state.tenants[0].pause_s[0] = options.pause_s;
-        state.tenants[0].structural_count = 1;
+        state.tenants[0].past.ever_structural = true;
+        state.tenants[0].past.last_structural = 7;
+        state.tenants[0].past.structural_s[0] = 14;
+        state.tenants[0].past.pause_s[0] = options.pause_s;
+        state.tenants[0].past.structural_count = 1;
         state.deeds = 1;
         static_cast<void>(actuator.act(Decision{state, options, 1000}));
         act({.kind = ActionKind::reconfigure, .tenant = 0, .target = 0, .before = before, .after = after});

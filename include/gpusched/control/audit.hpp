@@ -20,9 +20,9 @@ void append_audit_line(std::string& line, const Observation& seen, const Control
                        const StepResult& result, std::uint64_t hash);
 
 /// Appends a record of a start: whoever appends to a log that others have written begins with it. Replaying begins
-/// anew there, with these options and this memory of the controller before.
+/// anew there, with these options and this carryover of the controller before.
 void append_start_record(std::string& line, const ControllerOptions& options,
-                         const ControllerMemory& memory = {});
+                         const ControllerCarryover& carryover = {});
 
 /// The observation of a line. Values that were not finite come back as NaN, which decides alike.
 /// @throws InvalidInput when the line is no such JSON
@@ -39,7 +39,7 @@ struct AuditReplay {
 
 /// Feeds the observations of a log to `step`, from the initial state, and compares line by line, byte by byte.
 ///
-/// Lines with a `record` are no windows: `start` begins anew, with the options of its `config` and its `memory` where it has them; from
+/// Lines with a `record` are no windows: `start` begins anew, with the options of its `config` and its `memory` (the carryover) where it has them; from
 /// `release` on leases end in any case; `outcome` says how an action ended, which decides nothing.
 /// @param log whole lines; a last line without a newline, and one before a start that cannot be read, is a torn write and
 ///     is left out

@@ -3,10 +3,10 @@
 
 #include <gpusched/control/admission.hpp>
 #include <gpusched/control/audit.hpp>
+#include <gpusched/control/carryover.hpp>
 #include <gpusched/control/config.hpp>
 #include <gpusched/control/estimators.hpp>
 #include <gpusched/control/host.hpp>
-#include <gpusched/control/memory.hpp>
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/control/mig_tables.hpp>
 #include <gpusched/control/observation.hpp>

@@ -66,11 +66,11 @@ template <SignalSource Source, Actuator Act, WindowClock Clk, AuditSink Sink,
           PlacementScorer Scorer = WeightedScore>
 class Runner {
   public:
-    /// @param memory as for `initial_state`
+    /// @param carryover as for `initial_state`
     /// @throws InvalidInput when the options are out of range
     Runner(ControllerOptions options, Source& source, Act& actuator, Clk& clock, Sink& sink,
-           Scorer scorer = {}, const ControllerMemory& memory = {})
-        : options_(std::move(options)), state_(initial_state(options_, memory)),
+           Scorer scorer = {}, const ControllerCarryover& carryover = {})
+        : options_(std::move(options)), state_(initial_state(options_, carryover)),
           hash_(options_hash(options_)), source_(source), actuator_(actuator), clock_(clock), sink_(sink),
           scorer_(std::move(scorer)) {
         const auto& h = options_.host;
@@ -100,7 +100,7 @@ class Runner {
         seen_.enabled = false;
         const auto leased = [&] {
             for (const auto& t : state_.tenants)
-                if (t.offender >= 0) return true;
+                if (t.lease.offender >= 0) return true;
             return false;
         };
         if (leased() && !options_.release_on_disable) {

@@ -1,8 +1,8 @@
 // State of the controller: plain data that grows once and then stays.
 #pragma once
 
+#include <gpusched/control/carryover.hpp>
 #include <gpusched/control/estimators.hpp>
-#include <gpusched/control/memory.hpp>
 #include <gpusched/control/observation.hpp>
 #include <gpusched/control/options.hpp>
 #include <gpusched/control/tail_model.hpp>
@@ -94,7 +94,7 @@ struct Action {
     bool make_before_break = false;  ///< the new instance can exist beside the old one
 };
 
-/// Flags of pressure, with their memory.
+/// Flags of pressure; between their thresholds they stay as they were.
 struct Pressure {
     SchmittTrigger pcie{}, io{}, irq{}, compute{};
     [[nodiscard]] std::uint8_t bits() const noexcept {
@@ -114,65 +114,108 @@ struct Blocked {
     std::int64_t until = -1;
 };
 
-struct TenantState {
-    Phase phase = Phase::observe;
-    std::int32_t counter =
-        0;  ///< c of SUSPECT, n of VALIDATE and COOLDOWN, windows in EXHAUSTED and RECONFIG
-    Ema ema{};
-    SchmittTrigger tail{};
+/// What is made of a tenant's signals.
+struct TenantEstimates {
+    Ema ema{};              ///< of the p99
+    SchmittTrigger tail{};  ///< whether that is above the target
     Freshness fresh{};
-    Pressure pressure{};   ///< where the tenant is
-    Pressure reference{};  ///< where it was before the change under validation
+    Ema rate{};            ///< of requests completed per second
+    Outlook tail_ahead{};  ///< the tail in the instance it has
+    Outlook client{};      ///< activity of the client in the instance, without its quota
+    TailModel model{};     ///< of the tail, for `predict` and for admission
+    std::int32_t good_windows = 0, calm_windows = 0;
+};
 
-    Configuration current{}, good{}, before{}, pending{};
+/// Flags of pressure on a tenant.
+struct TenantFlags {
+    Pressure now{};        ///< where the tenant is
+    Pressure reference{};  ///< where it was before the change under validation
+    std::uint8_t last = 0;
+    std::uint8_t recent = 0;     ///< all that were on since they last stayed the same, or since SUSPECT began
+    std::uint8_t exhausted = 0;  ///< when EXHAUSTED began
+    std::int32_t same_windows = 0;  ///< since the flags last changed
+};
+
+/// Configurations of a tenant.
+struct TenantPlaces {
+    Configuration current{};
+    Configuration good{};     ///< the last one that was validated
+    Configuration before{};   ///< the change under way or under validation
+    Configuration pending{};  ///< the end of the change under way
     Configuration
         floor{};  ///< as found when control began, before a restart too: the least that is left to it
-    bool in_flight = false;     ///< `pending` has been asked for and not answered
+};
+
+/// A change that is being made, and the pause that it costs.
+struct TenantChange {
     Lever lever = Lever::none;  ///< whose effect is being made or validated
+    bool in_flight = false;     ///< asked for and not answered
+    bool disjoint = false;      ///< both instances can exist at once
+    double held_s = 0;          ///< time that requests may have waited for it
+    double outage_s = 0;        ///< and time that they did, as far as can be seen
+    std::int32_t settle = 0;    ///< windows to come in which what a pause held up is still on its way
+    bool settling = false;      ///< this window is one of them
+};
 
-    double pre_ms = 0;  ///< average when the change was decided
-    std::uint8_t pre_flags = 0;
-    double pre_rate = 0;  ///< average completed per second then
-    Ema rate{}, trial{};
+/// The validation of a change.
+struct TenantTrial {
+    double before_ms = 0;  ///< average of the p99 when the change was decided
+    std::uint8_t before_flags = 0;
+    double before_rate = 0;  ///< average completed per second then
+    Ema tail{};
     double offered = 0, completed = 0;  ///< sums over comparable windows
-    std::int32_t waited = 0;
+    std::int32_t waited = 0;            ///< windows, comparable or not
+    bool resumes = false;               ///< HOLD interrupted it
+};
 
+/// What was done for a tenant: dwell, the hour's budget, and changes that are not to be repeated.
+struct TenantPast {
     std::int64_t last_structural = 0, last_guard = 0, last_throttle = 0;
     bool ever_structural = false, ever_guard = false;
     std::array<double, 8> structural_s{};  ///< times of the latest structural actions
     std::array<double, 8> pause_s{};       ///< and their pauses
     std::int32_t structural_count = 0;
-
-    bool episode = false, throttled = false;
-    std::int32_t good_windows = 0, calm_windows = 0;
-    std::array<std::uint64_t, 16> entered{};  ///< bit 8 * profile + start of each GPU, this episode
-
-    std::int32_t offender = -1;  ///< whose block I/O is limited; -1 without a lease
-    double lease_until_s = 0;    ///< on `ControllerState::clock_s`
-    std::int32_t throttles = 0;  ///< how many levels were tried this episode
-
+    double disjoint_pause_s = 0;  ///< what the last change with both instances at once cost all the same
     std::array<Blocked, 8> blocked{};
     std::int32_t next_blocked = 0;
+};
 
-    bool suppressed = false;         ///< a closed gate has been written down
-    bool resume_validation = false;  ///< HOLD interrupted VALIDATE
-    bool admission_closed = false;   ///< no lever is left for this tenant
-    bool frozen = false;             ///< waits for the operator
-    std::uint8_t exhausted_flags = 0, last_flags = 0;
-    std::uint8_t recent_flags =
-        0;  ///< all that were on since they last stayed the same, or since SUSPECT began
-    std::int32_t same_flags = 0;  ///< windows since the flags last changed
-    bool unsteady = false;        ///< that they change too often has been written down
+/// From the first window above the target until the tail is calm again.
+struct TenantEpisode {
+    bool on = false;
+    bool throttled = false;
+    std::int32_t throttles = 0;               ///< levels that were tried
+    std::array<std::uint64_t, 16> entered{};  ///< bit 8 * profile + start of each GPU
+};
 
-    TailModel model{};              ///< of the tail, for `predict` and for admission
-    Outlook tail_ahead{};           ///< the tail in the instance it has
-    Outlook client{};               ///< activity of the client in the instance, without its quota
-    bool pending_disjoint = false;  ///< `pending` can exist beside `current`
-    double held_s = 0;              ///< time that requests may have waited for the change that is being made
-    double outage_s = 0;            ///< and time that they did, as far as can be seen
-    std::int32_t settle = 0;        ///< windows to come in which what a pause held up is still on its way
-    bool settling = false;          ///< this window is one of them
-    double disjoint_pause_s = 0;    ///< what the last change with both instances at once cost all the same
+/// A limit of somebody's block I/O for the tenant's sake.
+struct TenantLease {
+    std::int32_t offender = -1;  ///< whose; -1 without a lease
+    double until_s = 0;          ///< on `ControllerState::clock_s`
+};
+
+/// What the log says only once.
+struct TenantRemarks {
+    bool suppressed = false;  ///< a closed gate has been written down
+    bool unsteady = false;    ///< that flags change too often has been written down
+};
+
+/// Everything that is remembered of a protected tenant.
+struct TenantState {
+    Phase phase = Phase::observe;
+    /// Windows: c of SUSPECT, n of VALIDATE and COOLDOWN, those in EXHAUSTED and RECONFIG.
+    std::int32_t counter = 0;
+    bool admission_closed = false;  ///< no lever is left for this tenant
+    bool frozen = false;            ///< waits for the operator
+    TenantEstimates seen{};
+    TenantFlags flags{};
+    TenantPlaces place{};
+    TenantChange change{};
+    TenantTrial trial{};
+    TenantPast past{};
+    TenantEpisode episode{};
+    TenantLease lease{};
+    TenantRemarks told{};
 };
 
 /// Everything `step` remembers. Start with `initial_state`.
@@ -189,13 +232,64 @@ struct ControllerState {
     double since_peak_s = 0;  ///< counted in `clock_s` since then
     bool started = false;
     bool admission_open = true;  ///< new tenants may come: no protected tenant is out of levers
-    std::int64_t deeds = 0;      ///< grows whenever `memory_of` gives more than the same, aged
+    std::int64_t deeds = 0;      ///< grows whenever `carryover_of` gives more than the same, aged
 };
+
+/// Rows of the transition table in docs/control.md, by their numbers, which stand in the audit log. The numbers that are
+/// not here have no line of the log: they count, or lead on within the window.
+enum class Row : std::int32_t {
+    remark = 0,  ///< none
+    switched_off = 1,
+    tail_high = 2,
+    tail_low = 4,
+    suppressed = 6,
+    throttle = 7,
+    quota_or_pin = 8,
+    lease_over = 9,
+    move = 11,
+    enlarge = 12,
+    no_lever = 13,
+    changed = 14,
+    failed = 15,
+    kept = 16,
+    worse = 17,
+    cooled_down = 18,
+    relax = 19,
+    hold = 20,
+    exhaustion_over = 21,
+    resumed = 23,
+    switched_on = 24
+};
+constexpr auto enum_names(Row) {
+    return name_table<Row>({
+        {Row::remark, "remark"},
+        {Row::switched_off, "switched_off"},
+        {Row::tail_high, "tail_high"},
+        {Row::tail_low, "tail_low"},
+        {Row::suppressed, "suppressed"},
+        {Row::throttle, "throttle"},
+        {Row::quota_or_pin, "quota_or_pin"},
+        {Row::lease_over, "lease_over"},
+        {Row::move, "move"},
+        {Row::enlarge, "enlarge"},
+        {Row::no_lever, "no_lever"},
+        {Row::changed, "changed"},
+        {Row::failed, "failed"},
+        {Row::kept, "kept"},
+        {Row::worse, "worse"},
+        {Row::cooled_down, "cooled_down"},
+        {Row::relax, "relax"},
+        {Row::hold, "hold"},
+        {Row::exhaustion_over, "exhaustion_over"},
+        {Row::resumed, "resumed"},
+        {Row::switched_on, "switched_on"},
+    });
+}
 
 /// Why something happened, for the audit log.
 struct AuditEvent {
     std::int32_t tenant = -1;
-    std::int32_t row = 0;  ///< of the transition table; 0 for remarks
+    Row row = Row::remark;
     Phase from = Phase::observe, to = Phase::observe;
     Cause cause = Cause::unknown;
     const char* reason = "";  ///< a literal
@@ -227,13 +321,14 @@ struct StepResult {
 
 /// The state before the first window: configurations as found; dwell, cool-down, the hour's budget and the changes not to
 /// be repeated as remembered.
-/// @param memory of a controller before this one, as long as the host's tenants, or empty
-/// @throws InvalidInput when the options are out of range, or `memory` has another length
+/// @param carryover of a controller before this one, as long as the host's tenants, or empty
+/// @throws InvalidInput when the options are out of range, or `carryover` has another length
 [[nodiscard]] ControllerState initial_state(const ControllerOptions& options,
-                                            const ControllerMemory& memory = {});
+                                            const ControllerCarryover& carryover = {});
 
 /// What must outlive the controller, as of the last window.
-[[nodiscard]] ControllerMemory memory_of(const ControllerState& state, const ControllerOptions& options);
+[[nodiscard]] ControllerCarryover carryover_of(const ControllerState& state,
+                                               const ControllerOptions& options);
 
 }  // namespace gpusched::control
 

@@ -35,18 +35,18 @@ struct JournalLease {
 };
 
 /// What outlives the controller of a protected tenant.
-struct JournalMemory {
+struct JournalCarryover {
     std::string name{};
-    TenantMemory memory{};
-    friend bool operator==(const JournalMemory&, const JournalMemory&) = default;
+    TenantCarryover carryover{};
+    friend bool operator==(const JournalCarryover&, const JournalCarryover&) = default;
 };
 
 struct Journal {
     std::string boot{};  ///< of the kernel: GPU instances and cgroups do not outlive it
     std::vector<JournalTenant> tenants{};
     std::vector<JournalLease> leases{};
-    double memory_s = 0;  ///< of the monotonic clock of that boot: when `memory` was so
-    std::vector<JournalMemory> memory{};
+    double carryover_s = 0;  ///< of the monotonic clock of that boot: when `carryover` was so
+    std::vector<JournalCarryover> carryover{};
     friend bool operator==(const Journal&, const Journal&) = default;
 
     /// The entry of a tenant, made if need be.
@@ -56,14 +56,14 @@ struct Journal {
 /// What a start at `now_s` of the monotonic clock must respect. It is kept over a boot, where the time in between is not
 /// known and counts as none.
 /// @param host as configured: its `start` is the floor of those for whom the journal has none
-[[nodiscard]] ControllerMemory remembered(const Journal& journal, const Host& host, double now_s,
-                                          double window_s);
+[[nodiscard]] ControllerCarryover remembered(const Journal& journal, const Host& host, double now_s,
+                                             double window_s);
 
-/// Where a start stands with a journal: all of it in the same boot, nothing but the memory after another, and of that not
+/// Where a start stands with a journal: all of it in the same boot, nothing but the carryover after another, and of that not
 /// the floors.
 [[nodiscard]] Journal believed(const std::optional<Journal>& found, const std::string& boot);
 
-/// The document of format `gpusched.control-journal`, version 3. Version 2, which has no floors, and 1, which has no memory,
+/// The document of format `gpusched.control-journal`, version 3. Version 2, which has no floors, and 1, which has no carryover,
 /// are read too.
 [[nodiscard]] std::string write_journal(const Journal& journal, const Host& host);
 

@@ -34,12 +34,12 @@ using control::Action;
 using control::ActionKind;
 using control::ActionOutcome;
 using control::ActionReport;
-using control::ControllerMemory;
+using control::ControllerCarryover;
 using control::ControllerOptions;
 using control::ControllerState;
 using control::Decision;
 using control::StepResult;
-using control::TenantMemory;
+using control::TenantCarryover;
 using control::WeightedScore;
 
 }  // namespace gpusched::host

@@ -104,9 +104,9 @@ TEST_CASE("against all placements: none that is allowed has a lower score, none 
             // T1 is on GPU 0 and its root, T4 on GPU 1 and its; what a quarter of the target per root means, see TailModel.
             const std::size_t whose = g == 0 ? 0 : 3;
             const auto& t = s.state.tenants[whose];
-            const double slope = std::max(0.0, t.model.coefficients()[1]);
-            const double predicted = t.ema.value + slope * n.pcie_bytes_per_s / 22e9;
-            if (std::max(predicted, s.state.tenants[3 - whose].ema.value) > 15) continue;
+            const double slope = std::max(0.0, t.seen.model.coefficients()[1]);
+            const double predicted = t.seen.ema.value + slope * n.pcie_bytes_per_s / 22e9;
+            if (std::max(predicted, s.state.tenants[3 - whose].seen.ema.value) > 15) continue;
             for (std::uint8_t start = 0; start < 8; ++start) {
                 const MigInstance at{static_cast<std::uint8_t>(device.find(n.profile)), start};
                 const auto& layout = s.seen.gpus[static_cast<std::size_t>(g)].layout;

@@ -226,7 +226,7 @@ TEST_CASE("decisions in words") {
     a.kind = ActionKind::pin;
     CHECK(describe(o, a) == "T1: pin to cores 4-7");
     const AuditEvent e{.tenant = 0,
-                       .row = 11,
+                       .row = Row::move,
                        .from = Phase::suspect,
                        .to = Phase::reconfig,
                        .cause = Cause::pcie,

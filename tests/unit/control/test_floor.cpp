@@ -26,9 +26,9 @@ struct Run {
     std::string log{};
     std::int64_t window = 0;
 
-    explicit Run(ControllerOptions options, const ControllerMemory& memory = {})
-        : o(std::move(options)), host(o), state(initial_state(o, memory)) {
-        append_start_record(log, o, memory);
+    explicit Run(ControllerOptions options, const ControllerCarryover& carryover = {})
+        : o(std::move(options)), host(o), state(initial_state(o, carryover)) {
+        append_start_record(log, o, carryover);
     }
     void go(int windows, double p99_ms, double client = 0) {
         for (int k = 0; k < windows; ++k, ++window) {
@@ -49,11 +49,12 @@ struct Run {
         REQUIRE(key() != "2g");
     }
     [[nodiscard]] std::string key() const {
-        return std::string(mig_device("A100-40GB").profiles[state.tenants[0].current.instance.profile].key);
+        return std::string(
+            mig_device("A100-40GB").profiles[state.tenants[0].place.current.instance.profile].key);
     }
     [[nodiscard]] ControllerOptions found() const {
         auto options = o;
-        options.host.tenants[0].start = state.tenants[0].current;
+        options.host.tenants[0].start = state.tenants[0].place.current;
         return options;
     }
 };
@@ -93,8 +94,9 @@ TEST_CASE("media engines are given back with the instance that had them, and no 
             static_cast<std::uint8_t>(mig_device("A100-40GB").find("1g+me"));
         Run run(o);
         run.go(200, 20);
-        REQUIRE(mig_device("A100-40GB").profiles[run.state.tenants[0].current.instance.profile].sm_count >
-                28);
+        REQUIRE(
+            mig_device("A100-40GB").profiles[run.state.tenants[0].place.current.instance.profile].sm_count >
+            28);
         run.go(3000, 2);
         CHECK(run.key() == "1g+me");
         for (const auto& a : run.actions)
@@ -111,9 +113,9 @@ TEST_CASE("nor is its client's quota raised above that of the start") {
         run.go(500, 2);
         CHECK(run.actions.empty());
         run.go(200, 20, 0.9);
-        REQUIRE(run.state.tenants[0].current.quota_percent == 50);
+        REQUIRE(run.state.tenants[0].place.current.quota_percent == 50);
         run.go(500, 2);
-        CHECK(run.state.tenants[0].current.quota_percent == start);
+        CHECK(run.state.tenants[0].place.current.quota_percent == start);
         std::vector<int> raised;
         for (const auto& a : run.actions)
             if (a.lever == Lever::relax) raised.push_back(a.after.quota_percent);
@@ -126,28 +128,28 @@ TEST_CASE("after a restart the start is still the first one, in memory, journal 
         Run first(quick(predict));
         first.go(10, 20);
         REQUIRE(first.key() != "2g");
-        const auto memory = memory_of(first.state, first.o);
-        CHECK(memory[0].floor == first.o.host.tenants[0].start);
+        const auto carryover = carryover_of(first.state, first.o);
+        CHECK(carryover[0].floor == first.o.host.tenants[0].start);
         Journal journal{.boot = "b1"};
-        journal.memory = {{"T1", memory[0]}, {"T4", memory[3]}};
-        journal.memory_s = 20;
+        journal.carryover = {{"T1", carryover[0]}, {"T4", carryover[3]}};
+        journal.carryover_s = 20;
         const auto read = parse_journal(write_journal(journal, first.o.host), first.o.host);
         CHECK(read == journal);
         Run second(first.found(), remembered(read, first.o.host, 21, first.o.window_s));
-        CHECK(second.state.tenants[0].floor == first.o.host.tenants[0].start);
+        CHECK(second.state.tenants[0].place.floor == first.o.host.tenants[0].start);
         second.go(2000, 2);
         CHECK(second.key() == "2g");
         const auto replay = replay_audit(first.log + second.log, test::control_options());
         CHECK(replay.first_difference == -1);
         CHECK(replay.windows == first.window + second.window);
 
-        // Without a memory what is found is the start; so it is after a boot, as configured.
+        // Without a carryover what is found is the start; so it is after a boot, as configured.
         Run fresh(first.found());
         fresh.go(2000, 2);
         CHECK(fresh.actions.empty());
         const auto later = remembered(believed(read, "b2"), first.found().host, 5, first.o.window_s);
         CHECK(later[0].floor == first.found().host.tenants[0].start);
-        CHECK(later[0].structural == aged(memory[0], 5, 2).structural);
+        CHECK(later[0].structural == aged(carryover[0], 5, 2).structural);
     }
 }
 
@@ -156,19 +158,19 @@ TEST_CASE("a journal from before there were floors takes the configuration's") {
     const auto read = parse_journal(R"({"format": "gpusched.control-journal", "version": 2, "boot": "b1",
                                         "memory": [{"name": "T1", "guard_windows": 3}]})",
                                     host);
-    CHECK(!read.memory[0].memory.floor);
-    const auto memory = remembered(read, host, 0, 2);
-    CHECK(memory[0].floor == host.tenants[0].start);
-    CHECK(memory[3].floor == host.tenants[3].start);
-    CHECK(!memory[1].floor);
+    CHECK(!read.carryover[0].carryover.floor);
+    const auto carryover = remembered(read, host, 0, 2);
+    CHECK(carryover[0].floor == host.tenants[0].start);
+    CHECK(carryover[3].floor == host.tenants[3].start);
+    CHECK(!carryover[1].floor);
 }
 
 TEST_CASE("floors that cannot be are refused") {
     const auto o = test::control_options();
-    ControllerMemory memory(4);
-    memory[0].floor = Configuration{.gpu = 2};
-    memory[3].floor = Configuration{.instance = {77, 0}, .quota_percent = 101};
-    CHECK_THROWS_WITH(initial_state(o, memory),
+    ControllerCarryover carryover(4);
+    carryover[0].floor = Configuration{.gpu = 2};
+    carryover[3].floor = Configuration{.instance = {77, 0}, .quota_percent = 101};
+    CHECK_THROWS_WITH(initial_state(o, carryover),
                       ContainsSubstring("floor.gpu: 2") && ContainsSubstring("floor.quota_percent: 101") &&
                           ContainsSubstring("floor.instance.profile: 77") && ContainsSubstring("'T4'"));
 }
@@ -199,9 +201,9 @@ TEST_CASE("what the tail was in the smaller instance keeps nobody in the larger 
     auto o = quick(true);
     o.hour_s = 3600;
     o.dwell = 60;
-    ControllerMemory memory(4);
-    memory[0].structural_windows = 0;  // above the target until the dwell is over
-    Run run(o, memory);
+    ControllerCarryover carryover(4);
+    carryover[0].structural_windows = 0;  // above the target until the dwell is over
+    Run run(o, carryover);
     run.until_larger();
     CHECK(run.window > 50);
     const auto large = run.key();
@@ -217,13 +219,13 @@ TEST_CASE("so it does with a quota") {
         o.flags.mig = false;
         Run run(o);
         run.go(200, 20, 0.9);
-        REQUIRE(run.state.tenants[0].current.quota_percent == 50);
+        REQUIRE(run.state.tenants[0].place.current.quota_percent == 50);
         for (int k = 0; k < 4; ++k) {
             run.go(12, 14.5);
             run.go(80, 5);
         }
-        CHECK((run.state.tenants[0].current.quota_percent == 50) == predict);
+        CHECK((run.state.tenants[0].place.current.quota_percent == 50) == predict);
         run.go(5000, 2);
-        CHECK(run.state.tenants[0].current.quota_percent == 100);
+        CHECK(run.state.tenants[0].place.current.quota_percent == 100);
     }
 }

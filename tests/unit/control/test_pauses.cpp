@@ -47,7 +47,7 @@ struct Timed {
             for (const auto& e : out.events) events.push_back(e);
         }
     }
-    int lines(int row) const {
+    int lines(Row row) const {
         int n = 0;
         for (const auto& e : events) n += e.row == row;
         return n;
@@ -85,7 +85,7 @@ TEST_CASE("what a caller that waits for a change holds up does not enter validat
         run.go(2, 2, held_up);
         run.go(40, 2);
         CHECK(run.t1().phase == Phase::cooldown);
-        CHECK(run.t1().good == run.t1().current);
+        CHECK(run.t1().place.good == run.t1().place.current);
         CHECK(run.actions.size() == 1);
     }
 }
@@ -114,8 +114,8 @@ TEST_CASE("a pause where none was expected is what the requests waited, not how 
             x.p99_ms = c.p99_ms, x.offered_per_s = c.offered, x.completed_per_s = c.completed;
         });
         CHECK(run.t1().phase == Phase::validate);
-        CHECK(run.t1().disjoint_pause_s >= c.least);
-        CHECK(run.t1().disjoint_pause_s <= c.most);
+        CHECK(run.t1().past.disjoint_pause_s >= c.least);
+        CHECK(run.t1().past.disjoint_pause_s <= c.most);
     }
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("flags that never stay the same delay a diagnosis, they do not prevent
         });
         REQUIRE(!run.actions.empty());
         CHECK(run.actions[0].first <= 100 + 2 * 4 * o.persistence);
-        CHECK(run.lines(6) == 1);
+        CHECK(run.lines(Row::suppressed) == 1);
     }
     // Where no gate is open, that is said too, each once.
     Timed fixed(with({}));
@@ -196,7 +196,7 @@ TEST_CASE("flags that never stay the same delay a diagnosis, they do not prevent
         slow(seen);
         seen.roots[0].bytes_per_s = fixed.window / 2 % 2 == 1 ? 20e9 : 0;
     });
-    CHECK(fixed.lines(6) == 2);
+    CHECK(fixed.lines(Row::suppressed) == 2);
     CHECK(fixed.t1().phase == Phase::suspect);
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("after a change with an unknown end no instance of any tenant is touch
         run.go(50, 2, slow);
         CHECK(run.actions.size() == 1);
         CHECK(run.t1().phase == Phase::suspect);
-        CHECK(run.lines(6) == 1);
+        CHECK(run.lines(Row::suppressed) == 1);
         // Disabled and enabled, the one that waits for the operator still does.
         run.go(1, 2, [](Observation& seen) { seen.enabled = false; });
         run.go(50, 2, slow);
@@ -251,7 +251,7 @@ TEST_CASE("after a change with an unknown end no instance of any tenant is touch
         run.go(60, 2, worse);
         CHECK(run.actions.size() == 2);
         CHECK(run.t1().phase == Phase::validate);
-        CHECK(run.lines(17) == 1);
+        CHECK(run.lines(Row::worse) == 1);
         run.go(1, 2, [&](Observation& seen) {
             worse(seen);
             seen.operator_resume = true;
@@ -276,7 +276,7 @@ TEST_CASE("a tenant's own traffic is not others', known or not") {
     const auto flag = [&](double own, double other, Attribution how) {
         Timed run(with({}));
         run.go(3, 2, root(own, other, how));
-        return run.t1().pressure.pcie.on;
+        return run.t1().flags.now.pcie.on;
     };
     CHECK(flag(0, 1e6, Attribution::inferred));
     CHECK_FALSE(flag(13e9, 1e6, Attribution::inferred));
@@ -291,7 +291,7 @@ TEST_CASE("a tenant's own traffic is not others', known or not") {
     CHECK(run.state.roots[0].expected() == initial_state(run.o).roots[0].expected());
     auto seen = control_window(run.o, 0);
     unknown(seen);
-    const auto& c = run.t1().current;
+    const auto& c = run.t1().place.current;
     CHECK(placement_terms(run.o.host, seen, run.state, 0, 0, c.instance, {}, c.cpus).pcie == 0.5);
     CHECK(placement_terms(run.o.host, seen, run.state, 0, 1, c.instance, {}, c.cpus).pcie < 0.1);
 }
@@ -325,7 +325,7 @@ TEST_CASE("nobody is limited above what it does") {
         seen.roots[0].bytes_per_s = 16e9;
         seen.tenants[1].pcie_bytes_per_s = 12e9;
         seen.tenants[1].pcie_attribution = Attribution::measured;
-        limited = run.t1().offender < 0 ? 0 : run.actions.back().second.value;
+        limited = run.t1().lease.offender < 0 ? 0 : run.actions.back().second.value;
         seen.tenants[1].io_bytes_per_s = limited == 0 ? 3e9 : 1e6 * limited;
     });
     CHECK(run.state.admission_open);

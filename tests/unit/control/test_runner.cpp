@@ -109,7 +109,7 @@ TEST_CASE("how an action ended reaches the decision core with the next window, a
     CHECK(runner.take_report().outcomes.empty());
     CHECK(runner.state().tenants[0].phase == Phase::guarded);
     bool told = false;
-    for (const auto& event : runner.window().events) told |= event.row == 15;
+    for (const auto& event : runner.window().events) told |= event.row == Row::failed;
     CHECK(told);
     CHECK(runner.state().tenants[0].phase == Phase::suspect);
     CHECK(replay_audit(log.text, o).first_difference == -1);

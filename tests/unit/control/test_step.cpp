@@ -116,14 +116,14 @@ TEST_CASE("a busy client's quota falls, and is undone where that made matters wo
     CHECK(kept.actions[0].kind == ActionKind::set_quota);
     CHECK(kept.actions[0].target == 2);
     CHECK(kept.actions[0].value == 75);
-    CHECK(kept.t1().good.quota_percent == 100);
+    CHECK(kept.t1().place.good.quota_percent == 100);
     // With the quota the client shows less activity, but is as busy as it may be: windows stay comparable.
     kept.go(16, [](Observation& seen) {
         busy_client(seen);
         seen.tenants[2].sm_active = 0.68;
     });
     CHECK(kept.t1().phase == Phase::cooldown);
-    CHECK(kept.t1().good.quota_percent == 75);
+    CHECK(kept.t1().place.good.quota_percent == 75);
 
     Run worse(only("guards"));
     worse.go(3, busy_client);
@@ -135,7 +135,7 @@ TEST_CASE("a busy client's quota falls, and is undone where that made matters wo
     CHECK(worse.actions[1].lever == Lever::rollback);
     CHECK(worse.actions[1].kind == ActionKind::set_quota);
     CHECK(worse.actions[1].value == 100);
-    CHECK(worse.t1().current == worse.t1().good);
+    CHECK(worse.t1().place.current == worse.t1().place.good);
 }
 
 TEST_CASE("a tenant moves off a busy root, and only what was validated is kept") {
@@ -148,15 +148,15 @@ TEST_CASE("a tenant moves off a busy root, and only what was validated is kept")
     CHECK(run.actions[0].make_before_break);
     CHECK(run.t1().phase == Phase::reconfig);
     const auto found = run.o.host.tenants[0].start;
-    CHECK(run.t1().good == found);
+    CHECK(run.t1().place.good == found);
     run.go(6, busy_root);
     CHECK(run.t1().phase == Phase::validate);
-    CHECK(run.t1().current.gpu == 1);
-    CHECK(run.t1().good == found);  // not yet
+    CHECK(run.t1().place.current.gpu == 1);
+    CHECK(run.t1().place.good == found);  // not yet
     SECTION("kept") {
         run.go(17, busy_root);
         CHECK(run.t1().phase == Phase::cooldown);
-        CHECK(run.t1().good.gpu == 1);
+        CHECK(run.t1().place.good.gpu == 1);
     }
     SECTION("rolled back to what was found") {
         run.go(17, [](Observation& seen) {
@@ -168,7 +168,7 @@ TEST_CASE("a tenant moves off a busy root, and only what was validated is kept")
         CHECK(run.actions[1].after == found);
         run.go(6, busy_root);
         CHECK(run.t1().phase == Phase::cooldown);
-        CHECK(run.t1().current == found);
+        CHECK(run.t1().place.current == found);
         // The same change is blocked for four dwells.
         run.go(900, busy_root);
         CHECK(run.actions.size() == 2);
@@ -178,8 +178,8 @@ TEST_CASE("a tenant moves off a busy root, and only what was validated is kept")
         CHECK(run.t1().phase == Phase::validate);
         run.go(1, slow);
         CHECK(run.t1().phase == Phase::cooldown);
-        CHECK(run.t1().current.gpu == 1);
-        CHECK(run.t1().good == found);
+        CHECK(run.t1().place.current.gpu == 1);
+        CHECK(run.t1().place.good == found);
     }
 }
 
@@ -211,7 +211,7 @@ TEST_CASE("failures: undone ones cool down, lost devices freeze until the operat
     undone.outcome = {.finished = true, .status = BackendStatus::insufficient_resources};
     undone.go(9, slow);
     CHECK(undone.t1().phase == Phase::cooldown);
-    CHECK(undone.t1().current == undone.o.host.tenants[0].start);
+    CHECK(undone.t1().place.current == undone.o.host.tenants[0].start);
 
     Run lost(only("mig"));
     lost.outcome = {.finished = true, .status = BackendStatus::gpu_is_lost, .restored = false};
@@ -245,7 +245,7 @@ TEST_CASE("what is not needed is given back: quota first, then a smaller profile
     Run run(o);
     // A controller before this one took that much; the tenant began with less.
     const auto& device = mig_device("A100-40GB");
-    ControllerMemory memory(o.host.tenants.size());
+    ControllerCarryover memory(o.host.tenants.size());
     memory[0].floor = {.instance = {static_cast<std::uint8_t>(device.find("1g")), 0}};
     run.state = initial_state(o, memory);
     const auto fast = [](Observation& seen) { seen.tenants[0].p99_ms = 5; };
@@ -277,7 +277,7 @@ TEST_CASE("a dry run decides and does nothing; disabling ends leases") {
     dry.go(3, busy_root);
     CHECK(dry.actions.empty());
     REQUIRE(dry.out.wished.size() == 1);
-    CHECK(dry.t1().current == o.host.tenants[0].start);
+    CHECK(dry.t1().place.current == o.host.tenants[0].start);
 
     Run run(only("guards"));
     run.go(3, busy_root);
@@ -340,12 +340,12 @@ TEST_CASE(
     };
     run.go(3, busy_root);
     REQUIRE(run.actions.size() == 1);
-    REQUIRE(run.t1().offender == 1);
+    REQUIRE(run.t1().lease.offender == 1);
     run.go(1, fails);
-    CHECK(run.t1().offender == -1);
+    CHECK(run.t1().lease.offender == -1);
     CHECK(run.t1().phase == Phase::suspect);
     REQUIRE(!run.out.events.empty());
-    CHECK(run.out.events[0].row == 15);
+    CHECK(run.out.events[0].row == Row::failed);
     CHECK(std::string_view(run.out.events[0].reason) == "in_use");
     run.go(o.guard_dwell - 2, busy_root);
     CHECK(run.actions.size() == 1);  // no release of what was never there, and no second try yet
@@ -367,19 +367,19 @@ TEST_CASE("a quota that could not be set is not validated") {
     Run run(only("guards"));
     run.go(3, busy_client);
     REQUIRE(run.t1().phase == Phase::validate);
-    REQUIRE(run.t1().current.quota_percent == 75);
+    REQUIRE(run.t1().place.current.quota_percent == 75);
     run.go(1, [](Observation& seen) {
         busy_client(seen);
         seen.guards.assign(4, BackendStatus::ok);
         seen.guards[0] = BackendStatus::timeout;
     });
-    CHECK(run.t1().current.quota_percent == 100);
+    CHECK(run.t1().place.current.quota_percent == 100);
     CHECK(run.t1().phase == Phase::suspect);
     CHECK(!run.t1().frozen);
     // What is said of a guard that was never set changes nothing.
     Run quiet(control_options());
     quiet.go(5, [](Observation& seen) { seen.guards.assign(4, BackendStatus::in_use); });
     CHECK(quiet.t1().phase == Phase::observe);
-    CHECK(quiet.t1().current == quiet.o.host.tenants[0].start);
+    CHECK(quiet.t1().place.current == quiet.o.host.tenants[0].start);
     CHECK_THROWS_AS(quiet.go(1, [](Observation& seen) { seen.guards.resize(1); }), InvalidInput);
 }

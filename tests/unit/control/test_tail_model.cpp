@@ -215,7 +215,7 @@ TEST_CASE("where both instances at once do not save the pause, ours learns it an
     });
     run.go(1, slow_everywhere);
     CHECK(run.state.tenants[0].phase == Phase::validate);
-    CHECK(run.state.tenants[0].disjoint_pause_s >= 4 * run.o.window_s);
+    CHECK(run.state.tenants[0].past.disjoint_pause_s >= 4 * run.o.window_s);
 }
 
 TEST_CASE("rank never falls in a change that ours makes while the tail is high") {

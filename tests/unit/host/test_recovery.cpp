@@ -208,15 +208,15 @@ TEST_CASE("journals are read back, and what is none is refused") {
     t.switched = t.drained = true;
     t.cpuset = "0-3";
     journal.leases = {{"T2", "/x/io.max", "259:0 rbps=max"}};
-    journal.memory_s = 12.5;
-    journal.memory = {{"T1",
-                       {.structural_windows = 3,
-                        .guard_windows = 0,
-                        .cooldown_windows = 17,
-                        .disjoint_pause_s = 0.1,
-                        .structural = {{.ago_s = 1.0 / 3, .pause_s = 18}},
-                        .blocked = {{.from = w.before, .to = w.after, .windows = 9}},
-                        .floor = w.after}}};
+    journal.carryover_s = 12.5;
+    journal.carryover = {{"T1",
+                          {.structural_windows = 3,
+                           .guard_windows = 0,
+                           .cooldown_windows = 17,
+                           .disjoint_pause_s = 0.1,
+                           .structural = {{.ago_s = 1.0 / 3, .pause_s = 18}},
+                           .blocked = {{.from = w.before, .to = w.after, .windows = 9}},
+                           .floor = w.after}}};
     CHECK(parse_journal(write_journal(journal, w.options.host), w.options.host) == journal);
     CHECK_THROWS_WITH(parse_journal("{", w.options.host), ContainsSubstring("journal"));
     CHECK_THROWS_WITH(parse_journal("{}", w.options.host), ContainsSubstring("format, version"));
@@ -232,15 +232,15 @@ TEST_CASE("journals are read back, and what is none is refused") {
                           "tenants": [{"name": "T1", "now": {"profile": "2g", "quota_percent": 1}}]})",
                                     w.options.host),
                       ContainsSubstring("/tenants/0/now/quota_percent: 1; expected 50 to 100"));
-    // One of before there was a memory; and memories that cannot be.
+    // One of before there was a carryover; and memories that cannot be.
     CHECK(
         parse_journal(R"({"format": "gpusched.control-journal", "version": 1, "boot": "b1"})", w.options.host)
-            .memory.empty());
-    const auto memory = [&](const std::string& text) {
-        return R"({"format": "gpusched.control-journal", "version": 3, "memory": [{"name": "T1", )" + text +
-               "}]}";
+            .carryover.empty());
+    const auto carryover = [&](const std::string& text) {
+        return R"({"format": "gpusched.control-journal", "version": 3, "memory": [{"name": "T1", )" +
+               text + "}]}";
     };
-    CHECK_THROWS_WITH(parse_journal(memory(R"("structural_windows": -2, "guard_windows": 1e3, "x": 1,
+    CHECK_THROWS_WITH(parse_journal(carryover(R"("structural_windows": -2, "guard_windows": 1e3, "x": 1,
                           "structural": [{"ago_s": -1}, {"ago_s": null}],
                           "floor": {"gpu": 0, "profile": "2g", "quota_percent": 40},
                           "blocked": [{"to": {"gpu": 7, "profile": "2g"}}])"),

@@ -11,7 +11,7 @@ namespace gpusched::control::detail {
 /// A lever that could be used, and whether its gate is open.
 struct Choice {
     Lever lever = Lever::none;
-    std::int32_t row = 0;
+    Row row = Row::remark;
     bool open = false;
     std::int32_t target = -1;
     std::int32_t value = 0;
@@ -49,8 +49,8 @@ class Stepper {
     void consider_relax(std::size_t i);
     void resume(std::size_t i);
     void disable(std::size_t i);
-    void to(std::size_t i, Phase phase, std::int32_t row, const char* reason, double loss = 0);
-    void remark(std::size_t i, const char* reason, std::int32_t row = 0);
+    void to(std::size_t i, Phase phase, Row row, const char* reason, double loss = 0);
+    void remark(std::size_t i, const char* reason, Row row = Row::remark);
 
     // What is learnt
     void look_ahead();
@@ -92,11 +92,12 @@ class Stepper {
     Configuration placed(std::size_t i, std::size_t gpu, MigInstance instance, bool pinned) const;
 
     static bool entered(const TenantState& t, std::int32_t gpu, MigInstance instance) {
-        return t.entered[static_cast<std::size_t>(gpu)] >> (8u * instance.profile + instance.start) & 1;
+        return t.episode.entered[static_cast<std::size_t>(gpu)] >> (8u * instance.profile + instance.start) &
+               1;
     }
     static void enter(TenantState& t, const Configuration& c) {
-        t.entered[static_cast<std::size_t>(c.gpu)] |= std::uint64_t{1}
-                                                      << (8u * c.instance.profile + c.instance.start);
+        t.episode.entered[static_cast<std::size_t>(c.gpu)] |= std::uint64_t{1}
+                                                              << (8u * c.instance.profile + c.instance.start);
     }
     /// Whether an instance has less memory than the tenant's own. Slices say so on one part only, and a size that is not known
     /// may be less.

@@ -36,12 +36,12 @@ inline double worst_ratio(const ControllerState& state, const Observation& seen,
     for (std::size_t i = 0; i < h.tenants.size(); ++i) {
         if (!h.tenants[i].is_protected) continue;
         const auto& t = state.tenants[i];
-        if (!t.model.known() || t.fresh.missing > 0) return unknown_signal;
-        const auto& own = h.gpus[static_cast<std::size_t>(t.current.gpu)];
-        auto there = t.model.seen();
+        if (!t.seen.model.known() || t.seen.fresh.missing > 0) return unknown_signal;
+        const auto& own = h.gpus[static_cast<std::size_t>(t.place.current.gpu)];
+        auto there = t.seen.model.seen();
         if (own.root == h.gpus[gpu].root) there.pcie += more;
-        if (own.numa == h.gpus[gpu].numa && t.current.cpus == CpuSet{}) there.io += more_io;
-        worst = std::max(worst, t.model.predict(there, t.ema.value) / h.tenants[i].tau_ms);
+        if (own.numa == h.gpus[gpu].numa && t.place.current.cpus == CpuSet{}) there.io += more_io;
+        worst = std::max(worst, t.seen.model.predict(there, t.seen.ema.value) / h.tenants[i].tau_ms);
     }
     if (n.tau_ms <= 0) return worst;
     TailModel alone;
@@ -57,7 +57,8 @@ inline double worst_ratio(const ControllerState& state, const Observation& seen,
 inline bool being_changed(const ControllerState& state, const Host& host, std::int32_t gpu) {
     for (std::size_t i = 0; i < host.tenants.size(); ++i) {
         const auto& t = state.tenants[i];
-        if (host.tenants[i].is_protected && t.in_flight && (t.current.gpu == gpu || t.pending.gpu == gpu))
+        if (host.tenants[i].is_protected && t.change.in_flight &&
+            (t.place.current.gpu == gpu || t.place.pending.gpu == gpu))
             return true;
     }
     return false;

@@ -2,7 +2,7 @@
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
-#include <gpusched/control/detail/memory_json.hpp>
+#include <gpusched/control/detail/carryover_json.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <nlohmann/json.hpp>
@@ -206,14 +206,14 @@ inline void follow(std::string_view line, ControllerOptions& options, Controller
         const auto kind = j.at("record").get<std::string>();
         if (kind == "start") {
             if (j.contains("config")) options = parse_config(j.at("config").dump());
-            ControllerMemory memory(options.host.tenants.size());
+            ControllerCarryover carryover(options.host.tenants.size());
             Problems problems;
             const detail::FieldReader reader(j, "", problems);
-            detail::read_memories(reader, "memory", options.host, problems, [&](const std::string& name) {
-                return detail::memory_of_tenant(memory, options.host, name);
+            detail::read_carryovers(reader, "memory", options.host, problems, [&](const std::string& name) {
+                return detail::carryover_of_tenant(carryover, options.host, name);
             });
             problems.throw_if_any();
-            state = initial_state(options, memory);
+            state = initial_state(options, carryover);
             hash = options_hash(options);
         } else if (kind == "release") {
             options.release_on_disable = true;
@@ -243,10 +243,10 @@ GPUSCHED_INLINE void append_audit_line(std::string& line, const Observation& see
         w.open('[');
         w.text(enum_name(t.phase));
         w.integer(t.counter);
-        w.number(t.ema.value);
-        w.integer(t.pressure.bits());
-        audit_detail::write_configuration(w, t.current);
-        audit_detail::write_configuration(w, t.good);
+        w.number(t.seen.ema.value);
+        w.integer(t.flags.now.bits());
+        audit_detail::write_configuration(w, t.place.current);
+        audit_detail::write_configuration(w, t.place.good);
         w.close(']');
     }
     w.close(']');
@@ -272,7 +272,7 @@ GPUSCHED_INLINE void append_audit_line(std::string& line, const Observation& see
     for (const auto& e : result.events) {
         w.open('{');
         w.key("tenant").integer(e.tenant);
-        w.key("row").integer(e.row);
+        w.key("row").integer(static_cast<int>(e.row));
         w.key("from").text(enum_name(e.from));
         w.key("to").text(enum_name(e.to));
         w.key("cause").text(enum_name(e.cause));
@@ -306,13 +306,14 @@ GPUSCHED_INLINE Observation parse_audit_observation(std::string_view line) {
 }
 
 GPUSCHED_INLINE void append_start_record(std::string& line, const ControllerOptions& options,
-                                         const ControllerMemory& memory) {
+                                         const ControllerCarryover& carryover) {
     line += R"({"record":"start","config":)";
     line += nlohmann::ordered_json::parse(write_config(options)).dump();
     auto remembered = nlohmann::ordered_json::array();
-    for (std::size_t i = 0; i < memory.size(); ++i)
-        if (memory[i] != TenantMemory{})
-            remembered.push_back(detail::write_memory(options.host.tenants[i].name, memory[i], options.host));
+    for (std::size_t i = 0; i < carryover.size(); ++i)
+        if (carryover[i] != TenantCarryover{})
+            remembered.push_back(
+                detail::write_carryover(options.host.tenants[i].name, carryover[i], options.host));
     if (!remembered.empty())
         line += R"(,"memory":)" +
                 remembered.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

@@ -19,7 +19,7 @@ GPUSCHED_INTERNAL void Stepper::look_ahead() {
         double own = 0;
         std::size_t unknown = s_.tenants.size();
         for (std::size_t i = 0; i < s_.tenants.size(); ++i) {
-            const auto gpu = static_cast<std::size_t>(s_.tenants[i].current.gpu);
+            const auto gpu = static_cast<std::size_t>(s_.tenants[i].place.current.gpu);
             if (!tenant(i).is_protected || static_cast<std::size_t>(o_.host.gpus[gpu].root) != r) continue;
             if (const double x = seen_.tenants[i].pcie_bytes_per_s; is_usable(x))
                 own += x;
@@ -37,7 +37,7 @@ GPUSCHED_INTERNAL void Stepper::look_ahead() {
             s_.numa_io[n].update(std::min(1.0, seen_.numa_io_bytes_per_s[n] / 2e9), fall);
     for (std::size_t i = 0; i < s_.tenants.size(); ++i)
         if (const double activity = wanted_activity(i); is_usable(activity))
-            s_.tenants[i].client.update(activity, fall);
+            s_.tenants[i].seen.client.update(activity, fall);
 }
 
 /// Activity of the busiest client in the instance, as it would be without a quota; NaN where nothing is known.
@@ -48,7 +48,7 @@ GPUSCHED_INTERNAL double Stepper::wanted_activity(std::size_t i) const {
         const auto& x = seen_.tenants[j];
         const double active = x.present ? x.sm_active : 0;
         if (!is_usable(active)) continue;
-        const double wanted = std::min(1.0, active * 100 / s_.tenants[i].current.quota_percent);
+        const double wanted = std::min(1.0, active * 100 / s_.tenants[i].place.current.quota_percent);
         most = is_usable(most) ? std::max(most, wanted) : wanted;
     }
     return most;
@@ -64,7 +64,7 @@ GPUSCHED_INTERNAL Exposure Stepper::exposure(std::size_t i, const Configuration&
 }
 
 GPUSCHED_INTERNAL Exposure Stepper::exposure_now(std::size_t i) const {
-    const auto& c = s_.tenants[i].current;
+    const auto& c = s_.tenants[i].place.current;
     const auto gpu = static_cast<std::size_t>(c.gpu);
     const auto known = [](double x) { return is_usable(x) ? std::min(x, 1.0) : 0.0; };
     return exposure(i, c, known(others_on_root(o_.host, seen_, s_, i, gpu, false)),
@@ -76,34 +76,34 @@ GPUSCHED_INTERNAL Exposure Stepper::exposure_ahead(std::size_t i, const Configur
     const auto& gpu = o_.host.gpus[static_cast<std::size_t>(c.gpu)];
     return exposure(i, c, s_.roots[static_cast<std::size_t>(gpu.root)].expected(),
                     s_.numa_io[static_cast<std::size_t>(gpu.numa)].expected(),
-                    s_.tenants[i].client.expected());
+                    s_.tenants[i].seen.client.expected());
 }
 
 GPUSCHED_INTERNAL double Stepper::misses_ahead(std::size_t i, const Configuration& c) const {
     const auto& t = s_.tenants[i];
-    return expected_misses(t.model.predict(exposure_ahead(i, c), t.ema.value) / tenant(i).tau_ms);
+    return expected_misses(t.seen.model.predict(exposure_ahead(i, c), t.seen.ema.value) / tenant(i).tau_ms);
 }
 
 GPUSCHED_INTERNAL void Stepper::learn(std::size_t i) {
     auto& t = s_.tenants[i];
     // Far above the target something else is wrong, such as a backlog; it must not be put down to the place.
-    const double tail = std::min(t.ema.value, 3 * tenant(i).tau_ms);
-    t.model.update(exposure_now(i), t.ema.weight, tail, tenant(i).tau_ms);
+    const double tail = std::min(t.seen.ema.value, 3 * tenant(i).tau_ms);
+    t.seen.model.update(exposure_now(i), t.seen.ema.weight, tail, tenant(i).tau_ms);
 }
 
 /// The place and size with the fewest misses to expect, requests lost in its pause among them: another GPU and a larger
 /// profile in one change where both are allowed. Of those as good as the best, the smallest.
 GPUSCHED_INTERNAL Choice Stepper::best_place(std::size_t i) {
     const auto& t = s_.tenants[i];
-    if ((!o_.flags.place && !o_.flags.mig) || !touchable(i) || !t.model.known()) return {};
-    const auto& own = device(t.current.gpu).profiles[t.current.instance.profile];
-    const double stay = misses_ahead(i, t.current);
+    if ((!o_.flags.place && !o_.flags.mig) || !touchable(i) || !t.seen.model.known()) return {};
+    const auto& own = device(t.place.current.gpu).profiles[t.place.current.instance.profile];
+    const double stay = misses_ahead(i, t.place.current);
     const double horizon = std::max(o_.dwell * o_.window_s, o_.hour_s / std::max(1, o_.structural_per_hour));
     Choice best{};
     int best_sm = 0;
     double best_score = 0;
     for (std::size_t g = 0; g < seen_.gpus.size(); ++g) {
-        const bool here = static_cast<std::int32_t>(g) == t.current.gpu;
+        const bool here = static_cast<std::int32_t>(g) == t.place.current.gpu;
         if ((!here && !o_.flags.place) || !seen_.gpus[g].readable || seen_.gpus[g].lost) continue;
         const auto& d = device(static_cast<std::int32_t>(g));
         const auto rest = rest_of(i, g);
@@ -111,16 +111,16 @@ GPUSCHED_INTERNAL Choice Stepper::best_place(std::size_t i) {
             const auto& profile = d.profiles[p];
             // Ranks never fall, or an episode might go in circles.
             if (profile.media || profile.sm_count < own.sm_count ||
-                has_less_memory(static_cast<std::int32_t>(g), profile, t.current))
+                has_less_memory(static_cast<std::int32_t>(g), profile, t.place.current))
                 continue;
             if (profile.key != own.key ? !o_.flags.mig : here)
                 continue;  // another start is the same to its tenant
             for (int start = 0; start < d.memory_slices; ++start) {
                 const MigInstance at{static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(start)};
-                if (!can_create(d, rest, at) || (here && at == t.current.instance)) continue;
+                if (!can_create(d, rest, at) || (here && at == t.place.current.instance)) continue;
                 const auto after = placed(i, g, at, true);
                 const bool disjoint = can_create(d, seen_.gpus[g].layout, at);
-                const double pause = disjoint ? t.disjoint_pause_s : o_.pause_s;
+                const double pause = disjoint ? t.past.disjoint_pause_s : o_.pause_s;
                 const double misses = misses_ahead(i, after) + pause / horizon;
                 const double score = score_(placement_terms(o_.host, seen_, s_, i, g, at, rest, after.cpus));
                 const double worth = stay - misses;
@@ -139,7 +139,7 @@ GPUSCHED_INTERNAL Choice Stepper::best_place(std::size_t i) {
                 } else if (worth >= worth_a_change && better) {
                     verdict = "better";
                     best.lever = profile.key == own.key ? Lever::move : Lever::enlarge;
-                    best.row = best.lever == Lever::move ? 11 : 12;
+                    best.row = best.lever == Lever::move ? Row::move : Row::enlarge;
                     best.target = static_cast<std::int32_t>(i);
                     best.after = after;
                     best.make_before_break = disjoint;
@@ -163,18 +163,19 @@ GPUSCHED_INTERNAL Choice Stepper::best_quota(std::size_t i, Cause cause) {
     if (out.lever == Lever::none) return out;
     const auto& t = s_.tenants[i];
     auto now = exposure_now(i);
-    const double at_full = now.client * 100 / t.current.quota_percent;
+    const double at_full = now.client * 100 / t.place.current.quota_percent;
     double fewer = 0;
     for (const auto level : o_.quota_levels) {
-        if (level >= t.current.quota_percent) continue;
+        if (level >= t.place.current.quota_percent) continue;
         now.client = at_full * level / 100;
-        const double tail = t.model.predict(now, t.ema.value);
+        const double tail = t.seen.model.predict(now, t.seen.ema.value);
         auto after = out.after;
         after.quota_percent = level;
         if (blocked(t, after)) break;
         out.value = level;
         out.after = after;
-        fewer = expected_misses(t.ema.value / tenant(i).tau_ms) - expected_misses(tail / tenant(i).tau_ms);
+        fewer =
+            expected_misses(t.seen.ema.value / tenant(i).tau_ms) - expected_misses(tail / tenant(i).tau_ms);
         if (tail < tenant(i).tau_ms) break;
     }
     const double system = (100 - out.value) / 100.0 / static_cast<double>(s_.tenants.size());
@@ -188,24 +189,24 @@ GPUSCHED_INTERNAL bool Stepper::opens_soon(std::size_t i, const Choice& choice) 
     const auto& t = s_.tenants[i];
     double loss = 0;
     static_cast<void>(structural_gate(i, choice.after, choice.make_before_break, loss));
-    return loss <= o_.loss_budget && t.ever_structural && !any_frozen() &&
-           t.last_structural + o_.dwell - s_.now < o_.validation + o_.cool_down;
+    return loss <= o_.loss_budget && t.past.ever_structural && !any_frozen() &&
+           t.past.last_structural + o_.dwell - s_.now < o_.validation + o_.cool_down;
 }
 
 /// No lever is used: its gate is closed, or there is none.
 GPUSCHED_INTERNAL void Stepper::give_up(std::size_t i, bool applies) {
     auto& t = s_.tenants[i];
     if (applies) {
-        const bool first = t.phase != Phase::suspect || !t.suppressed;
-        if (first) to(i, Phase::suspect, 13, "a lever applies, its gate is closed");
-        t.suppressed = true;
+        const bool first = t.phase != Phase::suspect || !t.told.suppressed;
+        if (first) to(i, Phase::suspect, Row::no_lever, "a lever applies, its gate is closed");
+        t.told.suppressed = true;
         t.counter = o_.persistence;
         return;
     }
     if (o_.flags.admission) t.admission_closed = true;
-    if (t.phase != Phase::exhausted) to(i, Phase::exhausted, 13, "no lever left: alert");
+    if (t.phase != Phase::exhausted) to(i, Phase::exhausted, Row::no_lever, "no lever left: alert");
     t.counter = 0;
-    t.exhausted_flags = t.pressure.bits();
+    t.flags.exhausted = t.flags.now.bits();
 }
 
 /// A change of place or size first where it is worth most and may be made; guards bridge the time until it may.

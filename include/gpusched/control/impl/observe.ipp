@@ -37,10 +37,10 @@ GPUSCHED_INTERNAL bool Stepper::tick() {
 }
 
 GPUSCHED_INTERNAL void Stepper::end_episode(TenantState& t) {
-    t.episode = t.throttled = false;
-    t.throttles = 0;
-    t.good_windows = 0;
-    t.entered = {};
+    t.episode.on = t.episode.throttled = false;
+    t.episode.throttles = 0;
+    t.seen.good_windows = 0;
+    t.episode.entered = {};
 }
 
 /// What a change holds up while it is made: all of a window without requests. Where the caller waits for its end there is
@@ -49,21 +49,21 @@ GPUSCHED_INTERNAL void Stepper::note_outage(std::size_t i) {
     auto& t = s_.tenants[i];
     const auto& x = seen_.tenants[i];
     if (x.count < o_.least_samples) {
-        t.held_s += passed_s_;
-        t.outage_s += passed_s_;
+        t.change.held_s += passed_s_;
+        t.change.outage_s += passed_s_;
         return;
     }
     const double beyond = passed_s_ - o_.window_s;
     if (beyond < 0.5 * o_.window_s) return;
-    t.held_s += beyond;
+    t.change.held_s += beyond;
     // The tenant need not have waited for all of it: requests that waited were that slow, those sent away are missing.
     double lost = is_plausible(x.p99_ms, most_latency_ms) ? x.p99_ms / 1000 : 0;
     const double offered = is_plausible(x.offered_per_s, most_per_s) ? x.offered_per_s
-                           : t.rate.known                            ? t.rate.value
+                           : t.seen.rate.known                       ? t.seen.rate.value
                                                                      : 0;
     if (offered > 0 && is_plausible(x.completed_per_s, most_per_s))
         lost = std::max(lost, passed_s_ * (1 - x.completed_per_s / offered));
-    t.outage_s += std::min(lost, beyond);
+    t.change.outage_s += std::min(lost, beyond);
 }
 
 GPUSCHED_INTERNAL void Stepper::read(std::size_t i, bool in_time) {
@@ -71,38 +71,39 @@ GPUSCHED_INTERNAL void Stepper::read(std::size_t i, bool in_time) {
     const auto& x = seen_.tenants[i];
     if (t.phase == Phase::reconfig) note_outage(i);
     if (!in_time) {
-        if (t.phase == Phase::suspect) to(i, Phase::observe, 0, "time went back or stood still");
-        t.good_windows = t.calm_windows = 0;
+        if (t.phase == Phase::suspect) to(i, Phase::observe, Row::remark, "time went back or stood still");
+        t.seen.good_windows = t.seen.calm_windows = 0;
         return;
     }
-    read_pressure(i, t.pressure, t.current);
-    t.same_flags = t.pressure.bits() == t.last_flags ? std::min(t.same_flags + 1, o_.persistence) : 1;
-    t.last_flags = t.pressure.bits();
-    t.recent_flags = static_cast<std::uint8_t>(
-        t.same_flags >= o_.persistence ? t.last_flags : t.recent_flags | t.last_flags);
-    if (t.phase == Phase::validate) read_pressure(i, t.reference, t.before);
+    read_pressure(i, t.flags.now, t.place.current);
+    t.flags.same_windows =
+        t.flags.now.bits() == t.flags.last ? std::min(t.flags.same_windows + 1, o_.persistence) : 1;
+    t.flags.last = t.flags.now.bits();
+    t.flags.recent = static_cast<std::uint8_t>(
+        t.flags.same_windows >= o_.persistence ? t.flags.last : t.flags.recent | t.flags.last);
+    if (t.phase == Phase::validate) read_pressure(i, t.flags.reference, t.place.before);
     if (t.phase == Phase::reconfig) {  // a pause has no requests; that is no loss of telemetry
-        t.settling = false;
+        t.change.settling = false;
         return;
     }
     const bool present = x.present && x.count >= o_.least_samples && is_plausible(x.p99_ms, most_latency_ms);
-    t.fresh.update(present);
-    t.settling = t.settle > 0;
-    t.settle -= t.settling;
-    if (!present || t.settling) return;
-    t.ema.update(x.p99_ms);
-    t.tail_ahead.update(x.p99_ms, outlook_fall());
-    if (is_plausible(x.completed_per_s, most_per_s)) t.rate.update(x.completed_per_s);
+    t.seen.fresh.update(present);
+    t.change.settling = t.change.settle > 0;
+    t.change.settle -= t.change.settling;
+    if (!present || t.change.settling) return;
+    t.seen.ema.update(x.p99_ms);
+    t.seen.tail_ahead.update(x.p99_ms, outlook_fall());
+    if (is_plausible(x.completed_per_s, most_per_s)) t.seen.rate.update(x.completed_per_s);
     learn(i);
-    const bool high = t.tail.update(t.ema.value);
-    const bool low = t.ema.value < t.tail.low;
-    t.good_windows = t.ema.value <= t.tail.high ? t.good_windows + 1 : 0;
-    t.calm_windows = t.ema.value < o_.relax_below * tenant(i).tau_ms ? t.calm_windows + 1 : 0;
-    if (high && !t.episode) {
+    const bool high = t.seen.tail.update(t.seen.ema.value);
+    const bool low = t.seen.ema.value < t.seen.tail.low;
+    t.seen.good_windows = t.seen.ema.value <= t.seen.tail.high ? t.seen.good_windows + 1 : 0;
+    t.seen.calm_windows = t.seen.ema.value < o_.relax_below * tenant(i).tau_ms ? t.seen.calm_windows + 1 : 0;
+    if (high && !t.episode.on) {
         end_episode(t);
-        t.episode = true;
-        enter(t, t.current);
-    } else if (t.episode && (low || t.good_windows >= o_.relax_after)) {
+        t.episode.on = true;
+        enter(t, t.place.current);
+    } else if (t.episode.on && (low || t.seen.good_windows >= o_.relax_after)) {
         end_episode(t);
     }
     if (low) t.admission_closed = false;
@@ -134,7 +135,7 @@ GPUSCHED_INTERNAL void Stepper::read_pressure(std::size_t i, Pressure& p, const 
                 known = true;
             }
         if (!known) continue;
-        const double activity = most_active * 100 / s_.tenants[i].current.quota_percent;
+        const double activity = most_active * 100 / s_.tenants[i].place.current.quota_percent;
         busy = is_usable(busy) ? std::max(busy, activity) : activity;
     }
     p.compute.update(busy);

@@ -13,7 +13,8 @@ GPUSCHED_INLINE double known_others(const Host& host, const Observation& seen, c
     double sum = unknown_signal;
     for (std::size_t j = 0; j < host.tenants.size() && j < state.tenants.size(); ++j) {
         const auto& x = seen.tenants[j];
-        const auto gpu = host.tenants[j].is_protected ? state.tenants[j].current.gpu : host.tenants[j].gpu;
+        const auto gpu =
+            host.tenants[j].is_protected ? state.tenants[j].place.current.gpu : host.tenants[j].gpu;
         if (j == tenant || !x.present || gpu < 0 ||
             static_cast<std::size_t>(host.gpus[static_cast<std::size_t>(gpu)].root) != root ||
             !is_plausible(x.pcie_bytes_per_s, most_capacities * host.roots[root].capacity_bytes_per_s) ||
@@ -29,7 +30,7 @@ GPUSCHED_INLINE double others_on_root(const Host& host, const Observation& seen,
     const auto root = static_cast<std::size_t>(host.gpus[gpu].root);
     const bool here = tenant < state.tenants.size();
     const auto own_root =
-        here ? host.gpus[static_cast<std::size_t>(state.tenants[tenant].current.gpu)].root : -1;
+        here ? host.gpus[static_cast<std::size_t>(state.tenants[tenant].place.current.gpu)].root : -1;
     double sum = 0;
     bool any = false;
     for (std::size_t r = 0; r < host.roots.size(); ++r) {

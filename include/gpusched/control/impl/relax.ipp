@@ -12,32 +12,34 @@ namespace gpusched::control::detail {
 GPUSCHED_INTERNAL void Stepper::consider_relax(std::size_t i) {
     auto& t = s_.tenants[i];
     double loss = 0;
-    if (!o_.flags.relax || !t.ema.known || t.calm_windows < o_.relax_after || !in_time_ || t.offender >= 0 ||
-        !room())
+    if (!o_.flags.relax || !t.seen.ema.known || t.seen.calm_windows < o_.relax_after || !in_time_ ||
+        t.lease.offender >= 0 || !room())
         return;
-    if (t.ever_structural && s_.now - t.last_structural < o_.dwell) return;
+    if (t.past.ever_structural && s_.now - t.past.last_structural < o_.dwell) return;
     // Ours expects the upper end of the last half hour to come again: what is given back now is back after a dwell.
-    const double expected = o_.flags.predict ? std::max(t.ema.value, t.tail_ahead.expected()) : t.ema.value;
+    const double expected =
+        o_.flags.predict ? std::max(t.seen.ema.value, t.seen.tail_ahead.expected()) : t.seen.ema.value;
     if (o_.flags.predict && expected >= o_.relax_limit * tenant(i).tau_ms) return;
-    Choice out{.lever = Lever::relax, .row = 19, .open = true, .target = static_cast<std::int32_t>(i)};
-    out.after = t.current;
-    if (t.current.quota_percent < t.floor.quota_percent) {
+    Choice out{
+        .lever = Lever::relax, .row = Row::relax, .open = true, .target = static_cast<std::int32_t>(i)};
+    out.after = t.place.current;
+    if (t.place.current.quota_percent < t.place.floor.quota_percent) {
         if (!o_.flags.guard_mps) return;
-        out.after.quota_percent = t.floor.quota_percent;
+        out.after.quota_percent = t.place.floor.quota_percent;
         for (const auto level : o_.quota_levels)
-            if (level > t.current.quota_percent)
-                out.after.quota_percent = std::min(level, t.floor.quota_percent);
-        t.calm_windows = 0;
+            if (level > t.place.current.quota_percent)
+                out.after.quota_percent = std::min(level, t.place.floor.quota_percent);
+        t.seen.calm_windows = 0;
         if (!blocked(t, out.after)) act(i, out);
         return;
     }
     if (!o_.flags.mig || !touchable(i)) return;
-    const auto gpu = static_cast<std::size_t>(t.current.gpu);
-    const auto& d = device(t.current.gpu);
+    const auto gpu = static_cast<std::size_t>(t.place.current.gpu);
+    const auto& d = device(t.place.current.gpu);
     const auto rest = rest_of(i, gpu);
     const double used = seen_.tenants[i].memory_used_mib;
-    const int sm = d.profiles[t.current.instance.profile].sm_count;
-    const auto& least = device(t.floor.gpu).profiles[t.floor.instance.profile];
+    const int sm = d.profiles[t.place.current.instance.profile].sm_count;
+    const auto& least = device(t.place.floor.gpu).profiles[t.place.floor.instance.profile];
     // The next smaller profile: the largest of those with fewer SMs. What is not known to fit in memory does not.
     for (std::size_t p = d.profiles.size(); p-- > 0;) {
         const auto& profile = d.profiles[p];
@@ -59,7 +61,7 @@ GPUSCHED_INTERNAL void Stepper::consider_relax(std::size_t i) {
         out.make_before_break = can_create(d, seen_.gpus[gpu].layout, *at);
         if (structural_gate(i, out.after, out.make_before_break, loss)) {
             out.loss = loss;
-            t.calm_windows = 0;
+            t.seen.calm_windows = 0;
             act(i, out);
         }
         return;

@@ -191,7 +191,7 @@ GPUSCHED_INLINE std::string describe(const ControllerOptions& options, const Aud
     text.append(enum_name(e.from));
     if (e.to != e.from) text.append(" -> ").append(enum_name(e.to));
     text += " (";
-    if (e.row > 0) text += "row " + number_text(e.row) + ", ";
+    if (e.row != Row::remark) text += "row " + number_text(static_cast<int>(e.row)) + ", ";
     text.append("cause ").append(enum_name(e.cause)).append("): ").append(e.reason);
     if (e.loss > 0) text += ", at most " + number_text(100 * e.loss) + " % of the hour lost";
     return text;

@@ -22,26 +22,26 @@ inline void check_floor(Problems& problems, const Configuration& c, const Host& 
 }
 
 /// The first window counts as one whatever has passed since the start, so everything is a window later than remembered.
-inline void remember(TenantState& t, const TenantMemory& m, const ControllerOptions& o) {
-    t.ever_structural = m.structural_windows >= 0;
-    t.ever_guard = m.guard_windows >= 0;
-    if (t.ever_structural) t.last_structural = 1 - m.structural_windows;
-    if (t.ever_guard) t.last_guard = 1 - m.guard_windows;
-    t.disjoint_pause_s = m.disjoint_pause_s;
-    const auto past = std::min(m.structural.size(), t.structural_s.size());
+inline void remember(TenantState& t, const TenantCarryover& m, const ControllerOptions& o) {
+    t.past.ever_structural = m.structural_windows >= 0;
+    t.past.ever_guard = m.guard_windows >= 0;
+    if (t.past.ever_structural) t.past.last_structural = 1 - m.structural_windows;
+    if (t.past.ever_guard) t.past.last_guard = 1 - m.guard_windows;
+    t.past.disjoint_pause_s = m.disjoint_pause_s;
+    const auto past = std::min(m.structural.size(), t.past.structural_s.size());
     for (std::size_t k = 0; k < past; ++k) {
         const auto& change = m.structural[m.structural.size() - past + k];
-        t.structural_s[k] = o.window_s - change.ago_s;
-        t.pause_s[k] = change.pause_s;
+        t.past.structural_s[k] = o.window_s - change.ago_s;
+        t.past.pause_s[k] = change.pause_s;
     }
-    t.structural_count = static_cast<std::int32_t>(past);
-    const auto blocked = std::min(m.blocked.size(), t.blocked.size());
+    t.past.structural_count = static_cast<std::int32_t>(past);
+    const auto blocked = std::min(m.blocked.size(), t.past.blocked.size());
     for (std::size_t k = 0; k < blocked; ++k) {
         const auto& change = m.blocked[m.blocked.size() - blocked + k];
-        t.blocked[k] = {change.from, change.to, 1 + change.windows};
+        t.past.blocked[k] = {change.from, change.to, 1 + change.windows};
     }
-    t.next_blocked = static_cast<std::int32_t>(blocked % t.blocked.size());
-    if (m.floor) t.floor = *m.floor;
+    t.past.next_blocked = static_cast<std::int32_t>(blocked % t.past.blocked.size());
+    if (m.floor) t.place.floor = *m.floor;
     if (m.cooldown_windows <= 0) return;
     t.phase = Phase::cooldown;
     t.counter = static_cast<std::int32_t>(std::max<std::int64_t>(0, o.cool_down - m.cooldown_windows - 1));
@@ -49,29 +49,31 @@ inline void remember(TenantState& t, const TenantMemory& m, const ControllerOpti
 
 }  // namespace state_detail
 
-GPUSCHED_INLINE ControllerMemory memory_of(const ControllerState& state, const ControllerOptions& options) {
-    ControllerMemory out(state.tenants.size());
+GPUSCHED_INLINE ControllerCarryover carryover_of(const ControllerState& state,
+                                                 const ControllerOptions& options) {
+    ControllerCarryover out(state.tenants.size());
     for (std::size_t i = 0; i < out.size(); ++i) {
         if (!options.host.tenants[i].is_protected) continue;
         const auto& t = state.tenants[i];
         auto& m = out[i];
-        if (t.ever_structural) m.structural_windows = state.now - t.last_structural;
-        if (t.ever_guard) m.guard_windows = state.now - t.last_guard;
-        m.disjoint_pause_s = t.disjoint_pause_s;
-        m.floor = t.floor;
+        if (t.past.ever_structural) m.structural_windows = state.now - t.past.last_structural;
+        if (t.past.ever_guard) m.guard_windows = state.now - t.past.last_guard;
+        m.disjoint_pause_s = t.past.disjoint_pause_s;
+        m.floor = t.place.floor;
         // Who is not sure of what stands begins with a whole COOLDOWN, as after HOLD.
         if (t.phase == Phase::cooldown)
             m.cooldown_windows = options.cool_down - t.counter;
         else if (t.phase == Phase::reconfig || t.phase == Phase::validate || t.phase == Phase::hold)
             m.cooldown_windows = options.cool_down;
-        const auto size = static_cast<std::int32_t>(t.structural_s.size());
-        for (auto k = std::max(0, t.structural_count - size); k < t.structural_count; ++k) {
+        const auto size = static_cast<std::int32_t>(t.past.structural_s.size());
+        for (auto k = std::max(0, t.past.structural_count - size); k < t.past.structural_count; ++k) {
             const auto slot = static_cast<std::size_t>(k % size);
-            const double ago = state.clock_s - t.structural_s[slot];
-            if (ago < options.hour_s) m.structural.push_back({ago, t.pause_s[slot]});
+            const double ago = state.clock_s - t.past.structural_s[slot];
+            if (ago < options.hour_s) m.structural.push_back({ago, t.past.pause_s[slot]});
         }
-        for (std::size_t k = 0; k < t.blocked.size(); ++k) {
-            const auto& b = t.blocked[(static_cast<std::size_t>(t.next_blocked) + k) % t.blocked.size()];
+        for (std::size_t k = 0; k < t.past.blocked.size(); ++k) {
+            const auto& b =
+                t.past.blocked[(static_cast<std::size_t>(t.past.next_blocked) + k) % t.past.blocked.size()];
             if (b.until > state.now) m.blocked.push_back({b.from, b.to, b.until - state.now});
         }
     }
@@ -79,42 +81,42 @@ GPUSCHED_INLINE ControllerMemory memory_of(const ControllerState& state, const C
 }
 
 GPUSCHED_INLINE ControllerState initial_state(const ControllerOptions& options,
-                                              const ControllerMemory& memory) {
+                                              const ControllerCarryover& carryover) {
     validate(options);
-    if (!memory.empty() && memory.size() != options.host.tenants.size())
+    if (!carryover.empty() && carryover.size() != options.host.tenants.size())
         throw InvalidInput("memory: expected one entry per tenant of the host, or none");
     Problems problems;
-    for (std::size_t i = 0; i < memory.size(); ++i)
-        if (options.host.tenants[i].is_protected && memory[i].floor)
-            state_detail::check_floor(problems, *memory[i].floor, options.host, i);
+    for (std::size_t i = 0; i < carryover.size(); ++i)
+        if (options.host.tenants[i].is_protected && carryover[i].floor)
+            state_detail::check_floor(problems, *carryover[i].floor, options.host, i);
     problems.throw_if_any();
     ControllerState state;
     state.layouts.resize(options.host.gpus.size());
     for (const auto& tenant : options.host.tenants) {
         TenantState t;
-        t.ema.weight = t.trial.weight = t.rate.weight = options.ema_weight;
-        t.tail = {.high = tenant.tau_ms, .low = options.low_factor * tenant.tau_ms};
-        t.fresh.stale_after = options.stale_after;
-        t.pressure.pcie = {.high = options.pcie_high, .low = options.pcie_low};
-        t.pressure.io = {.high = options.io_high, .low = options.io_low};
-        t.pressure.irq = {.high = options.irq_high, .low = options.irq_low};
-        t.pressure.compute = {.high = options.sm_high, .low = options.sm_low};
-        t.reference = t.pressure;
-        t.current = t.good = t.before = t.pending = t.floor = tenant.start;
+        t.seen.ema.weight = t.trial.tail.weight = t.seen.rate.weight = options.ema_weight;
+        t.seen.tail = {.high = tenant.tau_ms, .low = options.low_factor * tenant.tau_ms};
+        t.seen.fresh.stale_after = options.stale_after;
+        t.flags.now.pcie = {.high = options.pcie_high, .low = options.pcie_low};
+        t.flags.now.io = {.high = options.io_high, .low = options.io_low};
+        t.flags.now.irq = {.high = options.irq_high, .low = options.irq_low};
+        t.flags.now.compute = {.high = options.sm_high, .low = options.sm_low};
+        t.flags.reference = t.flags.now;
+        t.place.current = t.place.good = t.place.before = t.place.pending = t.place.floor = tenant.start;
         state.tenants.push_back(t);
         if (tenant.is_protected)
             state.layouts[static_cast<std::size_t>(tenant.start.gpu)].add(tenant.start.instance);
     }
-    for (std::size_t i = 0; i < memory.size(); ++i)
+    for (std::size_t i = 0; i < carryover.size(); ++i)
         if (options.host.tenants[i].is_protected)
-            state_detail::remember(state.tenants[i], memory[i], options);
+            state_detail::remember(state.tenants[i], carryover[i], options);
     // Who is declared to be on a root, a node or in an instance will be busy some time, until experience says otherwise.
     state.roots.resize(options.host.roots.size());
     state.numa_io.resize(static_cast<std::size_t>(options.host.numa_nodes));
     for (const auto& other : options.host.tenants) {
         if (other.is_protected) continue;
         if (other.client_of >= 0) {
-            state.tenants[static_cast<std::size_t>(other.client_of)].client.high = options.sm_high;
+            state.tenants[static_cast<std::size_t>(other.client_of)].seen.client.high = options.sm_high;
             continue;
         }
         if (other.gpu >= 0)

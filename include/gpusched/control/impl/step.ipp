@@ -11,74 +11,74 @@ namespace gpusched::control {
 
 namespace detail {
 
-GPUSCHED_INTERNAL void Stepper::remark(std::size_t i, const char* reason, std::int32_t row) {
+GPUSCHED_INTERNAL void Stepper::remark(std::size_t i, const char* reason, Row row) {
     const auto& t = s_.tenants[i];
     out_.events.push_back({static_cast<std::int32_t>(i), row, t.phase, t.phase, cause_of(t), reason, 0});
 }
 
-GPUSCHED_INTERNAL void Stepper::to(std::size_t i, Phase phase, std::int32_t row, const char* reason,
-                                   double loss) {
+GPUSCHED_INTERNAL void Stepper::to(std::size_t i, Phase phase, Row row, const char* reason, double loss) {
     auto& t = s_.tenants[i];
     out_.events.push_back({static_cast<std::int32_t>(i), row, t.phase, phase, cause_of(t), reason, loss});
     t.phase = phase;
     s_.deeds += phase == Phase::guarded || phase == Phase::reconfig || phase == Phase::validate ||
                 phase == Phase::cooldown || phase == Phase::hold;
-    t.counter = t.settle = 0;
-    t.settling = t.suppressed = t.unsteady = false;
+    t.counter = t.change.settle = 0;
+    t.change.settling = t.told.suppressed = t.told.unsteady = false;
 }
 
 GPUSCHED_INTERNAL bool Stepper::layout_as_known(const TenantState& t) const {
-    const auto gpu = static_cast<std::size_t>(t.current.gpu);
+    const auto gpu = static_cast<std::size_t>(t.place.current.gpu);
     return seen_.gpus[gpu].readable && !seen_.gpus[gpu].lost && seen_.gpus[gpu].layout == s_.layouts[gpu];
 }
 
 GPUSCHED_INTERNAL void Stepper::expire_lease(std::size_t i) {
     auto& t = s_.tenants[i];
     // No later than the lease's end where windows come on time: the one that is nearest before it.
-    if (t.offender < 0 || s_.clock_s + 0.99 * o_.window_s < t.lease_until_s || out_.wished.size() >= 2)
+    if (t.lease.offender < 0 || s_.clock_s + 0.99 * o_.window_s < t.lease.until_s || out_.wished.size() >= 2)
         return;
     Action a;
     a.kind = ActionKind::release_io;
     a.lever = Lever::throttle;
     a.tenant = static_cast<std::int32_t>(i);
-    a.target = t.offender;
+    a.target = t.lease.offender;
     push(a);
-    t.offender = -1;
+    t.lease.offender = -1;
     if (t.phase != Phase::guarded) remark(i, "lease ended");
 }
 
 GPUSCHED_INTERNAL void Stepper::take_feedback(std::size_t i) {
     auto& t = s_.tenants[i];
     const auto& f = seen_.feedback[i];
-    if (!t.in_flight || !f.finished) return;
-    t.in_flight = false;
+    if (!t.change.in_flight || !f.finished) return;
+    t.change.in_flight = false;
     if (f.status == BackendStatus::ok) {
         // What was remembered between the thresholds belongs to the old place.
-        if (t.pending.gpu != t.current.gpu) t.pressure.pcie.on = t.pressure.io.on = t.pressure.irq.on = false;
-        if (t.pending_disjoint) t.disjoint_pause_s = t.outage_s;
-        t.current = t.pending;
-        t.tail_ahead = {};
-        t.fresh = {.stale_after = o_.stale_after};
-        t.calm_windows = t.good_windows = 0;
+        if (t.place.pending.gpu != t.place.current.gpu)
+            t.flags.now.pcie.on = t.flags.now.io.on = t.flags.now.irq.on = false;
+        if (t.change.disjoint) t.past.disjoint_pause_s = t.change.outage_s;
+        t.place.current = t.place.pending;
+        t.seen.tail_ahead = {};
+        t.seen.fresh = {.stale_after = o_.stale_after};
+        t.seen.calm_windows = t.seen.good_windows = 0;
         if (t.phase != Phase::reconfig) return;
-        if (t.lever == Lever::rollback) return to(i, Phase::cooldown, 17, "restored");
-        to(i, Phase::validate, 14, "changed");
+        if (t.change.lever == Lever::rollback) return to(i, Phase::cooldown, Row::worse, "restored");
+        to(i, Phase::validate, Row::changed, "changed");
         // The p99 is that of three windows, so three more until it has forgotten the change. What a pause held up is
         // served beside what comes next, for half as long as it lasted at a load of a third. No longer than a validation.
-        const double held = std::floor(std::round(t.held_s / o_.window_s) / 2);
-        t.settle = static_cast<std::int32_t>(std::min<double>(o_.validation, 3 + held));
-        t.settling = true;
-        t.reference = t.pressure;
-        t.reference.set(t.pre_flags);
-        t.trial.clear();
-        t.offered = t.completed = 0;
-        t.waited = 0;
+        const double held = std::floor(std::round(t.change.held_s / o_.window_s) / 2);
+        t.change.settle = static_cast<std::int32_t>(std::min<double>(o_.validation, 3 + held));
+        t.change.settling = true;
+        t.flags.reference = t.flags.now;
+        t.flags.reference.set(t.trial.before_flags);
+        t.trial.tail.clear();
+        t.trial.offered = t.trial.completed = 0;
+        t.trial.waited = 0;
         return;
     }
     t.frozen |= freezes(f.status) || !f.restored;
     if (t.phase != Phase::reconfig) return;
-    if (t.frozen) return to(i, Phase::hold, 15, enum_name(f.status));
-    to(i, Phase::cooldown, 15, enum_name(f.status));
+    if (t.frozen) return to(i, Phase::hold, Row::failed, enum_name(f.status));
+    to(i, Phase::cooldown, Row::failed, enum_name(f.status));
 }
 
 /// A guard that could not be set is not in place. Other levers may be tried at once, the same again when the guards' dwell is
@@ -87,30 +87,32 @@ GPUSCHED_INTERNAL void Stepper::take_guard(std::size_t i) {
     if (seen_.guards.empty() || seen_.guards[i] == BackendStatus::ok) return;
     auto& t = s_.tenants[i];
     const char* const why = enum_name(seen_.guards[i]);
-    if (t.lever == Lever::throttle) {
-        if (t.offender < 0) return;
-        t.offender = -1;
-        --t.throttles;
-    } else if (t.current.gpu != t.before.gpu || t.current.instance != t.before.instance) {
+    if (t.change.lever == Lever::throttle) {
+        if (t.lease.offender < 0) return;
+        t.lease.offender = -1;
+        --t.episode.throttles;
+    } else if (t.place.current.gpu != t.place.before.gpu ||
+               t.place.current.instance != t.place.before.instance) {
         // Cores are a help, not a condition: the change of instance stands without.
-        t.current.cpus = t.before.cpus;
-        return remark(i, why, 15);
+        t.place.current.cpus = t.place.before.cpus;
+        return remark(i, why, Row::failed);
     } else {
-        t.current = t.before;
+        t.place.current = t.place.before;
     }
-    if (t.lever == Lever::rollback) return remark(i, "a quota or cores cannot be put back: kept, alert", 17);
-    if (t.phase != Phase::guarded && t.phase != Phase::validate) return remark(i, why, 15);
-    if (t.lever == Lever::relax) return to(i, Phase::cooldown, 15, why);
-    to(i, t.tail.on && in_time_ ? Phase::suspect : Phase::observe, 15, why);
+    if (t.change.lever == Lever::rollback)
+        return remark(i, "a quota or cores cannot be put back: kept, alert", Row::worse);
+    if (t.phase != Phase::guarded && t.phase != Phase::validate) return remark(i, why, Row::failed);
+    if (t.change.lever == Lever::relax) return to(i, Phase::cooldown, Row::failed, why);
+    to(i, t.seen.tail.on && in_time_ ? Phase::suspect : Phase::observe, Row::failed, why);
     if (t.phase != Phase::suspect) return;
     t.counter = o_.persistence;
-    t.recent_flags = t.last_flags;
+    t.flags.recent = t.flags.last;
 }
 
 GPUSCHED_INTERNAL void Stepper::hold_if_needed(std::size_t i) {
     auto& t = s_.tenants[i];
     if (t.phase == Phase::hold || t.phase == Phase::disabled) return;
-    const auto& gpu = seen_.gpus[static_cast<std::size_t>(t.current.gpu)];
+    const auto& gpu = seen_.gpus[static_cast<std::size_t>(t.place.current.gpu)];
     const char* reason = nullptr;
     if (gpu.lost) {
         reason = "GPU lost";
@@ -122,99 +124,107 @@ GPUSCHED_INTERNAL void Stepper::hold_if_needed(std::size_t i) {
             reason = "no answer to a reconfiguration";
             t.frozen = true;
         }
-    } else if (t.fresh.stale()) {
+    } else if (t.seen.fresh.stale()) {
         reason = "stale telemetry";
-    } else if (!t.in_flight && gpu.readable && !gpu.layout.contains(t.current.instance)) {
+    } else if (!t.change.in_flight && gpu.readable && !gpu.layout.contains(t.place.current.instance)) {
         reason = "own instance missing";
         t.frozen = true;
     }
     if (reason == nullptr) return;
-    t.resume_validation = t.phase == Phase::validate;
-    t.fresh.fresh = 0;
-    to(i, Phase::hold, 20, reason);
+    t.trial.resumes = t.phase == Phase::validate;
+    t.seen.fresh.fresh = 0;
+    to(i, Phase::hold, Row::hold, reason);
 }
 
 GPUSCHED_INTERNAL void Stepper::resume(std::size_t i) {
     auto& t = s_.tenants[i];
-    if (t.frozen && seen_.operator_resume && !seen_.gpus[static_cast<std::size_t>(t.current.gpu)].lost) {
+    if (t.frozen && seen_.operator_resume &&
+        !seen_.gpus[static_cast<std::size_t>(t.place.current.gpu)].lost) {
         // The operator vouches for the configuration that is read back.
-        t.frozen = t.in_flight = false;
+        t.frozen = t.change.in_flight = false;
         for (std::size_t g = 0; g < s_.layouts.size(); ++g)
             if (seen_.gpus[g].readable) s_.layouts[g] = seen_.gpus[g].layout;
-        t.fresh.fresh = 0;
+        t.seen.fresh.fresh = 0;
     }
-    const auto& gpu = seen_.gpus[static_cast<std::size_t>(t.current.gpu)];
-    if (t.frozen || t.in_flight || t.fresh.fresh < 10 || !layout_as_known(t) ||
-        !gpu.layout.contains(t.current.instance))
+    const auto& gpu = seen_.gpus[static_cast<std::size_t>(t.place.current.gpu)];
+    if (t.frozen || t.change.in_flight || t.seen.fresh.fresh < 10 || !layout_as_known(t) ||
+        !gpu.layout.contains(t.place.current.instance))
         return;
-    if (!t.resume_validation) return to(i, Phase::cooldown, 23, "telemetry is back");
-    to(i, Phase::validate, 23, "telemetry is back; validation starts again");
-    t.trial.clear();
-    t.offered = t.completed = 0;
-    t.waited = 0;
+    if (!t.trial.resumes) return to(i, Phase::cooldown, Row::resumed, "telemetry is back");
+    to(i, Phase::validate, Row::resumed, "telemetry is back; validation starts again");
+    t.trial.tail.clear();
+    t.trial.offered = t.trial.completed = 0;
+    t.trial.waited = 0;
 }
 
 GPUSCHED_INTERNAL void Stepper::disable(std::size_t i) {
     auto& t = s_.tenants[i];
-    if (t.phase != Phase::disabled) to(i, Phase::disabled, 1, "disabled");
-    if (o_.release_on_disable) t.lease_until_s = s_.clock_s;
+    if (t.phase != Phase::disabled) to(i, Phase::disabled, Row::switched_off, "disabled");
+    if (o_.release_on_disable) t.lease.until_s = s_.clock_s;
     expire_lease(i);
 }
 
 GPUSCHED_INTERNAL void Stepper::validate_window(std::size_t i) {
     auto& t = s_.tenants[i];
-    if (t.settling) return;
-    ++t.waited;
-    const bool comparable =
-        t.fresh.missing == 0 && (t.reference.bits() == t.pre_flags || t.lever == Lever::relax);
+    if (t.change.settling) return;
+    ++t.trial.waited;
+    const bool comparable = t.seen.fresh.missing == 0 && (t.flags.reference.bits() == t.trial.before_flags ||
+                                                          t.change.lever == Lever::relax);
     const auto& x = seen_.tenants[i];
     // What is completed of what is offered can be compared under any pressure; of few windows it would be noise.
-    if (t.fresh.missing == 0 && is_plausible(x.completed_per_s, most_per_s)) {
+    if (t.seen.fresh.missing == 0 && is_plausible(x.completed_per_s, most_per_s)) {
         const bool known = is_plausible(x.offered_per_s, most_per_s) && x.offered_per_s > 0;
-        t.completed += x.completed_per_s;
-        t.offered += known ? x.offered_per_s : t.pre_rate;
+        t.trial.completed += x.completed_per_s;
+        t.trial.offered += known ? x.offered_per_s : t.trial.before_rate;
     }
     if (comparable) {
-        t.trial.update(x.p99_ms);
+        t.trial.tail.update(x.p99_ms);
         ++t.counter;
     }
-    if (t.counter >= o_.validation || t.waited >= 4 * o_.validation) verdict(i);
+    if (t.counter >= o_.validation || t.trial.waited >= 4 * o_.validation) verdict(i);
 }
 
 GPUSCHED_INTERNAL void Stepper::verdict(std::size_t i) {
     auto& t = s_.tenants[i];
     const bool conclusive = t.counter >= o_.validation;
-    const bool throughput = t.offered <= 0 || t.completed >= (1 - o_.loss_budget) * t.offered;
-    const double limit =
-        t.lever == Lever::relax ? o_.relax_limit * tenant(i).tau_ms : o_.worse_factor * t.pre_ms;
-    const bool better = !conclusive || t.trial.value <= limit;
+    const bool throughput =
+        t.trial.offered <= 0 || t.trial.completed >= (1 - o_.loss_budget) * t.trial.offered;
+    const double limit = t.change.lever == Lever::relax ? o_.relax_limit * tenant(i).tau_ms
+                                                        : o_.worse_factor * t.trial.before_ms;
+    const bool better = !conclusive || t.trial.tail.value <= limit;
     if (better && throughput) {
-        if (conclusive) t.good = t.current;
-        return to(i, Phase::cooldown, 16, conclusive ? "kept" : "kept, inconclusive");
+        if (conclusive) t.place.good = t.place.current;
+        return to(i, Phase::cooldown, Row::kept, conclusive ? "kept" : "kept, inconclusive");
     }
     const char* reason = throughput ? "worse" : "throughput below budget";
-    if (!o_.flags.rollback) return to(i, Phase::cooldown, 17, "worse; rollback is off: kept, alert");
+    if (!o_.flags.rollback) return to(i, Phase::cooldown, Row::worse, "worse; rollback is off: kept, alert");
     // A guard undoes itself only; a structural change goes back to the last configuration that was validated.
-    const bool guard = t.current.gpu == t.before.gpu && t.current.instance == t.before.instance;
-    Choice back{.lever = Lever::rollback, .row = 17, .open = true, .after = guard ? t.before : t.good};
-    if (t.current == back.after) return to(i, Phase::cooldown, 17, "worse; nothing to go back to");
-    const bool same_instance = t.current.gpu == back.after.gpu && t.current.instance == back.after.instance;
+    const bool guard =
+        t.place.current.gpu == t.place.before.gpu && t.place.current.instance == t.place.before.instance;
+    Choice back{.lever = Lever::rollback,
+                .row = Row::worse,
+                .open = true,
+                .after = guard ? t.place.before : t.place.good};
+    if (t.place.current == back.after)
+        return to(i, Phase::cooldown, Row::worse, "worse; nothing to go back to");
+    const bool same_instance =
+        t.place.current.gpu == back.after.gpu && t.place.current.instance == back.after.instance;
     if (!same_instance && (!touchable(i) || !can_create(device(back.after.gpu),
                                                         rest_of(i, static_cast<std::size_t>(back.after.gpu)),
                                                         back.after.instance)))
-        return to(i, Phase::cooldown, 17, "worse; the way back is taken: kept, alert");
-    if (!room() || in_flight_on(back.after.gpu, i) || in_flight_on(t.current.gpu, i) ||
+        return to(i, Phase::cooldown, Row::worse, "worse; the way back is taken: kept, alert");
+    if (!room() || in_flight_on(back.after.gpu, i) || in_flight_on(t.place.current.gpu, i) ||
         (!same_instance && any_frozen())) {
-        t.waited = 4 * o_.validation;  // the next window decides again
-        if (!t.suppressed) remark(i, "rollback waits its turn", 17);
-        t.suppressed = true;
+        t.trial.waited = 4 * o_.validation;  // the next window decides again
+        if (!t.told.suppressed) remark(i, "rollback waits its turn", Row::worse);
+        t.told.suppressed = true;
         return;
     }
-    auto& block = t.blocked[static_cast<std::size_t>(t.next_blocked)];
-    block = {back.after, t.current, s_.now + 4 * o_.dwell};
-    t.next_blocked = (t.next_blocked + 1) % static_cast<std::int32_t>(t.blocked.size());
+    auto& block = t.past.blocked[static_cast<std::size_t>(t.past.next_blocked)];
+    block = {back.after, t.place.current, s_.now + 4 * o_.dwell};
+    t.past.next_blocked = (t.past.next_blocked + 1) % static_cast<std::int32_t>(t.past.blocked.size());
     back.target = static_cast<std::int32_t>(i);
-    remark(i, reason, 17);
+    remark(i, reason, Row::worse);
     act(i, back);
 }
 
@@ -226,35 +236,36 @@ GPUSCHED_INTERNAL void Stepper::suspect(std::size_t i, bool counted) {
     if (t.counter < o_.persistence) return;
     // An average from before the flags changed would be compared with windows after. But not for ever: who comes and goes
     // is put down to all that was seen.
-    const bool steady = t.same_flags >= o_.persistence;
+    const bool steady = t.flags.same_windows >= o_.persistence;
     if (steady) t.counter = o_.persistence;
     if (!steady && t.counter < most) {
-        if (!t.unsteady) remark(i, "suppressed: the flags of pressure have just changed", 6);
-        t.unsteady = true;
+        if (!t.told.unsteady)
+            remark(i, "suppressed: the flags of pressure have just changed", Row::suppressed);
+        t.told.unsteady = true;
         return;
     }
     if (any_gate_open(i)) {
-        const auto now = t.pressure.bits();
-        if (!steady) t.pressure.set(t.recent_flags);
+        const auto now = t.flags.now.bits();
+        if (!steady) t.flags.now.set(t.flags.recent);
         diagnose(i);
-        return t.pressure.set(now);
+        return t.flags.now.set(now);
     }
-    if (!t.suppressed) remark(i, "suppressed: all gates are closed", 6);
-    t.suppressed = true;
+    if (!t.told.suppressed) remark(i, "suppressed: all gates are closed", Row::suppressed);
+    t.told.suppressed = true;
 }
 
 GPUSCHED_INTERNAL void Stepper::advance(std::size_t i) {
     auto& t = s_.tenants[i];
-    const bool present = in_time_ && t.fresh.missing == 0;
-    const bool high = present && t.tail.on && t.ema.known,
-               low = present && t.ema.known && t.ema.value < t.tail.low;
+    const bool present = in_time_ && t.seen.fresh.missing == 0;
+    const bool high = present && t.seen.tail.on && t.seen.ema.known,
+               low = present && t.seen.ema.known && t.seen.ema.value < t.seen.tail.low;
     bool counted = false;
     switch (t.phase) {
     case Phase::observe:
         if (high) {
-            to(i, Phase::suspect, 2, "tail above the threshold");
+            to(i, Phase::suspect, Row::tail_high, "tail above the threshold");
             t.counter = 1;
-            t.recent_flags = t.last_flags;
+            t.flags.recent = t.flags.last;
             counted = true;
         } else {
             consider_relax(i);
@@ -262,11 +273,11 @@ GPUSCHED_INTERNAL void Stepper::advance(std::size_t i) {
         }
         [[fallthrough]];
     case Phase::suspect:
-        if (low) return to(i, Phase::observe, 4, "tail below");
+        if (low) return to(i, Phase::observe, Row::tail_low, "tail below");
         return high ? suspect(i, counted) : void();
     case Phase::guarded:
-        if (t.offender >= 0) return;
-        if (low || !t.tail.on) return to(i, Phase::observe, 9, "lease ended, tail below");
+        if (t.lease.offender >= 0) return;
+        if (low || !t.seen.tail.on) return to(i, Phase::observe, Row::lease_over, "lease ended, tail below");
         if (high) return diagnose(i);
         return;
     case Phase::reconfig:
@@ -275,12 +286,12 @@ GPUSCHED_INTERNAL void Stepper::advance(std::size_t i) {
     case Phase::validate:
         return in_time_ ? validate_window(i) : void();
     case Phase::cooldown:
-        if (++t.counter >= o_.cool_down) to(i, Phase::observe, 18, "cool-down over");
+        if (++t.counter >= o_.cool_down) to(i, Phase::observe, Row::cooled_down, "cool-down over");
         return;
     case Phase::exhausted:
-        if (low) return to(i, Phase::observe, 21, "tail below");
+        if (low) return to(i, Phase::observe, Row::exhaustion_over, "tail below");
         ++t.counter;
-        if (high && (t.pressure.bits() != t.exhausted_flags || t.counter >= o_.guard_dwell)) diagnose(i);
+        if (high && (t.flags.now.bits() != t.flags.exhausted || t.counter >= o_.guard_dwell)) diagnose(i);
         return;
     case Phase::hold:
         resume(i);
@@ -310,9 +321,9 @@ GPUSCHED_INTERNAL void Stepper::run() {
     for (std::size_t i = 0; i < n; ++i) {
         if (!tenant(i).is_protected) continue;
         if (s_.tenants[i].phase == Phase::disabled) {
-            to(i, Phase::observe, 24, "enabled");
-            s_.tenants[i].tail.on = false;
-            s_.tenants[i].ema.clear();
+            to(i, Phase::observe, Row::switched_on, "enabled");
+            s_.tenants[i].seen.tail.on = false;
+            s_.tenants[i].seen.ema.clear();
             end_episode(s_.tenants[i]);
         }
         take_feedback(i);
@@ -327,7 +338,7 @@ GPUSCHED_INTERNAL void Stepper::run() {
         double most = -1;
         for (std::size_t i = 0; i < n; ++i) {
             if (!tenant(i).is_protected || done[i]) continue;
-            const double ratio = s_.tenants[i].ema.value / tenant(i).tau_ms;
+            const double ratio = s_.tenants[i].seen.ema.value / tenant(i).tau_ms;
             if (ratio > most) {
                 most = ratio;
                 worst = i;
@@ -344,7 +355,7 @@ GPUSCHED_INTERNAL void Stepper::run() {
         bool keep = !seen_.gpus[g].readable || seen_.gpus[g].lost;
         for (std::size_t i = 0; i < n; ++i)
             keep |= tenant(i).is_protected && s_.tenants[i].phase == Phase::hold &&
-                    static_cast<std::size_t>(s_.tenants[i].current.gpu) == g;
+                    static_cast<std::size_t>(s_.tenants[i].place.current.gpu) == g;
         if (!keep) s_.layouts[g] = seen_.gpus[g].layout;
     }
 }

@@ -122,11 +122,12 @@ GPUSCHED_INLINE void HostActuator::carry_out(const Action& action) {
 GPUSCHED_INLINE void HostActuator::remember(const Decision& decision) {
     const auto& state = decision.state;
     if (decision.options.flags.dry_run || state.deeds == deeds_) return;
-    const auto memory = memory_of(state, decision.options);
-    journal_.memory.clear();
-    for (std::size_t i = 0; i < memory.size(); ++i)
-        if (host_.tenants[i].is_protected) journal_.memory.push_back({host_.tenants[i].name, memory[i]});
-    journal_.memory_s = decision.time_s;
+    const auto carryover = carryover_of(state, decision.options);
+    journal_.carryover.clear();
+    for (std::size_t i = 0; i < carryover.size(); ++i)
+        if (host_.tenants[i].is_protected)
+            journal_.carryover.push_back({host_.tenants[i].name, carryover[i]});
+    journal_.carryover_s = decision.time_s;
     const auto status = save();
     if (status == ok) deeds_ = state.deeds;
     if (status != ok && !forgetful_)

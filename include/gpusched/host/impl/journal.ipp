@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/control/detail/memory_json.hpp>
+#include <gpusched/control/detail/carryover_json.hpp>
 #include <gpusched/host/journal.hpp>
 
 #include <algorithm>
@@ -16,13 +16,13 @@ GPUSCHED_INLINE JournalTenant& Journal::of(std::string_view name) {
     return t;
 }
 
-GPUSCHED_INLINE ControllerMemory remembered(const Journal& journal, const Host& host, double now_s,
-                                            double window_s) {
-    ControllerMemory out(host.tenants.size());
-    const double passed = std::max(0.0, now_s - journal.memory_s);
-    for (const auto& m : journal.memory)
-        if (auto* const to = control::detail::memory_of_tenant(out, host, m.name))
-            *to = aged(m.memory, passed, window_s);
+GPUSCHED_INLINE ControllerCarryover remembered(const Journal& journal, const Host& host, double now_s,
+                                               double window_s) {
+    ControllerCarryover out(host.tenants.size());
+    const double passed = std::max(0.0, now_s - journal.carryover_s);
+    for (const auto& m : journal.carryover)
+        if (auto* const to = control::detail::carryover_of_tenant(out, host, m.name))
+            *to = aged(m.carryover, passed, window_s);
     for (std::size_t i = 0; i < out.size(); ++i)
         if (host.tenants[i].is_protected && !out[i].floor) out[i].floor = host.tenants[i].start;
     return out;
@@ -34,9 +34,9 @@ GPUSCHED_INLINE Journal believed(const std::optional<Journal>& found, const std:
         out = *found;
     } else if (found) {
         // The monotonic clock begins with the boot: no less than what it shows has passed.
-        out.memory = found->memory;
+        out.carryover = found->carryover;
         // Instances are gone with the boot: what a tenant is to have at least is as configured now.
-        for (auto& m : out.memory) m.memory.floor.reset();
+        for (auto& m : out.carryover) m.carryover.floor.reset();
     }
     out.boot = boot;
     return out;
@@ -59,10 +59,10 @@ GPUSCHED_INLINE std::string write_journal(const Journal& journal, const Host& ho
     }
     for (const auto& l : journal.leases)
         j["leases"].push_back({{"tenant", l.tenant}, {"file", l.file}, {"before", l.before}});
-    j["memory_s"] = journal.memory_s;
+    j["memory_s"] = journal.carryover_s;
     j["memory"] = nlohmann::ordered_json::array();
-    for (const auto& m : journal.memory)
-        j["memory"].push_back(control::detail::write_memory(m.name, m.memory, host));
+    for (const auto& m : journal.carryover)
+        j["memory"].push_back(control::detail::write_carryover(m.name, m.carryover, host));
     return j.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -108,14 +108,14 @@ GPUSCHED_INLINE Journal parse_journal(std::string_view text, const Host& host) {
             fields.finish();
         });
         if (version >= 2) {
-            reader("memory_s", journal.memory_s);
-            if (!(journal.memory_s >= 0 && journal.memory_s <= 1e12))
-                problems.add(bad_value("/memory_s", number_text(journal.memory_s), "0 to 1e12"));
-            control::detail::read_memories(
-                reader, "memory", host, problems, [&](const std::string& name) -> TenantMemory* {
+            reader("memory_s", journal.carryover_s);
+            if (!(journal.carryover_s >= 0 && journal.carryover_s <= 1e12))
+                problems.add(bad_value("/memory_s", number_text(journal.carryover_s), "0 to 1e12"));
+            control::detail::read_carryovers(
+                reader, "memory", host, problems, [&](const std::string& name) -> TenantCarryover* {
                     for (const auto& tenant : host.tenants)
                         if (tenant.is_protected && tenant.name == name)
-                            return &journal.memory.emplace_back(JournalMemory{name}).memory;
+                            return &journal.carryover.emplace_back(JournalCarryover{name}).carryover;
                     return nullptr;
                 });
         }

@@ -60,7 +60,7 @@ GPUSCHED_INLINE void LiveController::Impl::vouch(Observation& seen) {
     std::vector<std::string> reasons;
     for (std::size_t i = 0; i < access.size(); ++i) {
         if (!options.host.tenants[i].is_protected) continue;
-        const auto& where = runner->state().tenants[i].current;
+        const auto& where = runner->state().tenants[i].place.current;
         const auto& gpu = seen.gpus[static_cast<std::size_t>(where.gpu)];
         if (gpu.lost || !gpu.readable || !gpu.layout.contains(where.instance))
             reasons.push_back(gpusched::quoted(name(i)) + ": " + describe(options.host, where) +

@@ -182,7 +182,7 @@ struct LiveController::Impl {
         probe_guards();
         auto journal = options.flags.dry_run ? look(found, boot) : mend(file, boot);
         // Before what stands takes the place of what is configured.
-        const auto memory =
+        const auto carryover =
             remembered(journal, options.host, live_detail::clock_s(CLOCK_MONOTONIC), options.window_s);
         for (auto& tenant : options.host.tenants)
             if (tenant.is_protected) tenant.start = journal.of(tenant.name).now;
@@ -190,20 +190,20 @@ struct LiveController::Impl {
         std::vector<TenantSource> sources(access.size());
         for (std::size_t i = 0; i < access.size(); ++i)
             sources[i] = {source_of(i), access[i].cgroup, access[i].disks};
-        tell_memory(memory);
+        tell_carryover(carryover);
         actuator = std::make_unique<HostActuator>(*mig, files, commands, options.host, access, file,
                                                   std::move(journal), live.backoff_s);
         signals = std::make_unique<HostSignals>(options.host, files, *eyes, nvml ? &*nvml : nullptr, handles,
                                                 std::move(sources), live.proc, live.numa_disks,
                                                 live.layout_every, options.window_s);
-        runner = std::make_unique<Run>(options, source, *actuator, clock, audit, WeightedScore{}, memory);
+        runner = std::make_unique<Run>(options, source, *actuator, clock, audit, WeightedScore{}, carryover);
         std::string record;
-        append_start_record(record, options, memory);
+        append_start_record(record, options, carryover);
         audit.write(record);
     }
-    void tell_memory(const ControllerMemory& memory) {
-        for (std::size_t i = 0; i < memory.size(); ++i) {
-            const auto& m = memory[i];
+    void tell_carryover(const ControllerCarryover& carryover) {
+        for (std::size_t i = 0; i < carryover.size(); ++i) {
+            const auto& m = carryover[i];
             if (m.structural.empty() && m.blocked.empty() && m.cooldown_windows == 0) continue;
             say(name(i) + ": remembered: " + number_text(m.structural.size()) + " structural actions, " +
                 number_text(m.blocked.size()) + " changes not to be repeated, " +

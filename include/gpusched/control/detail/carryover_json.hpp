@@ -1,15 +1,16 @@
-// A tenant's memory in documents: the journal, and records of the audit log.
+// A tenant's carryover in documents: the journal, and records of the audit log.
 #pragma once
 
+#include <gpusched/control/carryover.hpp>
 #include <gpusched/control/detail/configuration_json.hpp>
-#include <gpusched/control/memory.hpp>
 
 #include <string>
 #include <utility>
 
 namespace gpusched::control::detail {
 
-inline nlohmann::ordered_json write_memory(const std::string& name, const TenantMemory& m, const Host& host) {
+inline nlohmann::ordered_json write_carryover(const std::string& name, const TenantCarryover& m,
+                                              const Host& host) {
     nlohmann::ordered_json out;
     out["name"] = name;
     if (m.structural_windows >= 0) out["structural_windows"] = m.structural_windows;
@@ -26,22 +27,23 @@ inline nlohmann::ordered_json write_memory(const std::string& name, const Tenant
     return out;
 }
 
-/// Where a protected tenant's memory is kept; nullptr where there is no such tenant.
-inline TenantMemory* memory_of_tenant(ControllerMemory& memory, const Host& host, const std::string& name) {
+/// Where a protected tenant's carryover is kept; nullptr where there is no such tenant.
+inline TenantCarryover* carryover_of_tenant(ControllerCarryover& carryover, const Host& host,
+                                            const std::string& name) {
     for (std::size_t i = 0; i < host.tenants.size(); ++i)
-        if (host.tenants[i].is_protected && host.tenants[i].name == name) return &memory[i];
+        if (host.tenants[i].is_protected && host.tenants[i].name == name) return &carryover[i];
     return nullptr;
 }
 
-/// Reads a list of them. @param known called with the name of each, returns the tenant's memory or, where there is no
+/// Reads a list of them. @param known called with the name of each, returns the tenant's carryover or, where there is no
 ///     such tenant, nullptr
 template <class F>
-void read_memories(const FieldReader& owner, const char* name, const Host& host, Problems& problems,
-                   const F& known) {
+void read_carryovers(const FieldReader& owner, const char* name, const Host& host, Problems& problems,
+                     const F& known) {
     owner.elements(name, [&](const Json& item, const std::string& path) {
         const FieldReader fields(item, path, problems);
         std::string whose;
-        TenantMemory m;
+        TenantCarryover m;
         const auto in_range = [&](const char* field, auto& value, auto least, auto most) {
             fields(field, value);
             if (!(value >= least && value <= most))

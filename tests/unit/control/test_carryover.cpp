@@ -27,9 +27,9 @@ struct Run {
     std::string log{};
     std::int64_t window = 0;
 
-    explicit Run(ControllerOptions options, const ControllerMemory& memory = {})
-        : o(std::move(options)), host(o), state(initial_state(o, memory)) {
-        append_start_record(log, o, memory);
+    explicit Run(ControllerOptions options, const ControllerCarryover& carryover = {})
+        : o(std::move(options)), host(o), state(initial_state(o, carryover)) {
+        append_start_record(log, o, carryover);
     }
     /// One window with T1's tail at that, and both roots as busy as asked.
     void step(double p99_ms, double root0 = 1e9) {
@@ -55,7 +55,7 @@ struct Run {
     /// As a restart finds it: where T1 is now.
     [[nodiscard]] ControllerOptions found() const {
         auto options = o;
-        options.host.tenants[0].start = state.tenants[0].current;
+        options.host.tenants[0].start = state.tenants[0].place.current;
         return options;
     }
 };
@@ -73,19 +73,19 @@ TEST_CASE("a restart respects the dwell, and the time that it took") {
         Run first(structural_only());
         REQUIRE(first.until_change(20, 10) == 2);
         for (int k = 0; k < 5; ++k) first.step(10);
-        auto memory = memory_of(first.state, first.o);
-        CHECK(memory[0].structural_windows == 5);
-        CHECK(memory[0].structural == std::vector<PastChange>{{.ago_s = 10, .pause_s = 0}});
-        CHECK(memory[0].cooldown_windows == first.o.cool_down);  // it was being validated
-        CHECK(memory[1] == TenantMemory{});
-        CHECK(memory[3] == TenantMemory{.floor = first.o.host.tenants[3].start});
-        for (auto& m : memory) m = aged(m, down_s, first.o.window_s);
-        Run second(first.found(), memory);
+        auto carryover = carryover_of(first.state, first.o);
+        CHECK(carryover[0].structural_windows == 5);
+        CHECK(carryover[0].structural == std::vector<PastChange>{{.ago_s = 10, .pause_s = 0}});
+        CHECK(carryover[0].cooldown_windows == first.o.cool_down);  // it was being validated
+        CHECK(carryover[1] == TenantCarryover{});
+        CHECK(carryover[3] == TenantCarryover{.floor = first.o.host.tenants[3].start});
+        for (auto& m : carryover) m = aged(m, down_s, first.o.window_s);
+        Run second(first.found(), carryover);
         CHECK(second.state.tenants[0].phase == Phase::cooldown);
         // The window of the change itself counts as none: the next one comes when the dwell is over, not before.
         const auto waited = second.until_change(20, 300);
         CHECK(waited == first.o.dwell - 5 - static_cast<std::int64_t>(down_s / 2));
-        CHECK(Run(first.found()).until_change(20, 300) == 2);  // without a memory it would be at once
+        CHECK(Run(first.found()).until_change(20, 300) == 2);  // without a carryover it would be at once
     }
 }
 
@@ -95,23 +95,23 @@ TEST_CASE("the structural actions of an hour are those of all the controllers in
     o.hour_s = 1000;
     o.loss_budget = 1;
     o.structural_per_hour = 3;
-    ControllerMemory memory;
+    ControllerCarryover carryover;
     std::int64_t changes = 0, windows = 0;
     for (int restart = 0; restart < 10; ++restart) {
-        Run run(o, memory);
+        Run run(o, carryover);
         changes += run.until_change(20, 10) >= 0;
         run.step(20);
         run.step(10);
         windows += run.window;
-        memory = memory_of(run.state, run.o);
+        carryover = carryover_of(run.state, run.o);
         o = run.found();
     }
     CHECK(windows * o.window_s < 1000);
     CHECK(changes == 2);  // the third is kept for a rollback
-    CHECK(memory[0].structural.size() == 2);
-    for (auto& m : memory) m = aged(m, 1000, o.window_s);
-    CHECK(initial_state(o, memory).tenants[0].structural_count == 2);
-    CHECK(memory_of(initial_state(o, memory), o)[0].structural.empty());  // an hour ago
+    CHECK(carryover[0].structural.size() == 2);
+    for (auto& m : carryover) m = aged(m, 1000, o.window_s);
+    CHECK(initial_state(o, carryover).tenants[0].past.structural_count == 2);
+    CHECK(carryover_of(initial_state(o, carryover), o)[0].structural.empty());  // an hour ago
 }
 
 TEST_CASE("a change that was rolled back is not made again after a restart") {
@@ -122,17 +122,17 @@ TEST_CASE("a change that was rolled back is not made again after a restart") {
     Run first(o);
     REQUIRE(first.until_change(20, 10) >= 0);
     const auto wanted = first.out.actions[0].after;
-    for (int k = 0; k < 60 && first.state.tenants[0].lever != Lever::rollback; ++k) first.step(60);
-    REQUIRE(first.state.tenants[0].lever == Lever::rollback);
+    for (int k = 0; k < 60 && first.state.tenants[0].change.lever != Lever::rollback; ++k) first.step(60);
+    REQUIRE(first.state.tenants[0].change.lever == Lever::rollback);
     first.step(60);
     first.step(60);
-    REQUIRE(first.state.tenants[0].current == o.host.tenants[0].start);
-    const auto memory = memory_of(first.state, first.o);
-    REQUIRE(memory[0].blocked.size() == 1);
-    CHECK(memory[0].blocked[0].from == o.host.tenants[0].start);
-    CHECK(memory[0].blocked[0].to == wanted);
-    Run second(first.found(), memory);
-    const auto end = memory[0].blocked[0].windows;
+    REQUIRE(first.state.tenants[0].place.current == o.host.tenants[0].start);
+    const auto carryover = carryover_of(first.state, first.o);
+    REQUIRE(carryover[0].blocked.size() == 1);
+    CHECK(carryover[0].blocked[0].from == o.host.tenants[0].start);
+    CHECK(carryover[0].blocked[0].to == wanted);
+    Run second(first.found(), carryover);
+    const auto end = carryover[0].blocked[0].windows;
     bool repeated = false;
     for (std::int64_t k = 0; k < end; ++k) {
         second.step(20);
@@ -141,23 +141,23 @@ TEST_CASE("a change that was rolled back is not made again after a restart") {
     }
     CHECK(!repeated);
     // Aged beyond its end it is gone.
-    CHECK(aged(memory[0], static_cast<double>(end) * o.window_s, o.window_s).blocked.empty());
-    CHECK(aged(memory[0], static_cast<double>(end) * o.window_s - 0.1, o.window_s).blocked.size() == 1);
+    CHECK(aged(carryover[0], static_cast<double>(end) * o.window_s, o.window_s).blocked.empty());
+    CHECK(aged(carryover[0], static_cast<double>(end) * o.window_s - 0.1, o.window_s).blocked.size() == 1);
 }
 
 TEST_CASE("a log over a restart replays with the memory of its record") {
     Run first(structural_only());
     REQUIRE(first.until_change(20, 10) >= 0);
     for (int k = 0; k < 40; ++k) first.step(20 + 0.1 * k);
-    auto memory = memory_of(first.state, first.o);
-    memory[0] = aged(memory[0], 1.0 / 3, first.o.window_s);
-    Run second(first.found(), memory);
+    auto carryover = carryover_of(first.state, first.o);
+    carryover[0] = aged(carryover[0], 1.0 / 3, first.o.window_s);
+    Run second(first.found(), carryover);
     for (int k = 0; k < 300; ++k) second.step(20 + 0.1 * (k % 7));
     const auto log = first.log + second.log;
     const auto replay = replay_audit(log, test::control_options());
     CHECK(replay.first_difference == -1);
     CHECK(replay.windows == first.window + second.window);
-    // The memory is part of what decides.
+    // The carryover is part of what decides.
     const auto at = second.log.find(",\"memory\":");
     REQUIRE(at != std::string::npos);
     auto forgotten = second.log;
@@ -167,7 +167,7 @@ TEST_CASE("a log over a restart replays with the memory of its record") {
                                                "\n",
                                    test::control_options()),
                       ContainsSubstring("/memory/0/name"));
-    CHECK_THROWS_WITH(initial_state(first.o, ControllerMemory(3)), ContainsSubstring("memory"));
+    CHECK_THROWS_WITH(initial_state(first.o, ControllerCarryover(3)), ContainsSubstring("memory"));
 }
 
 TEST_CASE("the runner lets the actuator remember before it acts") {
@@ -185,7 +185,7 @@ TEST_CASE("the runner lets the actuator remember before it acts") {
         ActionReport act(const Decision& d) {
             if (d.state.deeds != deeds)
                 calls.push_back("remember " +
-                                std::to_string(memory_of(d.state, d.options)[0].structural.size()));
+                                std::to_string(carryover_of(d.state, d.options)[0].structural.size()));
             deeds = d.state.deeds;
             for (const auto& a : d.actions) calls.emplace_back(enum_name(a.kind));
             return {};
@@ -220,17 +220,17 @@ TEST_CASE("SIGKILL at any point: what has been begun is remembered, over restart
             const auto found = file.load(w.options.host);
             const bool pending = found && !found->tenants.empty() && found->tenants[0].pending;
             const auto kept = [&](const Journal& journal, double now_s) {
-                const auto memory = remembered(journal, w.options.host, now_s, 2);
-                return memory[0].structural ==
+                const auto carryover = remembered(journal, w.options.host, now_s, 2);
+                return carryover[0].structural ==
                            std::vector<PastChange>{{.ago_s = now_s - 1000, .pause_s = 18}} &&
-                       memory[0].structural_windows == static_cast<std::int64_t>(now_s - 1000) / 2;
+                       carryover[0].structural_windows == static_cast<std::int64_t>(now_s - 1000) / 2;
             };
             if (touched || pending) REQUIRE((found && kept(*found, 1005)));
             begun += touched;
-            not_yet += !found || found->memory.empty();
+            not_yet += !found || found->carryover.empty();
             const auto r = w.recover(run, files);
             REQUIRE(r.known());
-            REQUIRE(r.journal.memory == (found ? found->memory : std::vector<JournalMemory>{}));
+            REQUIRE(r.journal.carryover == (found ? found->carryover : std::vector<JournalCarryover>{}));
             REQUIRE(*file.load(w.options.host) == r.journal);
             // After a boot the clock is another: as much time as that has shown has passed at least.
             const auto later = believed(r.journal, "b2");

@@ -24,7 +24,7 @@ struct BlockedChange {
 };
 
 /// Of a protected tenant. Episodes, averages and what is learnt of the tail begin anew.
-struct TenantMemory {
+struct TenantCarryover {
     std::int64_t structural_windows = -1;  ///< since the last structural action; -1: there was none
     std::int64_t guard_windows = -1;       ///< since the last guard
     std::int64_t cooldown_windows = 0;     ///< to come of COOLDOWN; of a change under validation all of it
@@ -33,18 +33,18 @@ struct TenantMemory {
     std::vector<BlockedChange> blocked{};  ///< oldest first
     /// What was found when control of the tenant began; nothing is given back below it. Empty: what is found now.
     std::optional<Configuration> floor{};
-    friend bool operator==(const TenantMemory&, const TenantMemory&) = default;
+    friend bool operator==(const TenantCarryover&, const TenantCarryover&) = default;
 };
 
 /// As the host's tenants, those that are not protected included; or empty: there is nothing to remember.
-using ControllerMemory = std::vector<TenantMemory>;
+using ControllerCarryover = std::vector<TenantCarryover>;
 
-/// The memory after some time has passed in which nobody was in control. Part of a window counts as none.
+/// The carryover after some time has passed in which nobody was in control. Part of a window counts as none.
 /// @param seconds not below 0
-[[nodiscard]] TenantMemory aged(TenantMemory memory, double seconds, double window_s);
+[[nodiscard]] TenantCarryover aged(TenantCarryover carryover, double seconds, double window_s);
 
 }  // namespace gpusched::control
 
 #ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/control/impl/memory.ipp>
+#include <gpusched/control/impl/carryover.ipp>
 #endif
