@@ -25,6 +25,7 @@ MICRO = "bench_micro_inner_loops --benchmark_filter=^{}(/|$)"
 PREEMPTION = "bench_preemption_flextopo --seeds 1 --nodes 200 --decisions 200"
 CONSOLIDATION = "bench_consolidation_quality --nodes 1500 --seeds 1 --scenarios {} --algorithms {} --threads 1 --no-lp"
 ALLOCATION = "bench_allocation_switches --smoke"
+MATRIX = "bench_milp_matrix --repeat 1"
 PLACEMENT = "bench_placement_openb --seeds 1 --list default --placement {}"
 
 # name: (program and arguments, function as valgrind spells it, with wildcards)
@@ -49,6 +50,13 @@ ROWS = {
     "allocate_many": (ALLOCATION, "gpusched::allocation::allocate_many(*"),
     "replay_fgd": (PLACEMENT.format("fgd"), "gpusched::sim::detail::Replay::run(*"),
     "replay_expected_fill": (PLACEMENT.format("expected_fill"), "gpusched::sim::detail::Replay::run(*"),
+    "milp_activity": (MATRIX, "*::activity_by_eigen(*"),
+    "milp_activity_by_hand": (MATRIX, "*::activity_by_hand(*"),
+    "milp_rows": (MATRIX, "*::rows_by_eigen(*"),
+    "milp_rows_by_hand": (MATRIX, "*::rows_by_hand(*"),
+    "milp_evaluate": (MATRIX, "gpusched::milp::evaluate(*"),
+    "milp_to_lp": (MATRIX, "gpusched::milp::to_lp(*"),
+    "milp_finish": (MATRIX, "gpusched::milp::ModelBuilder::finish()"),
 }
 
 ITERATIONS = {"hardware_graph": 100, "network_tree": 20, "preempt_many": 100, "pack_gang": 100}  # of the micro benchmarks; the others:

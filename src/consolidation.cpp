@@ -8,6 +8,7 @@
 #include <gpusched/consolidation/impl/explain.ipp>
 #include <gpusched/consolidation/impl/joiner.ipp>
 #include <gpusched/consolidation/impl/make_room.ipp>
+#include <gpusched/consolidation/impl/named.ipp>
 #include <gpusched/consolidation/impl/options.ipp>
 #include <gpusched/consolidation/impl/partitioners.ipp>
 #include <gpusched/consolidation/impl/pattern_lp.ipp>

@@ -70,6 +70,7 @@ struct PlaceArguments {
     Typed<"str | ByLinks | Callable[[Cluster, Task, Node], Sequence[int]]"> gpu_picker =
         py::str(a::PlaceOptions{}.gpu_picker);
     Typed<"Workload | Trace | Cluster | Sequence[Mapping[str, Any]] | None"> workload = py::none();
+    /// Where random choices start.
     std::uint64_t seed = 0;
 
     [[nodiscard]] bool any_python() const {
@@ -145,18 +146,18 @@ Typed<"tuple[str, list[int]] | None"> place(const ClusterPtr& cluster, const py:
     for (const auto& ranker : arguments.rankers)
         rankers.rankers.push_back(
             policy<a::AnyRanker, PythonRanker>("rankers", ranker, with_task, [&](const std::string& name) {
-                return a::make_ranker(name, inventory, workload_of(name));
+                return a::rankers().make(name, inventory, workload_of(name));
             }));
     a::FilterList filters;
     for (const auto& filter : arguments.filters)
         filters.filters.push_back(policy<a::AnyFilter, PythonFilter>(
-            "filters", filter, with_task, [](const std::string& name) { return a::make_filter(name); }));
+            "filters", filter, with_task, [](const std::string& name) { return a::filters().make(name); }));
     const auto picker =
         py::isinstance<a::ByLinks>(arguments.gpu_picker)
             ? a::AnyGpuPicker(arguments.gpu_picker.cast<a::ByLinks>())
             : policy<a::AnyGpuPicker, PythonPicker>(
                   "gpu_picker", arguments.gpu_picker, with_task, [&](const std::string& name) {
-                      return a::make_gpu_picker(name, inventory, workload_of(name));
+                      return a::gpu_pickers().make(name, inventory, workload_of(name));
                   });
 
     const auto search = [&, c = with_task, t = id] {
@@ -236,7 +237,7 @@ void bind_switch_counts(py::module_& m) {
 template <class Names>
 Strings name_list(Names names) {
     py::list list;
-    for (const auto name : names) list.append(py::str(std::string(name)));
+    for (const auto& name : names) list.append(py::str(std::string(name)));
     return list;
 }
 
@@ -245,17 +246,17 @@ Strings name_list(Names names) {
 void bind_allocation(py::module_& parent) {
     auto m = submodule(parent, "allocation");
     m.def(
-        "ranker_names", [] { return name_list(a::ranker_names()); },
+        "ranker_names", [] { return name_list(a::rankers().names()); },
         documented("ranker_names()", "The rankers that `place` knows by name.").c_str());
     m.def(
-        "filter_names", [] { return name_list(a::filter_names()); },
+        "filter_names", [] { return name_list(a::filters().names()); },
         documented("filter_names()", "The node filters that `place` knows by name.").c_str());
     m.def(
-        "gpu_picker_names", [] { return name_list(a::gpu_picker_names()); },
+        "gpu_picker_names", [] { return name_list(a::gpu_pickers().names()); },
         documented("gpu_picker_names()", "The GPU pickers that `place` knows by name.").c_str());
     m.def(
-        "placement_names", [] { return name_list(a::placement_names()); },
-        documented("placement_names()", doc("allocation::placement_names")).c_str());
+        "placement_names", [] { return name_list(a::placements().names()); },
+        documented("placement_names()", doc("allocation::placements")).c_str());
 
     const auto options =
         Keywords<PlaceArguments>()

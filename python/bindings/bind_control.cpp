@@ -1,7 +1,7 @@
 // gpusched.control: the controller's decision core and its audit log.
 #include "control.hpp"
-#include "mig.hpp"
 #include "keywords.hpp"
+#include "mig.hpp"
 #include "records.hpp"
 
 #include <gpusched/control/audit.hpp>

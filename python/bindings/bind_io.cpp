@@ -39,8 +39,7 @@ void bind_io(py::module_& parent) {
         py::arg("plan"), documented("plan_to_csv(plan)", doc("io::plan_to_csv")).c_str());
 
     using K = io::KubernetesOptions;
-    const auto kubernetes =
-        Keywords<K>().fields().shared_as("io.plan_to_kubernetes_steps");
+    const auto kubernetes = Keywords<K>().fields().shared_as("io.plan_to_kubernetes_steps");
     m.def(
         "plan_to_kubernetes_steps",
         [kubernetes](const PlanLike& plan, const py::kwargs& keywords) {

@@ -82,6 +82,13 @@ void bind_model(py::module_& parent) {
             documented("to_json(self, path=None)",
                        "The `gpusched.cluster` document: as a dict, or written to a file.")
                 .c_str())
+        .def(
+            "to_json",
+            [](const Cluster& c, const PathLike& path) {
+                const auto file = path_text(path);
+                unlocked([&] { io::write_cluster(c.to_spec(), file); });
+            },
+            py::arg("path"))
         .def_property_readonly(
             "nodes", [](const ClusterPtr& c) { return NodeSequence{c}; }, "All nodes, in order.")
         .def_property_readonly(

@@ -16,8 +16,7 @@ void bind_verify(py::module_& parent) {
     define_record(report);
     report.def("__bool__", [](const Report& r) { return r.ok; });
 
-    const auto options =
-        Keywords<verify::Options>().fields().shared_as("verify.plan");
+    const auto options = Keywords<verify::Options>().fields().shared_as("verify.plan");
     m.def(
         "plan",
         [options](const Typed<"Cluster | Mapping[str, Any] | str | PathLike[str]">& cluster,

@@ -167,8 +167,9 @@ struct OptionType<E> {
 template <>
 struct OptionType<NodeId> {
     static NodeId read(const std::string& field, py::handle value, const Cluster& cluster) {
+        const auto name = OptionType<std::string>::read(field, value);
         try {
-            return cluster.find_node(OptionType<std::string>::read(field, value));
+            return cluster.find_node(name);
         } catch (const InvalidInput& error) {
             throw InvalidInput(field + ": " + error.what());
         }

@@ -56,7 +56,7 @@ refused() {
     exit 1
   fi
   # CMake breaks lines where it likes.
-  tr -s ' \n' ' ' <"$work/log" | grep -qF "$message" || { cat "$work/log"; echo "no '$message'" >&2; exit 1; }
+  tr -s ' \n' ' ' <"$work/log" | grep -F "$message" >/dev/null || { cat "$work/log"; echo "no '$message'" >&2; exit 1; }
 }
 
 # ---- the component core, where nothing but Eigen and Boost is to be found ---------------------------------------
@@ -77,7 +77,7 @@ for kind in static shared; do
   use core "core-$kind" "${nothing_else[@]}" "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror -I$work/hidden"
 done
 for library in Clp lapack blas gfortran quadmath; do
-  if nm -C "$work/core-core-static/place" | grep -qi "$library"; then
+  if nm -C "$work/core-core-static/place" | grep -i "$library" >/dev/null; then
     echo "a program that places a task holds symbols of $library" >&2
     exit 1
   fi

@@ -13,7 +13,7 @@ from gpusched import _solvers
         (lambda c: gs.consolidate(3), "consolidate(): cluster: 3; expected a Cluster"),
         (lambda c: gs.consolidate(None), "consolidate(): cluster: None; expected a Cluster"),
         (lambda c: gs.apply("x", {}), "apply(): cluster: 'x'; expected a Cluster"),
-        (lambda c: gs.consolidation.explain(c, {}, 3), "explain(): node: 3; expected a string"),
+        (lambda c: gs.preemption.minimal_victim_sets(c, make_task("t"), 3), "minimal_victim_sets(): node: 3; expected a string"),
         (lambda c: gs.topology.NetworkTree(3), "NetworkTree(): cluster: 3; expected a Cluster"),
         (lambda c: gs.topology.NetworkTree(c).vertex(1), "NetworkTree.vertex(): node: 1; expected a string"),
         (lambda c: gs.preemption.lost_work(c, 3), "lost_work(): task: 3; expected a string or a Task"),
@@ -48,10 +48,10 @@ def test_calls_with_other_parameters_are_type_errors(tiny, call, told):
 
 def test_wrong_types_of_several_arguments_come_together(tiny):
     with pytest.raises(gs.InvalidInput) as raised:
-        gs.consolidation.explain(3, {}, 4)
+        gs.preemption.minimal_victim_sets(3, {}, 4)
     assert raised.value.problems == [
-        "explain(): cluster: 3; expected a Cluster",
-        "explain(): node: 4; expected a string",
+        "minimal_victim_sets(): cluster: 3; expected a Cluster",
+        "minimal_victim_sets(): node: 4; expected a string",
     ]
 
 

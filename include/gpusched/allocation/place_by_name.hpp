@@ -18,11 +18,11 @@ namespace gpusched::allocation {
 /// How to place one task, by name.
 struct PlaceOptions {
     /// One after the other: each breaks the ties that those before it leave; at least one. Names: see
-    /// `ranker_names`. The default is ASI's non-preemptive scheduling.
+    /// `rankers()`. The default is ASI's non-preemptive scheduling.
     std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
-    /// The node must pass all of them. Names: see `filter_names`.
+    /// The node must pass all of them. Names: see `filters()`.
     std::vector<std::string> filters{};
-    /// Which GPUs of the node. Names: see `gpu_picker_names`.
+    /// Which GPUs of the node. Names: see `gpu_pickers()`.
     std::string gpu_picker = "by_wish";
     std::uint64_t seed = 0;  ///< for "random"
     /// What "fgd" and "expected_fill" expect to come; absent = tasks like the cluster's own, which costs O(tasks) each

@@ -54,7 +54,8 @@ struct Victim {
 /// Which tasks must leave `node` so that `task` fits: fills `victims` from `movable` (those that may leave), in the
 /// order in which they are to be re-placed; false when nothing helps. Optional static constants, false if absent:
 /// `may_skip_victims`: victims that find no place stay, and the task is tried after each that does;
-/// `cheapest_first`: all destinations are compared, and those that cost the fewest moves are tried first.
+/// `cheapest_first`: all destinations are compared, and those that cost the fewest moves are tried first. A rule that learns
+/// them only at run time has `bool skips_victims() const` and `bool takes_cheapest_first() const` instead.
 template <class P>
 concept EjectionRule = requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node,
                                 std::span<const Victim> movable, std::vector<Victim>& victims) {
@@ -72,6 +73,24 @@ inline constexpr bool wants_cheapest_first = [] {
     if constexpr (requires { P::cheapest_first; }) return static_cast<bool>(P::cheapest_first);
     return false;
 }();
+
+namespace detail {
+/// The same of a rule at hand, which may say it at run time.
+template <class P>
+[[nodiscard]] constexpr bool skips_victims(const P& rule) {
+    if constexpr (requires { rule.skips_victims(); })
+        return rule.skips_victims();
+    else
+        return may_skip_victims<P>;
+}
+template <class P>
+[[nodiscard]] constexpr bool takes_cheapest_first(const P& rule) {
+    if constexpr (requires { rule.takes_cheapest_first(); })
+        return rule.takes_cheapest_first();
+    else
+        return wants_cheapest_first<P>;
+}
+}  // namespace detail
 
 /// What nodes were vacated for. Nodes that are worth nothing do not count: what they take says nothing about prices.
 struct Spent {

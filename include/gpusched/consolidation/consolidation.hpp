@@ -5,6 +5,7 @@
 #include <gpusched/consolidation/detail/policy_checks.hpp>
 
 #include <gpusched/consolidation/acceptance.hpp>
+#include <gpusched/consolidation/any.hpp>
 #include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
@@ -13,6 +14,7 @@
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/free_index.hpp>
 #include <gpusched/consolidation/make_room.hpp>
+#include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/node_orders.hpp>
 #include <gpusched/consolidation/node_weights.hpp>
 #include <gpusched/consolidation/options.hpp>

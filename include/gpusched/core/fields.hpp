@@ -90,10 +90,12 @@ void check_rule(Problems& problems, std::string_view name, const T& value, const
 template <class T>
 void check_enumerator(Problems& problems, std::string_view name, const T& value, std::string_view owner) {
     if constexpr (NamedEnum<T>) {
-        for (const auto& row : enum_names(value))
-            if (row.value == value) return;
-        problems.add(bad_value(name, "no value with the number " + std::to_string(static_cast<int>(value)),
-                               "a number below " + std::to_string(enum_names(value).size()), owner));
+        std::string names;
+        for (const auto& [enumerator, enumerator_name] : enum_names(value)) {
+            if (enumerator == value) return;
+            names.append(names.empty() ? "one of " : ", ").append(enumerator_name);
+        }
+        problems.add(bad_value(name, std::to_string(static_cast<int>(value)), names, owner));
     } else if constexpr (requires { value.has_value(); }) {
         if (value) check_enumerator(problems, name, *value, owner);
     }

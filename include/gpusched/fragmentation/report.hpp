@@ -46,7 +46,7 @@ inline constexpr std::string_view unknown_position = "(unknown position)";
 
 struct ReportOptions {
     std::optional<int>
-        max_gpus_per_node{};  ///< leave out nodes with more GPUs (the paper's figure: 8); none = all
+        max_gpus_per_node{};        ///< leave out nodes with more GPUs (the paper's figure: 8); none = all
     GroupBy by = GroupBy::none;     ///< rows for each GPU model or cluster, in a further column
     bool include_cordoned = false;  ///< GPUs of cordoned nodes count as idle too
 };

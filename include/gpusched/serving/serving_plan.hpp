@@ -32,7 +32,7 @@ constexpr auto enum_names(ServingForm) {
 
 /// How a serving model is built.
 struct ServingMilpOptions {
-    ServingForm form = ServingForm::copies;
+    ServingForm form = ServingForm::copies;  ///< how x / y <= T is written down
     /// `fixed_makespan` only, which needs it: seconds, > 0.
     std::optional<double> makespan{};
     /// `mccormick` only: seconds that the optimum does not exceed, > 0; absent = `slowest_makespan`.
@@ -67,8 +67,8 @@ constexpr void visit_fields(std::type_identity<ServingMilpOptions>, F&& field) {
 /// sum_w f_w / (h_cw unit) z_cw <= y_c, z_cw <= y_c, and (5) and (6) as they are, is linear without a binary per copy. The
 /// unit is `closed_form_bound`, so that r is at most 1.
 struct ServingMilp : milp::Model {
-    ServingForm form = ServingForm::copies;
-    int makespan_column = -1;  ///< T; -1 where the makespan is given, and for `rates`
+    ServingForm form = ServingForm::copies;  ///< how x / y <= T is written down
+    int makespan_column = -1;                ///< T; -1 where the makespan is given, and for `rates`
     std::vector<int>
         first_copy{};  ///< `copies`, `mccormick`: copies of configuration c are first_copy[c] .. first_copy[c + 1] - 1
     std::vector<std::vector<double>>

@@ -44,16 +44,16 @@ constexpr void visit_fields(std::type_identity<HarvestOptions>, F&& field) {
 }
 
 struct HarvestResult {
-    double standby_gpu_h = 0;   ///< lent
-    double borrowed_gpu_h = 0;  ///< held by spot tasks, start-up and shutdown included
-    double useful_gpu_h = 0;    ///< of these, work that was kept
-    double lost_gpu_h = 0;      ///< work done again because of evictions
-    std::int64_t evictions = 0;  ///< spot tasks that owners sent away
-    std::int64_t killed = 0;     ///< of these, how many took SIGKILL
-    std::int64_t completed = 0;  ///< spot tasks that ended by themselves
-    double eviction_mean_s = 0;  ///< mean seconds until the owner's GPUs were free
-    double eviction_p95_s = 0;   ///< their 95th percentile, a value that occurs (nearest rank)
-    double eviction_max_s = 0;   ///< their maximum
+    double standby_gpu_h = 0;                   ///< lent
+    double borrowed_gpu_h = 0;                  ///< held by spot tasks, start-up and shutdown included
+    double useful_gpu_h = 0;                    ///< of these, work that was kept
+    double lost_gpu_h = 0;                      ///< work done again because of evictions
+    std::int64_t evictions = 0;                 ///< spot tasks that owners sent away
+    std::int64_t killed = 0;                    ///< of these, how many took SIGKILL
+    std::int64_t completed = 0;                 ///< spot tasks that ended by themselves
+    double eviction_mean_s = 0;                 ///< mean seconds until the owner's GPUs were free
+    double eviction_p95_s = 0;                  ///< their 95th percentile, a value that occurs (nearest rank)
+    double eviction_max_s = 0;                  ///< their maximum
     std::array<double, 24> standby_by_hour{};   ///< lent GPU-hours by hour of the day
     std::array<double, 24> borrowed_by_hour{};  ///< borrowed GPU-hours by hour of the day
     [[nodiscard]] double harvested() const noexcept {

@@ -19,7 +19,7 @@ namespace gpusched::sim {
 
 /// How to replay a trace.
 struct ReplayOptions {
-    /// A name of `allocation::placement_names`: "random", "first_fit", "best_fit", "least_allocated",
+    /// A name of `allocation::placements()`: "random", "first_fit", "best_fit", "least_allocated",
     /// "most_allocated", "dot_product", "gpu_packing", "gpu_clustering", "fgd", "asi", "power_of_d", "expected_fill".
     std::string placement = "least_allocated";
     /// Stop after the events of that second; absent = after the last arrival. Not with `shuffle` or `resample_to`.
@@ -28,7 +28,7 @@ struct ReplayOptions {
     /// Append or remove random tasks until they ask for that many times the GPU capacity (see resample.hpp). Implies
     /// `shuffle`, and shuffles the nodes as well: ties between nodes do not depend on their names.
     std::optional<double> resample_to{};
-    bool shuffle = false;  ///< arrive in random order, without times and departures
+    bool shuffle = false;    ///< arrive in random order, without times and departures
     std::uint64_t seed = 0;  ///< where random choices start
 };
 template <class F>

@@ -39,13 +39,12 @@ constexpr auto enum_names(Victims) {
 using PlanObserver = std::function<void(std::int64_t now_s, const Cluster& before, const Plan& plan)>;
 
 struct SpotReplayOptions {
-    /// One after the other, each breaks the ties of those before it; 1 to 6 names of `allocation::ranker_names` that need no
+    /// One after the other, each breaks the ties of those before it; 1 to 6 names of `allocation::rankers()` that need no
     /// workload. Here "eviction_history" counts the pods evicted from a node so far. The default is ASI's.
     std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
-    std::string gpu_picker =
-        "tightest_gpu";  ///< a name of `allocation::gpu_picker_names`, without a workload
-    Victims victims = Victims::spot;  ///< whom an HP pod evicts that finds no room
-    bool spot_jobs = true;  ///< false: LP jobs never arrive
+    std::string gpu_picker = "tightest_gpu";  ///< a name of `allocation::gpu_pickers()`, without a workload
+    Victims victims = Victims::spot;          ///< whom an HP pod evicts that finds no room
+    bool spot_jobs = true;                    ///< false: LP jobs never arrive
     std::int64_t start_delay_s =
         120;  ///< before an LP pod works: image, start-up, loading its checkpoint; 0 .. 10^9
     /// Hours between consolidations (`consolidation::consolidate`, preset fast, HP pods alone), >= 0; 0 = never. Moves
@@ -58,7 +57,7 @@ struct SpotReplayOptions {
     /// 0 .. 10^9. Absent = after the last arrival.
     std::int64_t measure_from_s = 0;
     std::optional<std::int64_t> measure_until_s{};  ///< see `measure_from_s`
-    std::uint64_t seed = 0;  ///< of random victims, random rankers and eviction times
+    std::uint64_t seed = 0;                         ///< of random victims, random rankers and eviction times
     PlanObserver observer{};
 };
 template <class F>

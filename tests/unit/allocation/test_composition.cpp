@@ -190,9 +190,9 @@ TEST_CASE("place by name takes filters, pickers and any number of rankers") {
           make_id<NodeId>(3));
     const fragmentation::Workload workload{{{.cpu_milli = 0, .gpu_count = 4}}};
     CHECK(place(cluster, fresh, {.rankers = {"fgd"}, .workload = workload})->node == make_id<NodeId>(3));
-    for (const auto name : gpu_picker_names())
+    for (const auto& name : gpu_pickers().names())
         CHECK(gpu_count(place(cluster, fresh, {.gpu_picker = std::string(name)})->gpus) == 1);
-    for (const auto name : filter_names()) CHECK(place(cluster, fresh, {.filters = {std::string(name)}}));
+    for (const auto& name : filters().names()) CHECK(place(cluster, fresh, {.filters = {std::string(name)}}));
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.filters = {"none"}}), InvalidInput,
                            "filter: 'none'; expected one of any, occupied");
     REQUIRE_THROWS_MESSAGE(place(cluster, make_id<TaskId>(2)), InvalidInput,
@@ -213,7 +213,7 @@ TEST_CASE("rankers by name measure in parts of the inventory's largest node") {
     CHECK(largest_node(inventory) == LargestNode{256'000, 16'000});
     Rng rng(0);
     const auto score = [&](const char* name, std::size_t node) {
-        return make_ranker(name, inventory, {})(cluster, make_id<TaskId>(1), make_id<NodeId>(node), rng);
+        return rankers().make(name, inventory, {})(cluster, make_id<TaskId>(1), make_id<NodeId>(node), rng);
     };
     CHECK(score("gpu_clustering", 0) == 25);       // empty, all of the largest node free
     CHECK(score("gpu_clustering", 1) == 75 + 20);  // the class alone, 3 of 16 free: 25 x 13 / 16
@@ -222,7 +222,7 @@ TEST_CASE("rankers by name measure in parts of the inventory's largest node") {
     // free . request = 1 x 0 + 1 x 1/16: 1 - 0.0625 / 2 = 0.96875.
     CHECK(score("dot_product", 0) == 96);
     // As a whole policy too, an empty node of 16 GPUs stays in its band: n1, which runs the class, wins.
-    auto policy = make_placement("gpu_clustering", inventory, {});
+    auto policy = placements().make("gpu_clustering", inventory, {});
     CHECK(policy(cluster, make_id<TaskId>(1), rng)->node == make_id<NodeId>(1));
 }
 
@@ -234,7 +234,7 @@ TEST_CASE("large nodes of other classes stay below empty ones in the published G
     spec.tasks[0].node = "n1";
     spec.tasks[0].gpus = {0, 1, 2};
     const auto cluster = Cluster::build(spec);
-    auto policy = make_placement("gpu_clustering", cluster.inventory(), {});
+    auto policy = placements().make("gpu_clustering", cluster.inventory(), {});
     Rng rng(0);
     CHECK(policy(cluster, make_id<TaskId>(1), rng)->node == make_id<NodeId>(0));
 }

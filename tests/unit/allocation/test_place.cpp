@@ -78,7 +78,7 @@ TEST_CASE("place by name is the same as with the policies themselves") {
     const auto fresh = cluster.find_task("new");
     CHECK(place(cluster, fresh)->node == make_id<NodeId>(1));  // packing ties, the spot node wins
     CHECK(place(cluster, fresh, {.rankers = {"least_allocated"}})->node == make_id<NodeId>(2));
-    for (const auto name : ranker_names())
+    for (const auto& name : rankers().names())
         CHECK(place(cluster, fresh, {.rankers = {std::string(name)}}).has_value());
     for (const char* picker : {"fewest_crossings", "least_harm", "tightest_gpu", "random"})
         CHECK(gpu_count(place(cluster, fresh, {.gpu_picker = picker})->gpus) == 1);
@@ -90,9 +90,10 @@ TEST_CASE("place by name is the same as with the policies themselves") {
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {"best"}}), InvalidInput,
                            "ranker: 'best'; expected one of packing, ");
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.gpu_picker = "any"}), InvalidInput, "gpu_picker: 'any'");
-    REQUIRE_THROWS_MESSAGE(make_placement("worst", cluster.inventory(), {}), InvalidInput,
+    REQUIRE_THROWS_MESSAGE(placements().make("worst", cluster.inventory(), {}), InvalidInput,
                            "placement: 'worst'; expected one of random, ");
-    REQUIRE_THROWS_AS(make_placement("fgd", cluster.inventory(), {}), InvalidInput);  // nothing is expected
+    REQUIRE_THROWS_AS(placements().make("fgd", cluster.inventory(), {}),
+                      InvalidInput);  // nothing is expected
     REQUIRE_THROWS_MESSAGE(place(cluster, cluster.find_task("hp")), InvalidInput,
                            "task: 'hp'; expected a pending task; this one runs on node 'n0'");
     REQUIRE_THROWS_MESSAGE(place(cluster, make_id<TaskId>(3)), InvalidInput,
@@ -175,7 +176,7 @@ TEST_CASE("the random policy is uniform over feasible nodes") {
     spec.tasks[1].node = "n4";
     spec.tasks[1].gpus = {0, 1, 2, 3, 4, 5, 6, 7};
     const auto cluster = Cluster::build(spec);
-    auto policy = make_placement("random", cluster.inventory(), {});
+    auto policy = placements().make("random", cluster.inventory(), {});
     std::vector<int> seen(5);
     Rng rng(2);
     for (int i = 0; i < 8000; ++i) ++seen[index(policy(cluster, make_id<TaskId>(0), rng)->node)];

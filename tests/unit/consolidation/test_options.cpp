@@ -15,9 +15,10 @@ TEST_CASE("options out of range are rejected by name, value and expectation") {
         REQUIRE_THROWS_MESSAGE(con::bound(cluster, con::BoundMethod::counting, options), InvalidInput,
                                message);
     };
-    rejects({.preset = static_cast<con::Preset>(7)}, "preset: no value with the number 7");
-    rejects({.objective = static_cast<con::Objective>(2)}, "objective: no value with the number 2");
-    rejects({.bound_method = static_cast<con::BoundMethod>(9)}, "bound_method: no value with the number 9");
+    rejects({.preset = static_cast<con::Preset>(7)}, "preset: 7; expected one of ipc, fast, best");
+    rejects({.objective = static_cast<con::Objective>(2)}, "objective: 2; expected one of gpus, nodes");
+    rejects({.bound_method = static_cast<con::BoundMethod>(9)},
+            "bound_method: 9; expected one of none, counting, lp");
     rejects({.partition_size = 0}, "partition_size: 0; expected at least 1");
     rejects({.depth = 0}, "depth: 0; expected 1 to 16");
     rejects({.depth = 17}, "depth: 17; expected 1 to 16");

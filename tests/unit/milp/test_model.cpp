@@ -122,7 +122,7 @@ TEST_CASE("the relaxation as data for an LP solver") {
     auto wrong = lp;
     wrong.row_upper.pop_back();
     if (clp() != nullptr)
-        REQUIRE_THROWS_MESSAGE(clp()->solve(wrong), InvalidInput, "entries of row_upper: 0; expected 1");
+        REQUIRE_THROWS_MESSAGE(clp()->solve(wrong), InvalidInput, "entries of row_upper: 1; expected 2");
 }
 
 TEST_CASE("an infeasible model's elastic form shows what to relax, and conflicting groups are named") {

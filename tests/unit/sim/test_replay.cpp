@@ -128,7 +128,7 @@ TEST_CASE("ties go to the smallest node name, whatever the order of the list") {
 
 TEST_CASE("every policy conserves resources, whatever comes and goes") {
     const auto trace = random_trace(9, 600);
-    for (const auto placement : allocation::placement_names()) {
+    for (const auto& placement : allocation::placements().names()) {
         INFO(std::string(placement));
         const auto result = replay(trace, {.placement = std::string(placement), .until = 700, .seed = 3});
         // Cluster::build has checked the result; the timeline must agree with it.

@@ -14,7 +14,6 @@ GPUSCHED_DEFINE_HAS_MEMBER(is_local)
 GPUSCHED_DEFINE_HAS_MEMBER(nodelocal)
 GPUSCHED_DEFINE_HAS_MEMBER(node_locality)
 GPUSCHED_DEFINE_HAS_MEMBER(is_node_local)
-GPUSCHED_DEFINE_HAS_MEMBER(is_nodelocal)
 GPUSCHED_DEFINE_HAS_MEMBER(prepare)
 GPUSCHED_DEFINE_HAS_MEMBER(prepare_node)
 GPUSCHED_DEFINE_HAS_MEMBER(for_task)
@@ -65,10 +64,7 @@ inline constexpr bool scores_in_floating_point = [] {
                   GPUSCHED_UNUSED_HOOK("is_node_local", "bool is_node_local() const"));                      \
     static_assert(!gpusched::detail::has_is_local<T>, GPUSCHED_MISSPELT("is_local", "node_local"));          \
     static_assert(!gpusched::detail::has_nodelocal<T>, GPUSCHED_MISSPELT("nodelocal", "node_local"));        \
-    static_assert(!gpusched::detail::has_node_locality<T>,                                                   \
-                  GPUSCHED_MISSPELT("node_locality", "node_local"));                                         \
-    static_assert(!gpusched::detail::has_is_nodelocal<T>, GPUSCHED_MISSPELT("is_nodelocal", "is_node_"       \
-                                                                                            "local"))
+    static_assert(!gpusched::detail::has_node_locality<T>, GPUSCHED_MISSPELT("node_locality", "node_local"))
 
 #define GPUSCHED_CHECK_RANKER(T)                                                                             \
     static_assert(gpusched::allocation::detail::AsksAboutNode<T>,                                            \

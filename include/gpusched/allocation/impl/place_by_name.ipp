@@ -23,14 +23,14 @@ GPUSCHED_INLINE std::optional<Destination> place(const Cluster& cluster, TaskId 
         std::any_of(options.rankers.begin(), options.rankers.end(), expects_workload))
         workload = options.workload ? *options.workload : fragmentation::typical_workload(cluster);
 
-    RankerList rankers;
+    RankerList ranker;
     for (const auto& name : options.rankers)
-        rankers.rankers.push_back(make_ranker(name, cluster.inventory(), workload));
-    FilterList filters;
-    for (const auto& name : options.filters) filters.filters.push_back(make_filter(name));
-    const auto picker = make_gpu_picker(options.gpu_picker, cluster.inventory(), workload);
+        ranker.rankers.push_back(rankers().make(name, cluster.inventory(), workload));
+    FilterList filter;
+    for (const auto& name : options.filters) filter.filters.push_back(filters().make(name));
+    const auto picker = gpu_pickers().make(options.gpu_picker, cluster.inventory(), workload);
     Rng rng(options.seed);
-    return place(cluster, task, rankers, picker, rng, filters);
+    return place(cluster, task, ranker, picker, rng, filter);
 }
 
 }  // namespace gpusched::allocation

@@ -142,7 +142,7 @@ class ChainSearch {
             const auto node = level.candidates[i];
             if (choose_victims(task, node, depth)) {
                 const auto cost = cost_of(level.victims);
-                if (!cheapest_first || cost == std::pair{0, 1}) {
+                if (!takes_cheapest_first(policies_.ejection) || cost == std::pair{0, 1}) {
                     if (budget_.exhausted()) return false;
                     if (make_room(task, node, depth)) return true;
                 } else {
@@ -195,7 +195,7 @@ class ChainSearch {
         for (std::size_t v = 0; v < level.victims.size() && !fits; ++v) {
             // The node must never run empty: nothing moves onto an empty node.
             const bool placed = cluster_.occupants(node) > 1 && eject(level.victims[v].task, depth - 1);
-            if (!placed && !may_skip) break;
+            if (!placed && !skips_victims(policies_.ejection)) break;
             fits = placed && find_obstacle(cluster_, task, node) == Obstacle::none;
         }
         work_.on_stack[index(node)] = 0;
@@ -210,8 +210,6 @@ class ChainSearch {
     int depth_;
     Budget& budget_;
     Statistics& stats_;
-    static constexpr bool may_skip = may_skip_victims<decltype(Policies::ejection)>;
-    static constexpr bool cheapest_first = wants_cheapest_first<decltype(Policies::ejection)>;
     struct Candidate {
         std::pair<int, int> cost;
         std::size_t position;  // in the order of the destination ranking

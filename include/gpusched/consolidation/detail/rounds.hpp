@@ -162,8 +162,8 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, c
                            : budget.reason() != StopReason::completed ? budget.reason()
                                                                       : first_reason;
     }
-    best.plan.bound =
-        detail::bound(cluster, make_scope(cluster, options), options.bound_method, context.lp, budget, executor);
+    best.plan.bound = detail::bound(cluster, make_scope(cluster, options), options.bound_method, context.lp,
+                                    budget, executor);
     if (best.stop_reason == StopReason::completed) best.stop_reason = budget.reason();  // in the bound
     return best;
 }

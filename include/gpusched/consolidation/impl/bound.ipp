@@ -12,9 +12,10 @@ namespace detail {
 
 GPUSCHED_INLINE void require_lp(BoundMethod method, const Context& context) {
     if (method == BoundMethod::lp && context.lp == nullptr)
-        throw BackendError("the bound lp needs a solver of linear programs, and Context::lp has none: set it to "
-                           "gpusched::milp::clp() (component milp, built with Clp: apt-get install "
-                           "coinor-libclp-dev) or to a solver of your own, or choose the bound counting");
+        throw BackendError(
+            "the bound lp needs a solver of linear programs, and Context::lp has none: set it to "
+            "gpusched::milp::clp() (component milp, built with Clp: apt-get install "
+            "coinor-libclp-dev) or to a solver of your own, or choose the bound counting");
 }
 
 GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMethod method,
@@ -67,7 +68,8 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, BoundMethod method, const Op
     detail::require_lp(method, context);
     Budget budget(context, options.time_limit);
     const detail::Threads threads(options, context);
-    return detail::bound(cluster, make_scope(cluster, options), method, context.lp, budget, threads.executor());
+    return detail::bound(cluster, make_scope(cluster, options), method, context.lp, budget,
+                         threads.executor());
 }
 
 }  // namespace gpusched::consolidation

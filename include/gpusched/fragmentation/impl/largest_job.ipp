@@ -9,8 +9,12 @@ namespace detail {
 
 inline SlotSums slot_sums(const Inventory& inventory, const LargestJobOptions& options) {
     require_fields(options);
-    return {inventory,    checked_level(inventory, options.level), options.include_cordoned,
-            std::nullopt, options.gpus_per_pod,                    options.cores_per_gpu};
+    return {inventory,
+            checked_level(inventory, options.level),
+            options.include_cordoned,
+            std::nullopt,
+            options.gpus_per_pod,
+            options.cores_per_gpu};
 }
 
 }  // namespace detail

@@ -18,9 +18,7 @@ inline constexpr std::int64_t largest_weight = 100'000'000;  // keeps sums over 
 // Counts equal shapes; the key order is the order among shapes of equal frequency.
 class ShapeCounter {
   public:
-    explicit ShapeCounter(const WorkloadOptions& options) : options_(options) {
-        require_fields(options);
-    }
+    explicit ShapeCounter(const WorkloadOptions& options) : options_(options) { require_fields(options); }
 
     void add(const TaskSpec& task) {
         add({task.cpu_milli, task.gpu_count, task.gpu_share_milli, task.gpu_models}, 1,

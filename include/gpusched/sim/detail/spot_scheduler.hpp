@@ -62,11 +62,11 @@ class SpotScheduler {
     SpotScheduler(const SpotReplayOptions& options, const Cluster& cluster, const Gangs& gangs)
         : victims_(options.victims), gangs_(gangs), evictions_(cluster.node_count(), 0),
           rng_(Rng(options.seed).split(1)),
-          picker_(allocation::make_gpu_picker(options.gpu_picker, cluster.inventory(), {})) {
+          picker_(allocation::gpu_pickers().make(options.gpu_picker, cluster.inventory(), {})) {
         for (const auto& name : options.rankers)
             rank_.rankers.push_back(name == "eviction_history"
                                         ? allocation::AnyRanker(NodeEvictions{&evictions_})
-                                        : allocation::make_ranker(name, cluster.inventory(), {}));
+                                        : allocation::rankers().make(name, cluster.inventory(), {}));
     }
     SpotScheduler(const SpotScheduler&) = delete;  // the rankers know where the history is
     SpotScheduler& operator=(const SpotScheduler&) = delete;

@@ -196,7 +196,7 @@ GPUSCHED_INLINE ReplayResult replay(const Trace& trace, const ReplayOptions& opt
                                     const Context& context) {
     detail::Replay replay(trace, options, context);
     auto policy =
-        allocation::make_placement(options.placement, replay.cluster().inventory(), replay.workload());
+        allocation::placements().make(options.placement, replay.cluster().inventory(), replay.workload());
     return replay.run(policy);
 }
 

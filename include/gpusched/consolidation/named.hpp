@@ -1,0 +1,57 @@
+// Policies of consolidation by name, for options, files and other languages.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/consolidation/any.hpp>
+#include <gpusched/consolidation/options.hpp>
+#include <gpusched/core/registry.hpp>
+
+#include <string>
+
+namespace gpusched::consolidation {
+
+/// "random_groups", "by_gpu_model", "by_switch", "by_locality".
+[[nodiscard]] const Registry<AnyPartitioner>& partitioners();
+
+/// "fewest_pods", "least_demand", "least_demand_for_size", "lowest_utilisation".
+[[nodiscard]] const Registry<AnyNodeOrder>& node_orders();
+
+/// "group_order", "tightest_fit".
+[[nodiscard]] const Registry<AnyDestinationRanking>& destination_rankings();
+
+/// "first_victims", "easier_victims", "cheapest_victims".
+[[nodiscard]] const Registry<AnyEjectionRule>& ejection_rules();
+
+/// "accept_all", "price_limit"; the latter takes its limits from `max_others` and `max_price_ratio` of the options.
+[[nodiscard]] const Registry<AnyAcceptance, const Options&>& acceptances();
+
+/// "gpus", "unit".
+[[nodiscard]] const Registry<AnyNodeWeight>& node_weights();
+
+/// "tightest_gpu", "fewest_crossings", "least_harm", "by_wish": the pickers of allocation that take no random numbers and
+/// expect no workload.
+[[nodiscard]] const Registry<AnyPurePicker>& gpu_pickers();
+
+/// One name of each kind; the defaults are the policies of the presets `fast` and `best`.
+struct PolicyNames {
+    std::string partitioner = "by_gpu_model";
+    std::string node_order = "least_demand_for_size";
+    std::string destinations = "tightest_fit";
+    std::string ejection = "cheapest_victims";
+    std::string acceptance = "price_limit";
+    std::string weight = "gpus";
+    std::string picker = "tightest_gpu";
+};
+
+/// The policies of these names, for `consolidate(cluster, policies, options, context)`.
+///
+/// Every field of the result may be replaced by a policy of your own, made by a registry of your own (registry.hpp) or
+/// not; `deepest`, `most_rounds` and the other switches have the defaults of Policies.
+/// @throws InvalidInput for an unknown name, with the nearest ones
+[[nodiscard]] AnyPolicies make_policies(const PolicyNames& names = {}, const Options& options = {});
+
+}  // namespace gpusched::consolidation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/consolidation/impl/named.ipp>
+#endif

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Policies by name do what the same policies as types do.
+#include "example_clusters.hpp"
+#include "support/catch.hpp"
+
+#include <gpusched/consolidation/named.hpp>
+
+using namespace testing_support;
+
+TEST_CASE("policies by name give the plans of the same policies as types") {
+    const auto cluster = Cluster::build(generated());
+    const con::Options options{.max_price_ratio = 3};
+    const con::Policies<con::ByGpuModel, con::LeastDemandForSize, con::TightestFit, con::CheapestVictims,
+                        con::PriceLimit, con::GpuWeight>
+        types{.acceptance = {.times_mean = 3}};
+    const auto by_type = con::consolidate(cluster, types, options);
+    const auto by_name = con::consolidate(cluster, con::make_policies({}, options), options);
+    CHECK(by_name.plan == by_type.plan);
+    CHECK(by_name.stats == by_type.stats);
+    CHECK(by_name.stats.vacated_nodes > 0);
+
+    // Victims that find no place stay: the one flag that the cheapest rule has not.
+    const con::Policies<con::RandomGroups, con::FewestPods, con::GroupOrder, con::FirstVictims,
+                        con::AcceptAll, con::UnitWeight, allocation::FewestCrossings>
+        paper;
+    const auto names = con::PolicyNames{.partitioner = "random_groups",
+                                        .node_order = "fewest_pods",
+                                        .destinations = "group_order",
+                                        .ejection = "first_victims",
+                                        .acceptance = "accept_all",
+                                        .weight = "unit",
+                                        .picker = "fewest_crossings"};
+    CHECK(con::consolidate(cluster, con::make_policies(names)).plan == con::consolidate(cluster, paper).plan);
+}
+
+TEST_CASE("every name makes a policy whose plans are valid") {
+    const auto spec = generated(60, 3);
+    const auto cluster = Cluster::build(spec);
+    const auto valid = [&](const con::PolicyNames& names) {
+        return check(spec, cluster, con::consolidate(cluster, con::make_policies(names)).plan).ok;
+    };
+    for (const auto& name : con::partitioners().names()) CHECK(valid({.partitioner = name}));
+    for (const auto& name : con::node_orders().names()) CHECK(valid({.node_order = name}));
+    for (const auto& name : con::destination_rankings().names()) CHECK(valid({.destinations = name}));
+    for (const auto& name : con::ejection_rules().names()) CHECK(valid({.ejection = name}));
+    for (const auto& name : con::acceptances().names()) CHECK(valid({.acceptance = name}));
+    for (const auto& name : con::node_weights().names()) CHECK(valid({.weight = name}));
+    for (const auto& name : con::gpu_pickers().names()) CHECK(valid({.picker = name}));
+}
+
+TEST_CASE("a node order of one's own is chosen by name from a copy of the registry") {
+    struct LastFirst {
+        std::int64_t operator()(const Cluster&, NodeId node) const {
+            return -static_cast<std::int64_t>(index(node));
+        }
+    };
+    auto orders = con::node_orders();
+    orders.add<LastFirst>("last_first");
+    auto policies = con::make_policies();
+    policies.node_order = orders.make("last_first");
+    const auto cluster = Cluster::build(generated());
+    const con::Policies<con::ByGpuModel, LastFirst, con::TightestFit, con::CheapestVictims, con::PriceLimit,
+                        con::GpuWeight>
+        types;
+    CHECK(con::consolidate(cluster, policies).plan == con::consolidate(cluster, types).plan);
+    REQUIRE_THROWS_MESSAGE(con::make_policies({.node_order = "fewest_pots"}), InvalidInput,
+                           "did you mean 'fewest_pods'?");
+}
