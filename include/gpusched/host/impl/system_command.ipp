@@ -21,6 +21,9 @@
 
 namespace gpusched::host {
 
+// Not Boost.Process, as of 1.74: its pipes are not close-on-exec, so programs started by other threads inherit them; its
+// `wait_for` takes the SIGCHLD of the whole process over; children keep this process' signal mask and ignored signals.
+// Together that is no way to run programs from a library inside somebody else's program. docs/host.md has the places.
 namespace command_detail {
 
 /// When a process was started, in ticks since the machine was; 0 for one that is not there, or has ended.
