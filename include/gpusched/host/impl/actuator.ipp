@@ -47,7 +47,6 @@ class HostActuator::DrainingMig final : public MigBackend {
     }
 
   private:
-    using enum BackendStatus;
     HostActuator& self_;
     const Action& action_;
     JournalTenant& entry_;
