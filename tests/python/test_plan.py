@@ -43,7 +43,7 @@ def test_documents_survive_the_round_trip(tmp_path: Path) -> None:
     assert (plan.waves, plan.vacated_nodes, plan.evictions, plan.placements) == (1, ["n0"], [], [])
     assert plan.stats == {"moves": 1, "gain": 0.5} and isinstance(plan.stats["moves"], int)
     assert plan.bound["method"] == "" and plan.stop_reason is None
-    assert repr(plan).startswith("<gpusched.Plan: 1 moves in 1 waves")
+    assert repr(plan).startswith("<gpusched.Plan: 1 move in 1 wave")
 
 
 def test_copies_and_pickles_are_equal(tiny: gs.Cluster) -> None:

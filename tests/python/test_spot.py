@@ -79,7 +79,7 @@ def test_every_plan_is_observed(by_hand: gs.sim.SpotTrace) -> None:
 
 def test_traces(by_hand: gs.sim.SpotTrace) -> None:
     assert (by_hand.node_count, by_hand.job_count) == (1, 2)
-    assert repr(by_hand) == "<gpusched.sim.SpotTrace: 1 nodes, 2 jobs>"
+    assert repr(by_hand) == "<gpusched.sim.SpotTrace: 1 node, 2 jobs>"
     again = pickle.loads(pickle.dumps(by_hand))
     assert again == by_hand and copy.deepcopy(by_hand) == by_hand
     frame = by_hand.to_pandas()
