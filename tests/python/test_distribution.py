@@ -95,7 +95,8 @@ def test_other_removed_again_leaves_holes(site):
     for path in (site / "gpusched-0.4.0.dist-info").iterdir():
         path.unlink()
     (site / "gpusched-0.4.0.dist-info").rmdir()
-    done = run(site, "-m", "gpusched", "--version")
+    # Without site-packages: a whole package installed there would be found before what is left of this one.
+    done = run(site, "-S", "-m", "gpusched", "--version")
     assert done.returncode != 0
     assert "missing: gpusched/__init__.py, gpusched/allocation.py, gpusched/cli.py" in done.stderr
     assert "pip install ." in done.stderr
