@@ -17,6 +17,8 @@ from gpusched import cli
         (["report", "missing.json"], "missing.json"),
         (["report", "CLUSTER", "--shapes", "0x8"], "shapes[0]: gpus"),
         (["consolidate", "CLUSTER", "--depth", "0"], "depth"),
+        (["consolidate", "CLUSTER", "--policies", "node_order=fewest_pots"], "did you mean 'fewest_pods'"),
+        (["consolidate", "CLUSTER", "--policies", "fewest_pods"], "write KIND=NAME"),
         (["consolidate", "CLUSTER", "--exempt", "nowhere"], "nowhere"),
         (["consolidate", "CLUSTER", "-o", "no/such/folder.json"], "no/such/folder.json"),
         (["explain", "CLUSTER", "CLUSTER", "n0"], "gpusched.plan"),
