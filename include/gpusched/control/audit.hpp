@@ -9,7 +9,8 @@
 
 namespace gpusched::control {
 
-/// A number that changes with any option, hence with the meaning of a log: FNV-1a over the options as `write_config` writes them.
+/// A number that changes with any option, hence with the meaning of a log: FNV-1a over the options as `write_config`
+/// writes them.
 /// @throws InvalidInput when the options are out of range
 [[nodiscard]] std::uint64_t options_hash(const ControllerOptions& options);
 
@@ -40,7 +41,8 @@ struct AuditReplay {
 
 /// Feeds the observations of a log to `step`, from the initial state, and compares line by line, byte by byte.
 ///
-/// The hash of options is compared where `options` apply; where a start has its own `config`, every line must have the same one.
+/// The hash of options is compared where `options` apply. Where a start has its own `config`, all lines after it must have
+/// the same hash.
 ///
 /// Lines with a `record` are no windows: `start` begins anew, with the options of its `config` and its `memory` (the carryover) where it has them; from
 /// `release` on leases end in any case; `outcome` says how an action ended, which decides nothing.

@@ -1,4 +1,4 @@
-// JSON of the controller's documents: tables of fields read and written, and everything that is wrong with a document found.
+// JSON of the controller's documents: reads and writes tables of fields, and reports everything that is wrong.
 #pragma once
 
 #include <gpusched/control/config.hpp>
@@ -259,8 +259,8 @@ void check_protected(const std::vector<Named>& list, const std::string& path, co
     }
 }
 
-/// JSON text as an object. @throws InvalidInput naming `what`; also where it is nested deeper than any document, which
-///     to tell of would need a stack as deep
+/// Parses JSON text.
+/// @throws InvalidInput naming `what`; also where it is nested deeper than 64 levels, which no document is
 inline Json parse_document(std::string_view text, std::string_view what) {
     // The parser takes a NUL byte for the end and drops what follows.
     if (text.find('\0') != text.npos) throw InvalidInput(std::string(what) + ": holds a NUL byte");
