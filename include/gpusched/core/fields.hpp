@@ -4,7 +4,9 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/enum_names.hpp>
 
+#include <concepts>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -87,6 +89,16 @@ void check_rule(Problems& problems, std::string_view name, const T& value, const
     }
 }
 
+template <class T, class Rule>
+constexpr void narrow(Within<T>& range, const Rule& rule) {
+    if constexpr (requires { rule.high; })
+        range = {static_cast<T>(rule.low), static_cast<T>(rule.high)};
+    else if constexpr (requires { rule.low; })
+        range.low = static_cast<T>(rule.low);
+    else if constexpr (requires { rule.bound; })
+        range.low = static_cast<T>(rule.bound + 1);
+}
+
 template <class T>
 void check_enumerator(Problems& problems, std::string_view name, const T& value, std::string_view owner) {
     if constexpr (NamedEnum<T>) {
@@ -102,6 +114,14 @@ void check_enumerator(Problems& problems, std::string_view name, const T& value,
 }
 
 }  // namespace detail
+
+/// What a field of an integral type may hold by its rules; without any, what the type can.
+template <std::integral T, class... Rules>
+[[nodiscard]] constexpr Within<T> range_of(const Rules&... rules) {
+    Within<T> range{std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
+    (detail::narrow(range, rules), ...);
+    return range;
+}
 
 /// Adds a problem for every field whose value breaks a rule of its table or is no enumerator, those of inlined structs too.
 /// @param owner what the fields belong to, such as a node; empty for options

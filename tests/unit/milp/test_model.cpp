@@ -207,7 +207,9 @@ TEST_CASE("solve options out of range are refused") {
     };
     refused({.time_limit = -1.0}, "time_limit: -1; expected at least 0");
     refused({.mip_gap = std::numeric_limits<double>::quiet_NaN()}, "mip_gap: nan");
-    refused({.threads = 0}, "threads: 0; expected at least 1");
+    refused({.mip_gap = infinity}, "mip_gap: inf; expected 0 to 1e+09");
+    refused({.threads = 0}, "threads: 0; expected 1 to 1024");
+    refused({.threads = std::numeric_limits<int>::max()}, "threads: 2147483647; expected 1 to 1024");
     refused({.seed = -1}, "seed: -1");
     refused({.start = {1.0}}, "entries of start: 1; expected 3, or none");
     refused({.start = {1, 1, infinity}}, "start: inf; expected finite numbers");
