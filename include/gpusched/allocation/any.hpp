@@ -32,7 +32,7 @@ class AnyRanker {
     template <detail::CalledAboutNode R>
         requires(!std::same_as<R, AnyRanker>)
     AnyRanker(R ranker) {  // NOLINT(google-explicit-constructor): a policy of another type
-        GPUSCHED_CHECK_RANKER(R);
+        static_assert(detail::check_ranker<R>());
         static_assert(
             !NodeRanker<R> || std::integral<Score<R>>,
             "the score of a ranker behind AnyRanker is a whole number, not a tuple; a RankerList breaks "
@@ -88,7 +88,7 @@ class AnyGpuPicker {
     template <detail::CalledAboutNode P>
         requires(!std::same_as<P, AnyGpuPicker>)
     AnyGpuPicker(P picker) {  // NOLINT(google-explicit-constructor): a policy of another type
-        GPUSCHED_CHECK_GPU_PICKER(P);
+        static_assert(detail::check_gpu_picker<P>());
         object_ = std::make_shared<const Model<P>>(std::move(picker));
     }
 
@@ -119,7 +119,7 @@ class AnyFilter {
     template <detail::CalledWith<const Cluster&, TaskId, NodeId> F>
         requires(!std::same_as<F, AnyFilter>)
     AnyFilter(F filter) {  // NOLINT(google-explicit-constructor): a policy of another type
-        GPUSCHED_CHECK_FILTER(F);
+        static_assert(detail::check_filter<F>());
         object_ = std::make_shared<const Model<F>>(std::move(filter));
     }
 
@@ -186,7 +186,7 @@ class AnyPlacement {
     template <detail::CalledWith<const Cluster&, TaskId, Rng&> P>
         requires(!std::same_as<P, AnyPlacement> && std::copy_constructible<P>)
     AnyPlacement(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
-        GPUSCHED_CHECK_PLACEMENT(P);
+        static_assert(detail::check_placement<P>());
         object_ = std::make_unique<Model<P>>(std::move(policy));
     }
     AnyPlacement(const AnyPlacement& other) : object_(other.object_->clone()) {}

@@ -33,7 +33,7 @@ class AnyPartitioner {
   public:
     template <detail::CalledAs<AnyPartitioner, const Cluster&, std::size_t, Rng&> P>
     AnyPartitioner(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
-        GPUSCHED_CHECK_PARTITIONER(P);
+        static_assert(detail::check_partitioner<P>());
         call_ = [policy = std::move(policy)](const Cluster& cluster, std::size_t partition_size, Rng& rng) {
             return policy(cluster, partition_size, rng);
         };
@@ -51,7 +51,7 @@ class AnyNodeOrder {
   public:
     template <detail::CalledAs<AnyNodeOrder, const Cluster&, NodeId> P>
     AnyNodeOrder(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
-        GPUSCHED_CHECK_NUMBER_PER_NODE(P, "node_order");
+        static_assert(detail::check_node_order<P>());
         call_ = [policy = std::move(policy)](const Cluster& cluster, NodeId node) {
             return static_cast<std::int64_t>(policy(cluster, node));
         };
@@ -67,7 +67,7 @@ class AnyNodeWeight {
   public:
     template <detail::CalledAs<AnyNodeWeight, const Cluster&, NodeId> P>
     AnyNodeWeight(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
-        GPUSCHED_CHECK_NUMBER_PER_NODE(P, "weight");
+        static_assert(detail::check_node_weight<P>());
         call_ = [policy = std::move(policy)](const Cluster& cluster, NodeId node) {
             return static_cast<std::int64_t>(policy(cluster, node));
         };
@@ -83,7 +83,7 @@ class AnyAcceptance {
   public:
     template <detail::CalledAs<AnyAcceptance, const ChainSet&> P>
     AnyAcceptance(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
-        GPUSCHED_CHECK_ACCEPTANCE(P);
+        static_assert(detail::check_acceptance<P>());
         call_ = [policy = std::move(policy)](const ChainSet& chains) { return policy(chains); };
     }
     bool operator()(const ChainSet& chains) const { return call_(chains); }
@@ -97,7 +97,7 @@ class AnyPurePicker {
   public:
     template <detail::CalledAs<AnyPurePicker, const Cluster&, TaskId, NodeId> P>
     AnyPurePicker(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
-        GPUSCHED_CHECK_CONSOLIDATION_PICKER(P);
+        static_assert(detail::check_picker<P>());
         call_ = [policy = std::move(policy)](const Cluster& cluster, TaskId task, NodeId node) {
             return static_cast<GpuMask>(policy(cluster, task, node));
         };
@@ -116,7 +116,7 @@ class AnyDestinationRanking {
     template <detail::VisitsNodes P>
         requires(!std::same_as<P, AnyDestinationRanking>)
     AnyDestinationRanking(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
-        GPUSCHED_CHECK_DESTINATIONS(P);
+        static_assert(detail::check_destinations<P>());
         object_ = std::make_shared<const Model<P>>(std::move(policy));
     }
 
@@ -159,7 +159,7 @@ class AnyEjectionRule {
                                std::vector<Victim>&>
                   P>
     AnyEjectionRule(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
-        GPUSCHED_CHECK_EJECTION(P);
+        static_assert(detail::check_ejection<P>());
         skips_victims_ = detail::skips_victims(policy);
         takes_cheapest_first_ = detail::takes_cheapest_first(policy);
         call_ = [policy = std::move(policy)](const Cluster& cluster, TaskId task, NodeId node,
