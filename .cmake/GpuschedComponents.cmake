@@ -3,6 +3,9 @@
 # The two tables at the end of this file say everything: which packages there are, and per component its rooms, the
 # components below it and its packages. CMakeLists.txt builds from them, GpuschedInstall.cmake installs from them.
 include_guard()
+include(CheckLinkerFlag)
+
+check_linker_flag(CXX LINKER:-z,defs GPUSCHED_LINKER_DEFS)
 
 # gpusched_package(<package> <target> <definition> <arguments of find_package>...)
 #   <definition> is set where an optional package is used; "" for the others.
@@ -123,6 +126,11 @@ function(gpusched_add_component component)
     ${_target} PRIVATE $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,14>>:-Wno-stringop-overread>)
   gpusched_use_headers(${_target} PUBLIC)
   target_link_libraries(${_target} PRIVATE ${CMAKE_DL_LIBS}) # drivers' libraries are opened at run time
+  # A symbol that a component below does not export is an error here, not in some user's program.
+  get_target_property(_type ${_target} TYPE)
+  if(_type STREQUAL "SHARED_LIBRARY" AND GPUSCHED_LINKER_DEFS AND NOT GPUSCHED_SANITIZE)
+    target_link_options(${_target} PRIVATE LINKER:-z,defs)
+  endif()
   foreach(_below IN LISTS _gpusched_needs_${component})
     target_link_libraries(${_target} PUBLIC gpusched_${_below})
   endforeach()

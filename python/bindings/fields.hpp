@@ -40,12 +40,13 @@ class Fields {
     /// @param owner how messages begin
     Fields(std::string owner, py::handle value) : owner_(std::move(owner)), dict_(dict_of(owner_, value)) {}
 
-    template <class T>
-    void read(const char* name, T& target) {
+    /// @param rules  those of the field, where it stands in a table
+    template <class T, class... Rules>
+    void read(const char* name, T& target, const Rules&... rules) {
         const auto value = take(name);
         if (!value) return;
         const auto before = problems_.count();
-        collect([&] { target = OptionType<T>::read(owner_ + "." + name, value); });
+        collect([&] { target = detail::read_field<T>(owner_ + "." + name, value, rules...); });
         if (problems_.count() > before) bad_.insert(name);
     }
     template <class T>
@@ -71,8 +72,9 @@ class Fields {
     /// @param except names that are read otherwise, or not at all
     template <Described T>
     void read_all(T& target, std::initializer_list<std::string_view> except = {}) {
-        visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&...) {
-            if (std::find(except.begin(), except.end(), name) == except.end()) read(name, target.*member);
+        visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
+            if (std::find(except.begin(), except.end(), name) == except.end())
+                read(name, target.*member, rules...);
         });
     }
     /// Adds what `check()` throws.

@@ -67,13 +67,13 @@ struct OptionType<bool> {
 
 template <std::integral T>
 struct OptionType<T> {
-    static T read(const std::string& field, py::handle value) {
-        constexpr auto low = std::numeric_limits<T>::min();
-        constexpr auto high = std::numeric_limits<T>::max();
-        const auto expectation = [] {
-            return "an integer from " + std::to_string(low) + " to " + std::to_string(high);
+    /// @param range  what the field may hold, for messages; values of `T` beyond it are found by the library's checks
+    static T read(const std::string& field, py::handle value, const Within<T>& range = range_of<T>()) {
+        const auto expectation = [&] {
+            return std::to_string(range.low) + " to " + std::to_string(range.high);
         };
-        if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr())) bad_option(field, value, expectation());
+        if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr()))
+            bad_option(field, value, "an integer from " + expectation());
         const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
         if (!number) throw py::error_already_set();
         int overflow = 0;
@@ -262,6 +262,17 @@ std::string documented_name() {
 template <class T>
 concept Literal = requires(const T& value) { OptionType<T>::literal(value); };
 
+/// Reads a field of a table. Messages about what is no integer, or one that its type cannot hold, name its own range.
+template <class T, class... Rules>
+T read_field(const std::string& field, py::handle value, const Rules&... rules) {
+    if constexpr (std::integral<T> && !std::is_same_v<T, bool>)
+        return OptionType<T>::read(field, value, range_of<T>(rules...));
+    else if constexpr (requires { requires std::is_same_v<T, std::optional<typename T::value_type>>; })
+        return value.is_none() ? T() : T(read_field<typename T::value_type>(field, value, rules...));
+    else
+        return OptionType<T>::read(field, value);
+}
+
 /// Whether values of a type are names that only a cluster can resolve.
 template <class T>
 inline constexpr bool names_of_cluster = std::is_same_v<T, NodeId>;
@@ -325,7 +336,7 @@ class Keywords {
             else if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, Inlined> || ...))
                 inlined([member](auto& options) -> auto& { return options.*member; });
             else
-                field(name, member);
+                add_field(name, member, {}, {}, rules...);
         });
         return *this;
     }
@@ -344,10 +355,7 @@ class Keywords {
     /// Adds one field. Its documentation comes from the header unless `text` is given.
     template <class T, class Base>
     Keywords& field(const char* name, T Base::*member, std::string text = {}, std::string type = {}) {
-        if (text.empty()) text = doc(detail::documented_name<Base>() + "::" + name);
-        return add<T>(
-            name, [member](auto& options) -> auto& { return options.*member; }, std::move(text),
-            std::move(type));
+        return add_field(name, member, std::move(text), std::move(type));
     }
 
     /// @throws InvalidInput for bad values, all at once; TypeError for unknown keywords
@@ -404,18 +412,27 @@ class Keywords {
     }
 
   private:
+    template <class T, class Base, class... Rules>
+    Keywords& add_field(const char* name, T Base::*member, std::string text, std::string type,
+                        const Rules&... rules) {
+        if (text.empty()) text = doc(detail::documented_name<Base>() + "::" + name);
+        return add<T>(
+            name, [member](auto& options) -> auto& { return options.*member; }, std::move(text),
+            std::move(type), rules...);
+    }
+
     /// @param of gives the value of an `O`
-    template <class T, class Of>
-    Keywords& add(const char* name, Of of, std::string text, std::string type = {}) {
+    template <class T, class Of, class... Rules>
+    Keywords& add(const char* name, Of of, std::string text, std::string type, const Rules&... rules) {
         std::string literal = "None";
         if constexpr (detail::Literal<T>) literal = OptionType<T>::literal(of(defaults_));
         if (type.empty()) type = OptionType<T>::type();
         keywords_.push_back({name, std::move(type), std::move(literal), std::move(text)});
-        setters_.push_back([name, of](O& options, py::handle value, const Cluster* cluster) {
+        setters_.push_back([name, of, rules...](O& options, py::handle value, const Cluster* cluster) {
             if constexpr (detail::names_of_cluster<T>)
                 of(options) = OptionType<T>::read(name, value, *cluster);
             else
-                of(options) = OptionType<T>::read(name, value);
+                of(options) = detail::read_field<T>(name, value, rules...);
         });
         return *this;
     }
@@ -431,7 +448,7 @@ class Keywords {
             if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, Inlined> || ...))
                 inlined(inner);
             else
-                add<T>(name, inner, doc(detail::documented_name<Inner>() + "::" + name));
+                add<T>(name, inner, doc(detail::documented_name<Inner>() + "::" + name), {}, rules...);
         });
     }
 

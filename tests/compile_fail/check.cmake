@@ -1,5 +1,5 @@
 # cmake -DSOURCE=<file> -DFLAGS=<flags.cmake> -P check.cmake: see CMakeLists.txt in this folder.
-# With -DPRINT=ON the first five lines of the compiler's message are printed, too.
+# With -DPRINT=ON the lines in which the cause must stand are printed, too.
 include("${FLAGS}")
 file(STRINGS "${SOURCE}" _first LIMIT_COUNT 1)
 if(NOT _first MATCHES "^// expect: (.+)$")
@@ -7,7 +7,8 @@ if(NOT _first MATCHES "^// expect: (.+)$")
 endif()
 set(_expected "${CMAKE_MATCH_1}")
 
-set(_command "${compiler}" -std=c++20 -fsyntax-only)
+# As people write programs: the mistake in a header of their own, which some source includes.
+set(_command "${compiler}" -std=c++20 -fsyntax-only -x c++ -include "${SOURCE}")
 foreach(_include IN LISTS includes)
   if(NOT _include STREQUAL "/usr/include")
     list(APPEND _command "-I${_include}")
@@ -16,21 +17,23 @@ endforeach()
 
 file(READ "${SOURCE}" _text)
 if(_text MATCHES "GPUSCHED_CONTROL")
-  execute_process(COMMAND ${_command} -DGPUSCHED_CONTROL "${SOURCE}" RESULT_VARIABLE _code OUTPUT_VARIABLE _out
+  execute_process(COMMAND ${_command} -DGPUSCHED_CONTROL /dev/null RESULT_VARIABLE _code OUTPUT_VARIABLE _out
                   ERROR_VARIABLE _out)
   if(NOT _code EQUAL 0)
     message(FATAL_ERROR "with GPUSCHED_CONTROL defined the file must compile, but:\n${_out}")
   endif()
 endif()
 
-execute_process(COMMAND ${_command} "${SOURCE}" RESULT_VARIABLE _code OUTPUT_VARIABLE _out ERROR_VARIABLE _out)
+execute_process(COMMAND ${_command} /dev/null RESULT_VARIABLE _code OUTPUT_VARIABLE _out ERROR_VARIABLE _out)
 if(_code EQUAL 0)
   message(FATAL_ERROR "the file compiles, but must not")
 endif()
-# The cause must be where people look.
-string(REGEX MATCH "^[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*" _first_lines "${_out}")
+# The cause must be where people look. How files include each other, GCC says before its message, one line per file.
+string(REGEX REPLACE "^(In file included from [^\n]*\n| +from [^\n]*\n)+" "" _message "${_out}")
+string(REGEX MATCH "^[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*" _first_lines "${_message}")
 if(NOT _first_lines MATCHES "${_expected}")
-  message(FATAL_ERROR "the file fails to compile, but '${_expected}' is not in the first five lines:\n${_out}")
+  message(FATAL_ERROR "the file fails to compile, but '${_expected}' is not in the first five lines after the chain of "
+                      "included files:\n${_out}")
 endif()
 if(PRINT)
   message("${_first_lines}")

@@ -1,16 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an outside project might write: the whole library in one include, and a call into a compiled body.
+// What an outside project might write: the whole library in one include, the experimental component host in another, and
+// calls into every component.
 #include "other.hpp"
 
 #include <gpusched/gpusched.hpp>
+#include <gpusched/host/mps.hpp>
 
 #include <algorithm>
 #include <cstdio>
+#include <string>
+
+namespace {
+
+/// Calls bodies of each component, so that a shared library is really loaded; the first one that answers wrongly.
+const char* wrong_component() {
+    using namespace gpusched;
+    const Context context;
+    Budget budget(context);
+    if (budget.exhausted() || printable("a\n") != "a\\x0a") return "core";
+    const ClusterSpec spec{.nodes = {{.name = "n", .gpu_count = 2, .cpu_milli = 1'000, .memory_mib = 1'000}}};
+    if (io::cluster_from_json(io::cluster_to_json(spec)).nodes.size() != 1) return "io";
+    milp::ModelBuilder builder("one");
+    builder.column("x", 0, 1, 1, true);
+    if (milp::to_lp(builder.finish()).empty()) return "milp";
+    if (serving::llama3_8b().parameters() < 7'000'000'000) return "serving";
+    if (control::mig_devices().empty()) return "control";
+    if (host::parse_mps_percentage("75.0\n") != 75) return "host";
+    if (sim::generate_cluster({.nodes = 8}).nodes.size() != 8) return "sim";
+    return nullptr;
+}
+
+}  // namespace
 
 int main() {
-    const gpusched::Context context;
-    gpusched::Budget budget(context);  // defined in the compiled library, unless header-only
-    if (budget.exhausted()) return 2;
+    if (const auto* component = wrong_component()) {
+        std::printf("wrong: %s\n", component);
+        return 2;
+    }
 #ifdef EXPECT_LP
     if ((gpusched::milp::clp() != nullptr) != (EXPECT_LP != 0)) return 3;
     if (EXPECT_LP != 0) {  // minimise x subject to 2 <= x <= 9

@@ -48,6 +48,10 @@ IMPURE = re.compile(
 )
 PURE = {"control"}
 
+# A header leaves no macro to those that include it; those of COMMON may.
+DEFINE = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
+UNDEF = re.compile(r"^\s*#\s*undef\s+(\w+)", re.MULTILINE)
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
@@ -82,7 +86,11 @@ def check(root):
                 problems.append(f"{name}: component '{own}' is not in the table of {Path(__file__).name}")
                 continue
             is_header = base == "include" and file.suffix == ".hpp" and "/impl/" not in name
-            for quote, target in includes(file.read_text(encoding="utf-8")):
+            text = file.read_text(encoding="utf-8")
+            if base == "include" and name.removeprefix("include/") not in COMMON:
+                for macro in sorted(set(DEFINE.findall(text)) - set(UNDEF.findall(text))):
+                    problems.append(f"{name}: leaves the macro {macro} to whoever includes it")
+            for quote, target in includes(text):
                 if quote == '"' and base == "include":
                     problems.append(f'{name}: include <gpusched/...> with angle brackets, not "{target}"')
                 if target.startswith("boost/graph/") and own != "topology":
@@ -177,6 +185,7 @@ def test_checker_finds_what_it_should():
         "include/gpusched/control/n.hpp": "#include <gpusched/host/o.hpp>\n",
         "include/gpusched/control/p.hpp": "#include <chrono>\n",
         "include/gpusched/nonsense/i.hpp": "",
+        "include/gpusched/model/q.hpp": "#define GPUSCHED_MISSPELT(name) name\n",
         "include/gpusched/io/j.hpp": '#include "k.hpp"\n',
         "include/gpusched/version.hpp": "#include <gpusched/model/b.hpp>\n",
         "src/consolidation.cpp": "#include <gpusched/sim/m.hpp>\n",
@@ -192,6 +201,8 @@ def test_checker_accepts_what_is_right():
         "include/gpusched/core/detail/csv_parser.hpp": "#include <csv.h>\n",
         "include/gpusched/core/detail/csv_reader.hpp": "#include <gpusched/core/detail/csv_parser.hpp>\n",
         "include/gpusched/io/impl/p.ipp": "#include <gpusched/core/detail/csv_reader.hpp>\n",
+        "include/gpusched/model/q.hpp": "#define GPUSCHED_Q 1\n#undef GPUSCHED_Q\n",
+        "include/gpusched/config.hpp": "#define GPUSCHED_INLINE inline\n",
         "include/gpusched/core/impl/a.ipp": "#include <iostream>\n/*\n#include <gpusched/sim/x.hpp>\n*/\n",
         "include/gpusched/topology/t.hpp": "#include <boost/graph/adjacency_list.hpp>\n",
         "include/gpusched/host/o.hpp": "#include <gpusched/control/h.hpp>\n#include <gpusched/io/j.hpp>\n",

@@ -108,6 +108,10 @@ def test_all_options_that_cannot_be_understood_are_told(
             ["shapes[0]: gpus: 0; expected 1 to 16", "gpus: 0; expected 1 to 100000000"],
         ),
         (
+            ["report", "CLUSTER", "--shapes", "1x8", "--job-gpus", "99999999999"],
+            ["gpus: 99999999999; expected 1 to 100000000"],
+        ),
+        (
             ["report", "CLUSTER", "--shapes", "0x8,-1x3,1xnan"],
             ["shapes[2]: nan; expected a number", "shapes[0]: gpus: 0;", "shapes[1]: gpus: -1;"],
         ),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
+#include <gpusched/allocation/detail/policy_checks.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -13,15 +14,31 @@
 #include <vector>
 
 namespace gpusched::allocation {
+namespace detail {
+
+/// Callable, whatever it returns and const or not: what is wrong with it, the checks say.
+template <class P, class... Arguments>
+concept CalledWith = std::invocable<P&, Arguments...>;
+template <class P>
+concept CalledAboutNode =
+    CalledWith<P, const Cluster&, TaskId, NodeId> || CalledWith<P, const Cluster&, TaskId, NodeId, Rng&>;
+
+}  // namespace detail
 
 /// Any ranker whose scores are whole numbers. Node-local where the ranker is; what a ranker prepares per node
 /// (`prepare`) is not kept behind it.
 class AnyRanker {
   public:
-    template <NodeRanker R>
-        requires(!std::same_as<R, AnyRanker> && std::integral<Score<R>>)
-    AnyRanker(R ranker)  // NOLINT(google-explicit-constructor): a policy of another type
-        : object_(std::make_shared<const Model<R>>(std::move(ranker))) {}
+    template <detail::CalledAboutNode R>
+        requires(!std::same_as<R, AnyRanker>)
+    AnyRanker(R ranker) {  // NOLINT(google-explicit-constructor): a policy of another type
+        static_assert(detail::check_ranker<R>());
+        static_assert(
+            !NodeRanker<R> || std::integral<Score<R>>,
+            "the score of a ranker behind AnyRanker is a whole number, not a tuple; a RankerList breaks "
+            "the ties of one ranker by the next");
+        object_ = std::make_shared<const Model<R>>(std::move(ranker));
+    }
 
     /// Unsigned scores come as signed ones of the same order.
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const {
@@ -68,10 +85,12 @@ class AnyRanker {
 /// Any GPU picker.
 class AnyGpuPicker {
   public:
-    template <GpuPicker P>
+    template <detail::CalledAboutNode P>
         requires(!std::same_as<P, AnyGpuPicker>)
-    AnyGpuPicker(P picker)  // NOLINT(google-explicit-constructor): a policy of another type
-        : object_(std::make_shared<const Model<P>>(std::move(picker))) {}
+    AnyGpuPicker(P picker) {  // NOLINT(google-explicit-constructor): a policy of another type
+        static_assert(detail::check_gpu_picker<P>());
+        object_ = std::make_shared<const Model<P>>(std::move(picker));
+    }
 
     GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node, Rng& rng) const {
         return object_->pick(cluster, task, node, rng);
@@ -97,10 +116,12 @@ class AnyGpuPicker {
 /// Any node filter. Node-local where the filter is.
 class AnyFilter {
   public:
-    template <NodeFilter F>
+    template <detail::CalledWith<const Cluster&, TaskId, NodeId> F>
         requires(!std::same_as<F, AnyFilter>)
-    AnyFilter(F filter)  // NOLINT(google-explicit-constructor): a policy of another type
-        : object_(std::make_shared<const Model<F>>(std::move(filter))) {}
+    AnyFilter(F filter) {  // NOLINT(google-explicit-constructor): a policy of another type
+        static_assert(detail::check_filter<F>());
+        object_ = std::make_shared<const Model<F>>(std::move(filter));
+    }
 
     bool operator()(const Cluster& cluster, TaskId task, NodeId node) const {
         return object_->passes(cluster, task, node);
@@ -162,10 +183,12 @@ struct FilterList {
 /// independent.
 class AnyPlacement {
   public:
-    template <PlacementPolicy P>
+    template <detail::CalledWith<const Cluster&, TaskId, Rng&> P>
         requires(!std::same_as<P, AnyPlacement> && std::copy_constructible<P>)
-    AnyPlacement(P policy)  // NOLINT(google-explicit-constructor): a policy of another type
-        : object_(std::make_unique<Model<P>>(std::move(policy))) {}
+    AnyPlacement(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
+        static_assert(detail::check_placement<P>());
+        object_ = std::make_unique<Model<P>>(std::move(policy));
+    }
     AnyPlacement(const AnyPlacement& other) : object_(other.object_->clone()) {}
     AnyPlacement(AnyPlacement&&) noexcept = default;
     AnyPlacement& operator=(AnyPlacement other) noexcept {

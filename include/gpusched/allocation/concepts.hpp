@@ -1,6 +1,7 @@
 // The policies of placing one task, as concepts. A policy is a small value; randomness comes in as an argument.
 #pragma once
 
+#include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/core/rng.hpp>
@@ -21,7 +22,7 @@ struct Destination {
 
 namespace detail {
 template <class T>
-concept RankerScore = std::totally_ordered<T> && !std::floating_point<std::remove_cvref_t<T>>;
+concept RankerScore = std::totally_ordered<T> && !gpusched::detail::has_floating_point<T>;
 template <class T>
 concept Mask = std::convertible_to<T, GpuMask> && !std::floating_point<std::remove_cvref_t<T>> &&
                !std::same_as<std::remove_cvref_t<T>, bool>;
@@ -37,8 +38,8 @@ concept NodeFilter = requires(const F& policy, const Cluster& cluster, TaskId ta
 
 /// How good a feasible node is for a task: the greatest score wins, ties go to the first node.
 ///
-/// Scores are whole numbers, or anything else with a total order, such as tuples of them; not floating point, whose ties
-/// depend on the machine. A ranker may take an `Rng&` as a last argument.
+/// Scores are whole numbers, or anything else with a total order, such as tuples of them; not floating point, nor a tuple,
+/// pair, array or list with a floating-point part: ties would depend on the machine. A ranker may take an `Rng&` as a last argument.
 /// Optional:
 ///
 /// - `static constexpr bool node_local`. True promises that the score depends on nothing but the node's own state and
@@ -67,10 +68,11 @@ concept GpuPicker = requires(const P& policy, const Cluster& cluster, TaskId tas
     { policy(cluster, task, node, rng) } -> detail::Mask;
 };
 
-/// How loaded a node is, whatever the task; the least loaded wins. See PowerOfD.
+/// How loaded a node is, whatever the task; the least loaded wins. Loads are compared, hence of the same types as the scores
+/// of rankers. See PowerOfD.
 template <class L>
 concept NodeLoad = requires(const L& policy, const Cluster& cluster, NodeId node) {
-    { policy(cluster, node) } -> std::totally_ordered;
+    { policy(cluster, node) } -> detail::RankerScore;
 };
 
 /// Places one pending task after another on a cluster that it watches.

@@ -29,9 +29,9 @@ namespace gpusched::allocation {
 template <class R, class P, class F = AnyNode>
 [[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task, const R& ranker,
                                                const P& picker, Rng& rng, const F& filter = {}) {
-    GPUSCHED_CHECK_RANKER(R);
-    GPUSCHED_CHECK_GPU_PICKER(P);
-    GPUSCHED_CHECK_FILTER(F);
+    static_assert(detail::check_ranker<R>());
+    static_assert(detail::check_gpu_picker<P>());
+    static_assert(detail::check_filter<F>());
     const auto& asked = detail::for_task(ranker, cluster, task);
     std::optional<Score<R>> best_score;
     NodeId best = none<NodeId>;

@@ -38,10 +38,11 @@ void validate(const PowerOfDOptions& options);
 /// feasibility and the filter are always current. Of equal loads the first drawn wins.
 ///
 /// Complexity: O(d) nodes per task while nodes that will do are common, O(nodes) when they are rare.
-template <class P = TightestGpu, class F = AnyNode, NodeLoad L = AllocatedPart>
+template <class P = TightestGpu, class F = AnyNode, class L = AllocatedPart>
 class PowerOfD {
-    GPUSCHED_CHECK_GPU_PICKER(P);
-    GPUSCHED_CHECK_FILTER(F);
+    static_assert(detail::check_gpu_picker<P>());
+    static_assert(detail::check_filter<F>());
+    static_assert(detail::check_node_load<L>());
 
   public:
     /// @throws InvalidInput for options out of range

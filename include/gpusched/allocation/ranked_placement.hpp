@@ -26,9 +26,9 @@ namespace gpusched::allocation {
 /// asked for longest are forgotten.
 template <class R, class P, class F = AnyNode>
 class RankedPlacement {
-    GPUSCHED_CHECK_RANKER(R);
-    GPUSCHED_CHECK_GPU_PICKER(P);
-    GPUSCHED_CHECK_FILTER(F);
+    static_assert(detail::check_ranker<R>());
+    static_assert(detail::check_gpu_picker<P>());
+    static_assert(detail::check_filter<F>());
 
   public:
     explicit RankedPlacement(R ranker = {}, P picker = {}, F filter = {})

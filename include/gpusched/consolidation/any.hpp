@@ -1,6 +1,7 @@
 // Policies of consolidation behind one type each: where they are chosen at run time.
 #pragma once
 
+#include <gpusched/consolidation/detail/policy_checks.hpp>
 #include <gpusched/consolidation/policies.hpp>
 #include <gpusched/core/function_ref.hpp>
 
@@ -15,19 +16,109 @@
 
 namespace gpusched::consolidation {
 
-using AnyPartitioner = std::function<Partition(const Cluster&, std::size_t, Rng&)>;
-using AnyNodeOrder = std::function<std::int64_t(const Cluster&, NodeId)>;
-using AnyAcceptance = std::function<bool(const ChainSet&)>;
-using AnyNodeWeight = std::function<std::int64_t(const Cluster&, NodeId)>;
-using AnyPurePicker = std::function<GpuMask(const Cluster&, TaskId, NodeId)>;
+namespace detail {
+
+/// Callable with these arguments, whatever it returns and const or not: what is wrong with it, the checks say.
+template <class P, class Any, class... Arguments>
+concept CalledAs = !std::same_as<P, Any> && std::invocable<P&, Arguments...>;
+template <class P>
+concept VisitsNodes = requires(P& policy, const Cluster& cluster, const FreeIndex& index, TaskId task) {
+    policy.visit(cluster, index, task, [](NodeId) { return true; });
+};
+
+}  // namespace detail
+
+/// Any partitioner.
+class AnyPartitioner {
+  public:
+    template <detail::CalledAs<AnyPartitioner, const Cluster&, std::size_t, Rng&> P>
+    AnyPartitioner(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
+        static_assert(detail::check_partitioner<P>());
+        call_ = [policy = std::move(policy)](const Cluster& cluster, std::size_t partition_size, Rng& rng) {
+            return policy(cluster, partition_size, rng);
+        };
+    }
+    Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const {
+        return call_(cluster, partition_size, rng);
+    }
+
+  private:
+    std::function<Partition(const Cluster&, std::size_t, Rng&)> call_;
+};
+
+/// Any node order.
+class AnyNodeOrder {
+  public:
+    template <detail::CalledAs<AnyNodeOrder, const Cluster&, NodeId> P>
+    AnyNodeOrder(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
+        static_assert(detail::check_node_order<P>());
+        call_ = [policy = std::move(policy)](const Cluster& cluster, NodeId node) {
+            return static_cast<std::int64_t>(policy(cluster, node));
+        };
+    }
+    std::int64_t operator()(const Cluster& cluster, NodeId node) const { return call_(cluster, node); }
+
+  private:
+    std::function<std::int64_t(const Cluster&, NodeId)> call_;
+};
+
+/// Any weight of nodes.
+class AnyNodeWeight {
+  public:
+    template <detail::CalledAs<AnyNodeWeight, const Cluster&, NodeId> P>
+    AnyNodeWeight(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
+        static_assert(detail::check_node_weight<P>());
+        call_ = [policy = std::move(policy)](const Cluster& cluster, NodeId node) {
+            return static_cast<std::int64_t>(policy(cluster, node));
+        };
+    }
+    std::int64_t operator()(const Cluster& cluster, NodeId node) const { return call_(cluster, node); }
+
+  private:
+    std::function<std::int64_t(const Cluster&, NodeId)> call_;
+};
+
+/// Any acceptance.
+class AnyAcceptance {
+  public:
+    template <detail::CalledAs<AnyAcceptance, const ChainSet&> P>
+    AnyAcceptance(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
+        static_assert(detail::check_acceptance<P>());
+        call_ = [policy = std::move(policy)](const ChainSet& chains) { return policy(chains); };
+    }
+    bool operator()(const ChainSet& chains) const { return call_(chains); }
+
+  private:
+    std::function<bool(const ChainSet&)> call_;
+};
+
+/// Any GPU picker that takes no random numbers.
+class AnyPurePicker {
+  public:
+    template <detail::CalledAs<AnyPurePicker, const Cluster&, TaskId, NodeId> P>
+    AnyPurePicker(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
+        static_assert(detail::check_picker<P>());
+        call_ = [policy = std::move(policy)](const Cluster& cluster, TaskId task, NodeId node) {
+            return static_cast<GpuMask>(policy(cluster, task, node));
+        };
+    }
+    GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+        return call_(cluster, task, node);
+    }
+
+  private:
+    std::function<GpuMask(const Cluster&, TaskId, NodeId)> call_;
+};
 
 /// Any ranking of destinations.
 class AnyDestinationRanking {
   public:
-    template <DestinationRanking D>
-        requires(!std::same_as<D, AnyDestinationRanking>)
-    AnyDestinationRanking(D ranking)  // NOLINT(google-explicit-constructor): a policy of another type
-        : object_(std::make_shared<const Model<D>>(std::move(ranking))) {}
+    template <detail::VisitsNodes P>
+        requires(!std::same_as<P, AnyDestinationRanking>)
+    AnyDestinationRanking(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
+        static_assert(detail::check_destinations<P>());
+        object_ = std::make_shared<const Model<P>>(std::move(policy));
+    }
 
     template <class Offer>
     bool visit(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
@@ -64,23 +155,29 @@ class AnyDestinationRanking {
 /// Any ejection rule, with what it says about skipping victims and about the cheapest.
 class AnyEjectionRule {
   public:
-    template <EjectionRule E>
-        requires(!std::same_as<E, AnyEjectionRule>)
-    AnyEjectionRule(E rule)  // NOLINT(google-explicit-constructor): a policy of another type
-        : skips_victims_(detail::skips_victims(rule)),
-          takes_cheapest_first_(detail::takes_cheapest_first(rule)), rule_(std::move(rule)) {}
-
+    template <detail::CalledAs<AnyEjectionRule, const Cluster&, TaskId, NodeId, std::span<const Victim>,
+                               std::vector<Victim>&>
+                  P>
+    AnyEjectionRule(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
+        static_assert(detail::check_ejection<P>());
+        skips_victims_ = detail::skips_victims(policy);
+        takes_cheapest_first_ = detail::takes_cheapest_first(policy);
+        call_ = [policy = std::move(policy)](const Cluster& cluster, TaskId task, NodeId node,
+                                             std::span<const Victim> movable, std::vector<Victim>& victims) {
+            return policy(cluster, task, node, movable, victims);
+        };
+    }
     bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const Victim> movable,
                     std::vector<Victim>& victims) const {
-        return rule_(cluster, task, node, movable, victims);
+        return call_(cluster, task, node, movable, victims);
     }
     [[nodiscard]] bool skips_victims() const noexcept { return skips_victims_; }
     [[nodiscard]] bool takes_cheapest_first() const noexcept { return takes_cheapest_first_; }
 
   private:
-    bool skips_victims_;
-    bool takes_cheapest_first_;
-    std::function<bool(const Cluster&, TaskId, NodeId, std::span<const Victim>, std::vector<Victim>&)> rule_;
+    bool skips_victims_ = false;
+    bool takes_cheapest_first_ = false;
+    std::function<bool(const Cluster&, TaskId, NodeId, std::span<const Victim>, std::vector<Victim>&)> call_;
 };
 
 /// One policy of each kind, all chosen at run time. The calls cost a few percent of a search.

@@ -23,13 +23,13 @@ namespace gpusched::consolidation {
 /// Acceptance, NodeWeight and PurePicker (concepts.hpp).
 template <class P, class O, class D, class E, class A, class W, class G = allocation::TightestGpu>
 struct Policies {
-    GPUSCHED_CHECK_PARTITIONER(P);
-    GPUSCHED_CHECK_NUMBER_PER_NODE(O, "node_order");
-    GPUSCHED_CHECK_DESTINATIONS(D);
-    GPUSCHED_CHECK_EJECTION(E);
-    GPUSCHED_CHECK_ACCEPTANCE(A);
-    GPUSCHED_CHECK_NUMBER_PER_NODE(W, "weight");
-    GPUSCHED_CHECK_CONSOLIDATION_PICKER(G);
+    static_assert(detail::check_partitioner<P>());
+    static_assert(detail::check_node_order<O>());
+    static_assert(detail::check_destinations<D>());
+    static_assert(detail::check_ejection<E>());
+    static_assert(detail::check_acceptance<A>());
+    static_assert(detail::check_node_weight<W>());
+    static_assert(detail::check_picker<G>());
 
     P partitioner{};
     O node_order{};

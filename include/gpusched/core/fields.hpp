@@ -4,7 +4,9 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/enum_names.hpp>
 
+#include <concepts>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -110,6 +112,16 @@ void check_rule(Problems& problems, std::string_view name, const T& value, const
     }
 }
 
+template <class T, class Rule>
+constexpr void narrow(Within<T>& range, const Rule& rule) {
+    if constexpr (requires { rule.high; })
+        range = {static_cast<T>(rule.low), static_cast<T>(rule.high)};
+    else if constexpr (requires { rule.low; })
+        range.low = static_cast<T>(rule.low);
+    else if constexpr (requires { rule.bound; })
+        range.low = static_cast<T>(rule.bound + 1);
+}
+
 template <class T>
 void check_enumerator(Problems& problems, std::string_view name, const T& value, std::string_view owner) {
     if constexpr (NamedEnum<T>) {
@@ -125,6 +137,14 @@ void check_enumerator(Problems& problems, std::string_view name, const T& value,
 }
 
 }  // namespace detail
+
+/// What a field of an integral type may hold by its rules; without any, what the type can.
+template <std::integral T, class... Rules>
+[[nodiscard]] constexpr Within<T> range_of(const Rules&... rules) {
+    Within<T> range{std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
+    (detail::narrow(range, rules), ...);
+    return range;
+}
 
 /// Checks the value of every field against the rules of its table, and every enumeration against its names; each violation
 /// adds one problem. The fields of inlined structs are checked as well.

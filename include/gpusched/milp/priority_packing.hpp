@@ -28,6 +28,9 @@ constexpr void visit_fields(std::type_identity<PackingOptions>, F&& field) {
     field("solve", &PackingOptions::solve, Inlined{});
 }
 
+/// @throws InvalidInput with every option out of range
+void validate(const PackingOptions& options);
+
 /// What was proved about one priority.
 struct PackingStep {
     std::int64_t priority = 0;
@@ -102,7 +105,7 @@ constexpr void visit_fields(std::type_identity<PackingModel>, F&& field) {
 /// Exact for GPUs (whole and fractions), cores, memory, eligibility, cordons and node-level anti-affinity of equal limits;
 /// relaxed are NUMA and socket guarantees, GPU memory, affinity, network levels and anti-affinity at other levels or of
 /// different limits. What Standby tasks lend is not used. Fractions that run stay.
-/// @throws InvalidInput for negative entries of `placed`, and more of them than pending tasks have priorities above
+/// @throws InvalidInput for options out of range, negative entries of `placed`, and more of them than pending tasks have priorities above
 [[nodiscard]] PackingModel packing_model(const Cluster& cluster, std::int64_t priority,
                                          const std::vector<std::int64_t>& placed = {},
                                          const PackingOptions& options = {});

@@ -42,9 +42,9 @@ constexpr auto enum_names(Status) {
 struct SolveOptions {
     /// Seconds of real time, >= 0; absent = none.
     std::optional<double> time_limit{};
-    /// Relative gap between solution and bound at which the solver may stop, >= 0.
+    /// Relative gap between solution and bound at which the solver may stop, 0 .. 10^9.
     double mip_gap = 0;
-    /// Threads the solver may use, >= 1.
+    /// Threads the solver may use, 1 .. 1024.
     int threads = 1;
     /// Where the solver's random choices start, >= 0.
     int seed = 0;
@@ -56,13 +56,14 @@ struct SolveOptions {
 template <class F>
 constexpr void visit_fields(std::type_identity<SolveOptions>, F&& field) {
     field("time_limit", &SolveOptions::time_limit, at_least(0.0));
-    field("mip_gap", &SolveOptions::mip_gap, at_least(0.0));
-    field("threads", &SolveOptions::threads, at_least(1));
+    field("mip_gap", &SolveOptions::mip_gap, within(0.0, 1e9));
+    field("threads", &SolveOptions::threads, within(1, 1024));
     field("seed", &SolveOptions::seed, at_least(0));
     field("presolve", &SolveOptions::presolve);
 }
 
-/// @throws InvalidInput with every option out of range
+/// @throws InvalidInput with every option out of range; `start` is compared with the model alone
+void validate(const SolveOptions& options);
 void validate(const SolveOptions& options, const Model& model);
 
 /// What a solver found.

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 namespace gpusched::preemption {
 
@@ -58,8 +61,33 @@ constexpr auto enum_names(Qos) {
     });
 }
 
-/// Lost work when a task is evicted, in thousandths of a GPU-second, 0 .. 2^63 / 128 - 1.
-using CostFunction = std::function<std::int64_t(const Cluster&, TaskId, std::int64_t now)>;
+/// Lost work when a task is evicted, in thousandths of a GPU-second, 0 .. 2^63 / 128 - 1: anything that is called as
+/// `cost(const Cluster&, TaskId, std::int64_t now)` and returns a whole number. A function that returns floating point does
+/// not compile: its costs would be cut off.
+class CostFunction {
+  public:
+    /// Absent.
+    CostFunction() = default;
+    template <class F>
+        requires(!std::same_as<F, CostFunction> && std::invocable<F&, const Cluster&, TaskId, std::int64_t>)
+    CostFunction(F function) {  // NOLINT(google-explicit-constructor): a function of another type
+        using Cost = std::invoke_result_t<F&, const Cluster&, TaskId, std::int64_t>;
+        static_assert(!gpusched::detail::has_floating_point<Cost>,
+                      "a cost function returns whole numbers, not floating point, which would be cut off; "
+                      "costs are thousandths of a GPU-second");
+        static_assert(gpusched::detail::has_floating_point<Cost> || gpusched::detail::WholeNumber<Cost>,
+                      "a cost function returns a whole number: thousandths of a GPU-second");
+        function_ = std::move(function);
+    }
+
+    [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(function_); }
+    std::int64_t operator()(const Cluster& cluster, TaskId task, std::int64_t now) const {
+        return function_(cluster, task, now);
+    }
+
+  private:
+    std::function<std::int64_t(const Cluster&, TaskId, std::int64_t)> function_{};
+};
 
 namespace detail {
 inline constexpr std::int64_t latest = 1'000'000'000'000;  // seconds either way, as in snapshots

@@ -43,6 +43,22 @@ TEST_CASE("the time limit of priority packing is for all priorities together") {
     CHECK(limits[3] == 0);
 }
 
+TEST_CASE("priority packing refuses options before it looks for pending tasks") {
+    const auto idle = Cluster::build(
+        {.nodes = {{.name = "n", .gpu_model = "A", .gpu_count = 4, .cpu_milli = 8000, .memory_mib = 9}}});
+    const AnySolver never("never", [](const Model&, const SolveOptions&, const Context&) -> Solution {
+        throw BackendError("asked");
+    });
+    const PackingOptions wrong{
+        .solve = {.mip_gap = std::numeric_limits<double>::quiet_NaN(), .threads = -1, .seed = -3}};
+    for (const auto* part : {"threads: -1; expected 1 to 1024", "seed: -3", "mip_gap: nan"}) {
+        REQUIRE_THROWS_MESSAGE(priority_packing(idle, wrong, never), InvalidInput, part);
+        REQUIRE_THROWS_MESSAGE(packing_model(idle, 0, {}, wrong), InvalidInput, part);
+        REQUIRE_THROWS_MESSAGE(conflicting_groups(Model{}, never, wrong.solve), InvalidInput, part);
+    }
+    CHECK(priority_packing(idle, {}, never).optimal);
+}
+
 TEST_CASE("packing models refuse clusters of another size") {
     ClusterSpec spec;
     for (int n = 0; n < 2; ++n)

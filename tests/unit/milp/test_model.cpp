@@ -9,6 +9,7 @@
 
 #include "small_models.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -206,13 +207,16 @@ TEST_CASE("solve options out of range are refused") {
     };
     refused({.time_limit = -1.0}, "time_limit: -1; expected at least 0");
     refused({.mip_gap = std::numeric_limits<double>::quiet_NaN()}, "mip_gap: nan");
-    refused({.threads = 0}, "threads: 0; expected at least 1");
+    refused({.mip_gap = infinity}, "mip_gap: inf; expected 0 to 1e+09");
+    refused({.threads = 0}, "threads: 0; expected 1 to 1024");
+    refused({.threads = std::numeric_limits<int>::max()}, "threads: 2147483647; expected 1 to 1024");
     refused({.seed = -1}, "seed: -1");
     refused({.start = {1.0}}, "entries of start: 1; expected 3, or none");
     refused({.start = {1, 1, infinity}}, "start: inf; expected finite numbers");
     REQUIRE_THROWS_MESSAGE(find_solver("gurobi"), InvalidInput,
                            "solver: 'gurobi'; expected 'auto', 'highs' or 'cbc'");
-    if (!milp::detail::highs_built_in()) {
+    const auto solvers = available_solvers();
+    if (std::find(solvers.begin(), solvers.end(), "highs") == solvers.end()) {
         REQUIRE_THROWS_MESSAGE(solve(m, {}, "highs"), BackendError, "HiGHS");
     }
 }

@@ -8,21 +8,8 @@
 #include <gpusched/core/detail/policy_checks.hpp>
 
 #include <concepts>
-
-GPUSCHED_DEFINE_HAS_MEMBER(node_local)
-GPUSCHED_DEFINE_HAS_MEMBER(is_local)
-GPUSCHED_DEFINE_HAS_MEMBER(nodelocal)
-GPUSCHED_DEFINE_HAS_MEMBER(node_locality)
-GPUSCHED_DEFINE_HAS_MEMBER(is_node_local)
-GPUSCHED_DEFINE_HAS_MEMBER(prepare)
-GPUSCHED_DEFINE_HAS_MEMBER(prepare_node)
-GPUSCHED_DEFINE_HAS_MEMBER(for_task)
-GPUSCHED_DEFINE_HAS_MEMBER(for_tasks)
-GPUSCHED_DEFINE_HAS_MEMBER(per_task)
-GPUSCHED_DEFINE_HAS_MEMBER(changed)
-GPUSCHED_DEFINE_HAS_MEMBER(change)
-GPUSCHED_DEFINE_HAS_MEMBER(on_change)
-GPUSCHED_DEFINE_HAS_MEMBER(on_changed)
+#include <type_traits>
+#include <utility>
 
 namespace gpusched::allocation::detail {
 
@@ -46,69 +33,138 @@ concept HearsOfChanges = requires(P& policy, NodeId node) { policy.changed(node)
 template <class P>
 inline constexpr bool scores_in_floating_point = [] {
     if constexpr (AsksAboutNode<P>)
-        return std::floating_point<
-            std::remove_cvref_t<decltype(detail::ask(std::declval<const P&>(), std::declval<const Cluster&>(),
-                                                     TaskId{}, NodeId{}, std::declval<Rng&>()))>>;
+        return gpusched::detail::has_floating_point<decltype(detail::ask(
+            std::declval<const P&>(), std::declval<const Cluster&>(), TaskId{}, NodeId{},
+            std::declval<Rng&>()))>;
     else
         return false;
 }();
 
+template <class P>
+inline constexpr bool loads_in_floating_point = [] {
+    if constexpr (requires(const P& policy, const Cluster& cluster, NodeId node) { policy(cluster, node); })
+        return gpusched::detail::has_floating_point<decltype(std::declval<const P&>()(
+            std::declval<const Cluster&>(), NodeId{}))>;
+    else
+        return false;
+}();
+/// What `for_task` answers is a ranker whose scores compare with those of the ranker itself.
+template <class P>
+concept AnswersLikeItself = NodeRanker<ForTask<P>> && std::same_as<Score<ForTask<P>>, Score<P>>;
+
+/// The checks are functions of nothing but static_asserts, each with its condition spelt out: compilers show the line of the
+/// condition and its message first. Always true.
+template <class T>
+constexpr bool check_locality() {
+    static_assert(
+        !requires { &T::node_local; } || SaysTypeIsLocal<T>,
+        "the policy has a hook `node_local` that would never be used: expected `static constexpr bool "
+        "node_local`");
+    static_assert(
+        !requires { &T::is_node_local; } || TellsLocality<T>,
+        "the policy has a hook `is_node_local` that would never be used: expected `bool "
+        "is_node_local() const`");
+    static_assert(
+        !requires { &T::is_local; },
+        "the policy has a member `is_local`, which nobody calls: the hook is named `node_local`");
+    static_assert(
+        !requires { &T::nodelocal; },
+        "the policy has a member `nodelocal`, which nobody calls: the hook is named `node_local`");
+    static_assert(
+        !requires { &T::node_locality; },
+        "the policy has a member `node_locality`, which nobody calls: the hook is named `node_local`");
+    return true;
+}
+
+template <class T>
+constexpr bool check_ranker() {
+    static_assert(
+        AsksAboutNode<T>,
+        "a ranker is called as `ranker(const Cluster&, TaskId, NodeId)`, or with an `Rng&` as a last "
+        "argument, and its operator() is const");
+    static_assert(
+        !scores_in_floating_point<T>,
+        "a ranker's scores are whole numbers, not floating point, nor tuples with a part in it: ties "
+        "would depend on the machine; scale them, for example to thousandths");
+    static_assert(!AsksAboutNode<T> || scores_in_floating_point<T> || NodeRanker<T>,
+                  "a ranker returns a score with a total order (== and <): a whole number, or a tuple");
+    static_assert(
+        !requires { &T::prepare; } || (PreparingRanker<T> && TakesWhatItPrepares<T>),
+        "the policy has a hook `prepare` that would never be used: expected `State prepare(const "
+        "Cluster&, NodeId) const`, and a call operator that takes the State after the node");
+    static_assert(
+        !requires { &T::for_task; } || TaskRanker<T>,
+        "the policy has a hook `for_task` that would never be used: expected `auto for_task(const "
+        "Cluster&, TaskId) const`");
+    if constexpr (NodeRanker<T> && TaskRanker<T>)
+        static_assert(
+            AnswersLikeItself<T>,
+            "the hook `for_task` returns a ranker whose scores are of the same type as those of the "
+            "policy itself");
+    static_assert(
+        !requires { &T::prepare_node; },
+        "the policy has a member `prepare_node`, which nobody calls: the hook is named `prepare`");
+    static_assert(
+        !requires { &T::for_tasks; },
+        "the policy has a member `for_tasks`, which nobody calls: the hook is named `for_task`");
+    static_assert(
+        !requires { &T::per_task; },
+        "the policy has a member `per_task`, which nobody calls: the hook is named `for_task`");
+    return check_locality<T>();
+}
+
+template <class T>
+constexpr bool check_gpu_picker() {
+    static_assert(
+        AsksAboutNode<T>,
+        "a GPU picker is called as `picker(const Cluster&, TaskId, NodeId)`, or with an `Rng&` as a "
+        "last argument, and its operator() is const");
+    static_assert(
+        !AsksAboutNode<T> || GpuPicker<T>,
+        "a GPU picker returns a GpuMask, bit g for GPU g, or what converts to it; not a list, a bool "
+        "or a double");
+    return true;
+}
+
+template <class T>
+constexpr bool check_filter() {
+    static_assert(
+        NodeFilter<T>,
+        "a node filter is called as `filter(const Cluster&, TaskId, NodeId)`, returns bool, and its "
+        "operator() is const");
+    return check_locality<T>();
+}
+
+template <class T>
+constexpr bool check_node_load() {
+    static_assert(!loads_in_floating_point<T>,
+                  "a node's load is a whole number, not floating point, nor a tuple with a part in it: ties "
+                  "would depend on the machine; scale it, for example to thousandths");
+    static_assert(
+        loads_in_floating_point<T> || NodeLoad<T>,
+        "a node load is called as `load(const Cluster&, NodeId)`, returns what has a total order (== "
+        "and <), and its operator() is const");
+    return true;
+}
+
+template <class T>
+constexpr bool check_placement() {
+    static_assert(PlacementPolicy<T>,
+                  "a placement policy is called as `policy(const Cluster&, TaskId, Rng&)` and returns "
+                  "std::optional<Destination>");
+    static_assert(
+        !requires { &T::changed; } || HearsOfChanges<T>,
+        "the policy has a hook `changed` that would never be used: expected `void changed(NodeId)`");
+    static_assert(
+        !requires { &T::change; },
+        "the policy has a member `change`, which nobody calls: the hook is named `changed`");
+    static_assert(
+        !requires { &T::on_change; },
+        "the policy has a member `on_change`, which nobody calls: the hook is named `changed`");
+    static_assert(
+        !requires { &T::on_changed; },
+        "the policy has a member `on_changed`, which nobody calls: the hook is named `changed`");
+    return true;
+}
+
 }  // namespace gpusched::allocation::detail
-
-#define GPUSCHED_CHECK_LOCALITY(T)                                                                           \
-    static_assert(!gpusched::detail::has_node_local<T> ||                                                    \
-                      (gpusched::allocation::detail::SaysTypeIsLocal<T>),                                    \
-                  GPUSCHED_UNUSED_HOOK("node_local", "static constexpr bool node_local"));                   \
-    static_assert(!gpusched::detail::has_is_node_local<T> ||                                                 \
-                      (gpusched::allocation::detail::TellsLocality<T>),                                      \
-                  GPUSCHED_UNUSED_HOOK("is_node_local", "bool is_node_local() const"));                      \
-    static_assert(!gpusched::detail::has_is_local<T>, GPUSCHED_MISSPELT("is_local", "node_local"));          \
-    static_assert(!gpusched::detail::has_nodelocal<T>, GPUSCHED_MISSPELT("nodelocal", "node_local"));        \
-    static_assert(!gpusched::detail::has_node_locality<T>, GPUSCHED_MISSPELT("node_locality", "node_local"))
-
-#define GPUSCHED_CHECK_RANKER(T)                                                                             \
-    static_assert(gpusched::allocation::detail::AsksAboutNode<T>,                                            \
-                  "a ranker is called as `ranker(const Cluster&, TaskId, NodeId)`, or with an `Rng&` as a "  \
-                  "last argument, and its operator() is const");                                             \
-    static_assert(!gpusched::allocation::detail::scores_in_floating_point<T>,                                \
-                  "a ranker's scores are whole numbers, not floating point: ties would depend on the "       \
-                  "machine; scale them, for example to thousandths");                                        \
-    static_assert(!gpusched::allocation::detail::AsksAboutNode<T> ||                                         \
-                      gpusched::allocation::detail::scores_in_floating_point<T> ||                           \
-                      gpusched::allocation::NodeRanker<T>,                                                   \
-                  "a ranker returns a score with a total order (== and <): a whole number, or a tuple");     \
-    GPUSCHED_CHECK_LOCALITY(T);                                                                              \
-    static_assert(!gpusched::detail::has_prepare<T> ||                                                       \
-                      (gpusched::allocation::detail::PreparingRanker<T> &&                                   \
-                       gpusched::allocation::detail::TakesWhatItPrepares<T>),                                \
-                  GPUSCHED_UNUSED_HOOK("prepare", "State prepare(const Cluster&, NodeId) const, and a call " \
-                                                  "operator that takes the State after the node"));          \
-    static_assert(!gpusched::detail::has_for_task<T> || (gpusched::allocation::detail::TaskRanker<T>),       \
-                  GPUSCHED_UNUSED_HOOK("for_task", "auto for_task(const Cluster&, TaskId) const"));          \
-    static_assert(!gpusched::detail::has_prepare_node<T>, GPUSCHED_MISSPELT("prepare_node", "prepare"));     \
-    static_assert(!gpusched::detail::has_for_tasks<T>, GPUSCHED_MISSPELT("for_tasks", "for_task"));          \
-    static_assert(!gpusched::detail::has_per_task<T>, GPUSCHED_MISSPELT("per_task", "for_task"))
-
-#define GPUSCHED_CHECK_GPU_PICKER(T)                                                                         \
-    static_assert(gpusched::allocation::detail::AsksAboutNode<T>,                                            \
-                  "a GPU picker is called as `picker(const Cluster&, TaskId, NodeId)`, or with an `Rng&` "   \
-                  "as a last argument, and its operator() is const");                                        \
-    static_assert(!gpusched::allocation::detail::AsksAboutNode<T> || gpusched::allocation::GpuPicker<T>,     \
-                  "a GPU picker returns a GpuMask, bit g for GPU g, or what converts to it; not a list, a "  \
-                  "bool or a double")
-
-#define GPUSCHED_CHECK_FILTER(T)                                                                             \
-    static_assert(gpusched::allocation::NodeFilter<T>,                                                       \
-                  "a node filter is called as `filter(const Cluster&, TaskId, NodeId)`, returns bool, and "  \
-                  "its operator() is const");                                                                \
-    GPUSCHED_CHECK_LOCALITY(T)
-
-#define GPUSCHED_CHECK_PLACEMENT(T)                                                                          \
-    static_assert(gpusched::allocation::PlacementPolicy<T>,                                                  \
-                  "a placement policy is called as `policy(const Cluster&, TaskId, Rng&)` and returns "      \
-                  "std::optional<Destination>");                                                             \
-    static_assert(!gpusched::detail::has_changed<T> || (gpusched::allocation::detail::HearsOfChanges<T>),    \
-                  GPUSCHED_UNUSED_HOOK("changed", "void changed(NodeId)"));                                  \
-    static_assert(!gpusched::detail::has_change<T>, GPUSCHED_MISSPELT("change", "changed"));                 \
-    static_assert(!gpusched::detail::has_on_change<T>, GPUSCHED_MISSPELT("on_change", "changed"));           \
-    static_assert(!gpusched::detail::has_on_changed<T>, GPUSCHED_MISSPELT("on_changed", "changed"))

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/consolidation/concepts.hpp>
+#include <gpusched/consolidation/detail/order_noise.hpp>
 #include <gpusched/consolidation/detail/tidy.hpp>
 #include <gpusched/consolidation/detail/workspace.hpp>
 #include <gpusched/consolidation/result.hpp>
@@ -12,6 +13,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -28,9 +31,10 @@ class ChainSearch {
     static constexpr std::size_t batch = 16;
 
   public:
-    ChainSearch(Workspace& work, const Policies& policies, int depth, Budget& budget, Statistics& stats)
+    ChainSearch(Workspace& work, const Policies& policies, int depth, Budget& budget, Statistics& stats,
+                std::optional<std::uint64_t> noise = {})
         : work_(work), cluster_(work.cluster), policies_(policies), depth_(depth), budget_(budget),
-          stats_(stats), moves_(work, policies) {}
+          stats_(stats), noise_(noise), moves_(work, policies) {}
 
     /// Tries every node of `group` once; leaves the workspace's cluster with all successful moves made.
     /// @param before on what was vacated in earlier rounds
@@ -39,7 +43,7 @@ class ChainSearch {
         spent_ = before;
         work_.index.reset(group, work_.scope);
         work_.failed.clear();
-        std::vector<std::pair<std::int64_t, NodeId>> order;
+        std::vector<NodeKey> order;
         order.reserve(group.size());
         for (const auto node : group) {
             if (vacated[index(node)])
@@ -48,6 +52,7 @@ class ChainSearch {
                 order.emplace_back(static_cast<std::int64_t>(policies_.node_order(cluster_, node)), node);
         }
         std::sort(order.begin(), order.end());
+        if (noise_) add_noise(order, *noise_);
         std::vector<Vacated> found;
         if (policies_.gather_fractions) gather_fractions(work_, moves_, budget_, found);
         for (const auto& [key, node] : order) {
@@ -210,6 +215,7 @@ class ChainSearch {
     int depth_;
     Budget& budget_;
     Statistics& stats_;
+    std::optional<std::uint64_t> noise_;  // a seed
     struct Candidate {
         std::pair<int, int> cost;
         std::size_t position;  // in the order of the destination ranking

@@ -5,13 +5,6 @@
 #include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/core/detail/policy_checks.hpp>
 
-GPUSCHED_DEFINE_HAS_MEMBER(may_skip_victims)
-GPUSCHED_DEFINE_HAS_MEMBER(may_skip_victim)
-GPUSCHED_DEFINE_HAS_MEMBER(skip_victims)
-GPUSCHED_DEFINE_HAS_MEMBER(cheapest_first)
-GPUSCHED_DEFINE_HAS_MEMBER(cheapest)
-GPUSCHED_DEFINE_HAS_MEMBER(wants_cheapest_first)
-
 namespace gpusched::consolidation::detail {
 
 template <class P>
@@ -25,53 +18,99 @@ concept FloatPerNode = requires(const P& policy, const Cluster& cluster, NodeId 
     { policy(cluster, node) } -> std::floating_point;
 };
 
+/// The checks are functions of nothing but static_asserts, as those of allocation. Always true.
+template <class T>
+constexpr bool check_partitioner() {
+    static_assert(
+        Partitioner<T>,
+        "Policies::partitioner is called as `partitioner(const Cluster&, std::size_t partition_size, "
+        "Rng&)`, returns a Partition, and its operator() is const");
+    return true;
+}
+
+template <class T>
+constexpr bool check_node_order() {
+    static_assert(
+        !FloatPerNode<T>,
+        "Policies::node_order returns whole numbers, not floating point, which would be cut off; scale them, "
+        "for example to thousandths");
+    static_assert(
+        FloatPerNode<T> || NodeOrder<T>,
+        "Policies::node_order is called as `policy(const Cluster&, NodeId)`, returns a whole number, and its "
+        "operator() is const");
+    return true;
+}
+
+template <class T>
+constexpr bool check_node_weight() {
+    static_assert(
+        !FloatPerNode<T>,
+        "Policies::weight returns whole numbers, not floating point, which would be cut off; scale them, "
+        "for example to thousandths");
+    static_assert(
+        FloatPerNode<T> || NodeWeight<T>,
+        "Policies::weight is called as `policy(const Cluster&, NodeId)`, returns a whole number, and its "
+        "operator() is const");
+    return true;
+}
+
+template <class T>
+constexpr bool check_destinations() {
+    static_assert(
+        DestinationRanking<T>,
+        "Policies::destinations has the const members `bool visit(const Cluster&, const FreeIndex&, "
+        "TaskId, offer)` and `bool visit_full(...)` with the same parameters, where `offer` is called "
+        "with a NodeId");
+    return true;
+}
+
+template <class T>
+constexpr bool check_ejection() {
+    static_assert(
+        EjectionRule<T>,
+        "Policies::ejection is called as `rule(const Cluster&, TaskId, NodeId, std::span<const Victim> "
+        "movable, std::vector<Victim>& victims)`, returns bool, and its operator() is const");
+    static_assert(
+        !requires { &T::may_skip_victims; } || SaysSkipping<T>,
+        "the policy has a hook `may_skip_victims` that would never be used: expected `static constexpr "
+        "bool may_skip_victims`");
+    static_assert(
+        !requires { &T::cheapest_first; } || SaysCheapestFirst<T>,
+        "the policy has a hook `cheapest_first` that would never be used: expected `static constexpr "
+        "bool cheapest_first`");
+    static_assert(
+        !requires { &T::may_skip_victim; },
+        "the policy has a member `may_skip_victim`, which nobody calls: the hook is named "
+        "`may_skip_victims`");
+    static_assert(
+        !requires { &T::skip_victims; },
+        "the policy has a member `skip_victims`, which nobody calls: the hook is named "
+        "`may_skip_victims`");
+    static_assert(
+        !requires { &T::cheapest; },
+        "the policy has a member `cheapest`, which nobody calls: the hook is named `cheapest_first`");
+    static_assert(
+        !requires { &T::wants_cheapest_first; },
+        "the policy has a member `wants_cheapest_first`, which nobody calls: the hook is named "
+        "`cheapest_first`");
+    return true;
+}
+
+template <class T>
+constexpr bool check_acceptance() {
+    static_assert(
+        Acceptance<T>,
+        "Policies::acceptance is called as `accept(const ChainSet&)`, returns bool, and its operator() "
+        "is const");
+    return true;
+}
+
+template <class T>
+constexpr bool check_picker() {
+    static_assert(PurePicker<T>,
+                  "Policies::picker is called as `picker(const Cluster&, TaskId, NodeId)`, without an Rng&, "
+                  "returns a GpuMask or what converts to it, and its operator() is const");
+    return true;
+}
+
 }  // namespace gpusched::consolidation::detail
-
-#define GPUSCHED_CHECK_PARTITIONER(T)                                                                        \
-    static_assert(gpusched::consolidation::Partitioner<T>,                                                   \
-                  "Policies::partitioner is called as `partitioner(const Cluster&, std::size_t "             \
-                  "partition_size, Rng&)`, returns a Partition, and its operator() is const")
-
-#define GPUSCHED_CHECK_NUMBER_PER_NODE(T, field)                                                             \
-    static_assert(!gpusched::consolidation::detail::FloatPerNode<T>,                                         \
-                  "Policies::" field " returns whole numbers, not floating point, which would be cut off; "  \
-                  "scale them, for example to thousandths");                                                 \
-    static_assert(gpusched::consolidation::NodeWeight<T> ||                                                  \
-                      gpusched::consolidation::detail::FloatPerNode<T>,                                      \
-                  "Policies::" field " is called as `policy(const Cluster&, NodeId)`, returns a whole "      \
-                  "number, and its operator() is const")
-
-#define GPUSCHED_CHECK_DESTINATIONS(T)                                                                       \
-    static_assert(gpusched::consolidation::DestinationRanking<T>,                                            \
-                  "Policies::destinations has the const members `bool visit(const Cluster&, const "          \
-                  "FreeIndex&, TaskId, offer)` and `bool visit_full(...)` with the same parameters, where "  \
-                  "`offer` is called with a NodeId")
-
-#define GPUSCHED_CHECK_EJECTION(T)                                                                           \
-    static_assert(gpusched::consolidation::EjectionRule<T>,                                                  \
-                  "Policies::ejection is called as `rule(const Cluster&, TaskId, NodeId, std::span<const "   \
-                  "Victim> movable, std::vector<Victim>& victims)`, returns bool, and its operator() is "    \
-                  "const");                                                                                  \
-    static_assert(!gpusched::detail::has_may_skip_victims<T> ||                                              \
-                      (gpusched::consolidation::detail::SaysSkipping<T>),                                    \
-                  GPUSCHED_UNUSED_HOOK("may_skip_victims", "static constexpr bool may_skip_victims"));       \
-    static_assert(!gpusched::detail::has_cheapest_first<T> ||                                                \
-                      (gpusched::consolidation::detail::SaysCheapestFirst<T>),                               \
-                  GPUSCHED_UNUSED_HOOK("cheapest_first", "static constexpr bool cheapest_first"));           \
-    static_assert(!gpusched::detail::has_may_skip_victim<T>,                                                 \
-                  GPUSCHED_MISSPELT("may_skip_victim", "may_skip_victims"));                                 \
-    static_assert(!gpusched::detail::has_skip_victims<T>,                                                    \
-                  GPUSCHED_MISSPELT("skip_victims", "may_skip_victims"));                                    \
-    static_assert(!gpusched::detail::has_cheapest<T>, GPUSCHED_MISSPELT("cheapest", "cheapest_first"));      \
-    static_assert(!gpusched::detail::has_wants_cheapest_first<T>,                                            \
-                  GPUSCHED_MISSPELT("wants_cheapest_first", "cheapest_first"))
-
-#define GPUSCHED_CHECK_ACCEPTANCE(T)                                                                         \
-    static_assert(gpusched::consolidation::Acceptance<T>,                                                    \
-                  "Policies::acceptance is called as `accept(const ChainSet&)`, returns bool, and its "      \
-                  "operator() is const")
-
-#define GPUSCHED_CHECK_CONSOLIDATION_PICKER(T)                                                               \
-    static_assert(gpusched::consolidation::PurePicker<T>,                                                    \
-                  "Policies::picker is called as `picker(const Cluster&, TaskId, NodeId)`, without an "      \
-                  "Rng&, returns a GpuMask or what converts to it, and its operator() is const")

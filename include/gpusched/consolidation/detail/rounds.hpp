@@ -10,8 +10,10 @@
 #include <gpusched/core/lp.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
 namespace gpusched::consolidation {
@@ -68,9 +70,10 @@ void improve_exactly(const Cluster& cluster, const Scope& scope, std::span<const
 }
 
 /// All rounds of one search.
+/// @param noise in the order of the nodes, from this seed; absent = the order as it is
 template <class Policies>
 Result search(const Cluster& cluster, const Policies& policies, const Options& options, ExecutorRef executor,
-              Budget& budget) {
+              Budget& budget, std::optional<std::uint64_t> noise = {}) {
     budget.release_reserve();
     Joiner joined(cluster, options);
     WorkspacePool workspaces(cluster, joined.scope());
@@ -94,7 +97,7 @@ Result search(const Cluster& cluster, const Policies& policies, const Options& o
         auto solve = [&](std::size_t g) {
             if (!gained[g] || budget.exhausted()) return;
             auto work = workspaces.acquire(joined.steps());
-            ChainSearch search(*work, policies, depth, budget, counters[g]);
+            ChainSearch search(*work, policies, depth, budget, counters[g], noise);
             found[g] = search.run(partition[g], joined.vacated(), joined.spent());
             workspaces.release(std::move(work));
             if (policies.exact_when_tiny && round == 0 && full_depth >= 3)
@@ -112,23 +115,6 @@ Result search(const Cluster& cluster, const Policies& policies, const Options& o
     }
     return joined.finish(budget);
 }
-
-/// A node order with noise: keys grow by up to a half.
-template <NodeOrder O>
-struct NoisyOrder {
-    O order;
-    std::uint64_t seed;
-    std::int64_t operator()(const Cluster& cluster, NodeId node) const {
-        const auto key = static_cast<std::int64_t>(order(cluster, node));
-        return key + key / 16 * static_cast<std::int64_t>(Rng(seed).split(index(node)).below(9));
-    }
-};
-
-/// Policies with noise in their node order; all others as they are.
-template <class Policies>
-struct NoisyPolicies : Policies {
-    NoisyOrder<decltype(Policies::node_order)> node_order;
-};
 
 }  // namespace detail
 
@@ -152,10 +138,9 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, c
         const auto first_reason = best.stop_reason;
         Budget polish(context, *options.polish_time);
         for (std::uint64_t seed = options.seed + 1; !polish.exhausted() && !budget.exhausted(); ++seed) {
-            const detail::NoisyPolicies<Policies<Kinds...>> noisy{policies, {policies.node_order, seed}};
             auto again = options;
             again.seed = seed;
-            auto other = detail::search(cluster, noisy, again, executor, polish);
+            auto other = detail::search(cluster, policies, again, executor, polish, seed);
             if (worth(other) > worth(best)) best = std::move(other);
         }
         best.stop_reason = polish.reason() == StopReason::cancelled   ? StopReason::cancelled

@@ -1,9 +1,12 @@
-// What the checks of policies share: whether a type has a member of some name, and whether a number is whole.
+// What the checks of policies share: whether a number is whole.
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 namespace gpusched::detail {
 
@@ -11,17 +14,19 @@ namespace gpusched::detail {
 template <class T>
 concept WholeNumber = std::convertible_to<T, std::int64_t> && !std::floating_point<std::remove_cvref_t<T>>;
 
+/// Whether T is floating point, or a tuple, pair, array, list or optional with such a part. Members of other classes are
+/// not looked into.
+template <class T>
+inline constexpr bool has_floating_point = [] {
+    using V = std::remove_cvref_t<T>;
+    if constexpr (requires { std::tuple_size<V>::value; })
+        return []<std::size_t... i>(std::index_sequence<i...>) {
+            return (has_floating_point<std::tuple_element_t<i, V>> || ...);
+        }(std::make_index_sequence<std::tuple_size_v<V>>{});
+    else if constexpr (requires { requires !std::same_as<typename V::value_type, V>; })
+        return has_floating_point<typename V::value_type>;
+    else
+        return std::floating_point<V>;
+}();
+
 }  // namespace gpusched::detail
-
-/// Defines gpusched::detail::has_<name><T>: the type T has a public member of that name.
-#define GPUSCHED_DEFINE_HAS_MEMBER(name)                                                                     \
-    namespace gpusched::detail {                                                                             \
-    template <class T>                                                                                       \
-    concept has_##name = requires { &T::name; };                                                             \
-    }
-
-/// The messages of the checks. The conditions are spelt where they are asserted: compilers show that place first.
-#define GPUSCHED_UNUSED_HOOK(hook, expected)                                                                 \
-    "the policy has a hook `" hook "` that would never be used: expected `" expected "`"
-#define GPUSCHED_MISSPELT(member, hook)                                                                      \
-    "the policy has a member `" member "`, which nobody calls: the hook is named `" hook "`"

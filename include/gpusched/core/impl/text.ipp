@@ -6,7 +6,7 @@
 
 namespace gpusched {
 
-GPUSCHED_INTERNAL std::size_t find_invalid_utf8(std::string_view text) noexcept {
+GPUSCHED_INLINE std::size_t find_invalid_utf8(std::string_view text) noexcept {
     const auto byte = [&](std::size_t i) {
         return i < text.size() ? static_cast<std::uint8_t>(text[i]) : 0u;
     };
@@ -33,7 +33,7 @@ GPUSCHED_INTERNAL std::size_t find_invalid_utf8(std::string_view text) noexcept 
     return std::string_view::npos;
 }
 
-GPUSCHED_INTERNAL std::string printable(std::string_view text, std::size_t limit) {
+GPUSCHED_INLINE std::string printable(std::string_view text, std::size_t limit) {
     static constexpr char hex[] = "0123456789abcdef";
     std::string out;
     std::size_t valid = 0;  // everything before it is well-formed

@@ -39,7 +39,7 @@ inline bool host_numbers(std::string_view text, std::size_t most, HostBudget& le
     }
 }
 
-GPUSCHED_INTERNAL std::optional<std::vector<std::string>> host_list(std::string_view text, HostBudget& left) {
+GPUSCHED_INLINE std::optional<std::vector<std::string>> host_list(std::string_view text, HostBudget& left) {
     std::vector<std::string> out;
     while (true) {
         std::vector<std::string> names{""};

@@ -12,8 +12,8 @@
 
 namespace gpusched::io::detail {
 
-GPUSCHED_INTERNAL JsonDocument JsonDocument::parse(std::string_view text, std::string_view source,
-                                                   Problems& problems) {
+GPUSCHED_INLINE JsonDocument JsonDocument::parse(std::string_view text, std::string_view source,
+                                                 Problems& problems) {
     JsonDocument document;
     document.source_ = source;
     if (text.size() > largest_document)
@@ -32,7 +32,7 @@ GPUSCHED_INTERNAL JsonDocument JsonDocument::parse(std::string_view text, std::s
     return document;
 }
 
-GPUSCHED_INTERNAL std::string JsonDocument::pointer(std::uint32_t at) const {
+GPUSCHED_INLINE std::string JsonDocument::pointer(std::uint32_t at) const {
     std::string path;
     for (std::uint32_t here = 0; here != at;) {
         std::size_t position = 0;
@@ -56,11 +56,11 @@ GPUSCHED_INTERNAL std::string JsonDocument::pointer(std::uint32_t at) const {
     return path;
 }
 
-GPUSCHED_INTERNAL std::string JsonDocument::where(std::uint32_t at) const {
+GPUSCHED_INLINE std::string JsonDocument::where(std::uint32_t at) const {
     return source_ + ": " + (at == 0 ? std::string() : pointer(at) + ": ");
 }
 
-GPUSCHED_INTERNAL std::string JsonDocument::describe(std::uint32_t at) const {
+GPUSCHED_INLINE std::string JsonDocument::describe(std::uint32_t at) const {
     const auto& value = values_[at];
     switch (value.kind) {
     case JsonKind::null:

@@ -159,7 +159,7 @@ class YamlReader {
 
 #endif
 
-GPUSCHED_INTERNAL std::vector<JsonDocument>
+GPUSCHED_INLINE std::vector<JsonDocument>
 JsonDocument::parse_yaml(std::string_view text, std::string_view source, Problems& problems) {
 #ifdef GPUSCHED_HAS_LIBYAML
     std::vector<JsonDocument> out;

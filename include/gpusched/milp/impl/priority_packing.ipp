@@ -38,9 +38,12 @@ inline void require_cluster(const PackingModel& model, const Cluster& cluster) {
 
 }  // namespace detail
 
+GPUSCHED_INLINE void validate(const PackingOptions& options) { require_fields(options); }
+
 GPUSCHED_INLINE PackingModel packing_model(const Cluster& cluster, std::int64_t priority,
                                            const std::vector<std::int64_t>& placed,
                                            const PackingOptions& options) {
+    validate(options);
     const auto priorities = detail::pending_priorities(cluster);
     const auto above = static_cast<std::size_t>(
         std::find_if(priorities.begin(), priorities.end(), [&](auto other) { return other <= priority; }) -
@@ -151,6 +154,7 @@ GPUSCHED_INLINE std::vector<double> PackingModel::encode(const Cluster& cluster,
 
 GPUSCHED_INLINE PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options,
                                                const AnySolver& solver, const Context& context) {
+    validate(options);
     PackingResult result;
     for (const auto task : cluster.tasks()) result.placement.push_back(cluster.node_of(task));
     result.optimal = true;

@@ -12,6 +12,8 @@
 
 namespace gpusched::milp {
 
+GPUSCHED_INLINE void validate(const SolveOptions& options) { require_fields(options); }
+
 GPUSCHED_INLINE void validate(const SolveOptions& options, const Model& model) {
     Problems problems;
     check_fields(problems, options);
@@ -253,6 +255,7 @@ GPUSCHED_INLINE Solution solve(const Model& model, const SolveOptions& options, 
 GPUSCHED_INLINE std::vector<std::string> conflicting_groups(const Model& model, const AnySolver& solver,
                                                             const SolveOptions& options,
                                                             const Context& context) {
+    validate(options);
     validate(model);
     Model bounds;  // the columns without their rows
     bounds.integer = model.integer;

@@ -341,7 +341,7 @@ inline void validate(const ServingSearchOptions& options) {
         problems.add(
             "form: 'fixed_makespan'; expected 'rates', 'copies' or 'mccormick', which find the makespan");
     problems.throw_if_any();
-    milp::validate(options.solve, milp::Model{});
+    milp::validate(options.solve);
 }
 
 /// Runs `search` on the problem in its own units, without configurations that are of no use.
