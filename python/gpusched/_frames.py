@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,16 +20,39 @@ Columns = Mapping[str, Any]
 """Values by column name, one entry per row."""
 
 
-class Categories(list[Any]):
+# Columns that are no numpy arrays say their type, which must not depend on the values: they may be none, or None alone.
+
+
+class Texts(list[Any]):
+    """A column of texts, with None where there is none."""
+
+
+class Categories(Texts):
     """A column of few different texts, with None where there is none."""
+
+
+class Wholes(list[Any]):
+    """A column of whole numbers."""
+
+
+class Gpus(list[Any]):
+    """A column of lists of GPUs."""
 
 
 def to_pandas(columns: Columns) -> pd.DataFrame:
     pd = require("pandas", "io")
-    return pd.DataFrame(
-        {name: pd.Categorical(values) if isinstance(values, Categories) else values for name, values in columns.items()},
-        columns=list(columns),
-    )
+
+    def series(values: Any) -> Any:
+        if isinstance(values, Categories):
+            names = sorted({value for value in values if value is not None})
+            return pd.Categorical(values, categories=pd.Index(names, dtype=object))
+        if isinstance(values, Wholes):
+            return np.array(values, dtype=np.int64)
+        if isinstance(values, (Texts, Gpus)):
+            return pd.Series(list(values), dtype=object)
+        return values
+
+    return pd.DataFrame({name: series(values) for name, values in columns.items()}, columns=list(columns))
 
 
 def to_arrow(columns: Columns) -> pa.Table:
@@ -38,6 +61,12 @@ def to_arrow(columns: Columns) -> pa.Table:
     def array(values: Any) -> Any:
         if isinstance(values, Categories):
             return pa.array(values, pa.string()).dictionary_encode()
+        if isinstance(values, Texts):
+            return pa.array(values, pa.string())
+        if isinstance(values, Wholes):
+            return pa.array(values, pa.int64())
+        if isinstance(values, Gpus):
+            return pa.array(values, pa.list_(pa.int64()))
         return pa.array(values)
 
     return pa.table({name: array(values) for name, values in columns.items()})
@@ -46,7 +75,7 @@ def to_arrow(columns: Columns) -> pa.Table:
 def node_columns(c: Cluster) -> Columns:
     n = c.nodes
     columns: dict[str, Any] = {
-        "name": n.name,
+        "name": Texts(n.name),
         "gpu_model": Categories(n.gpu_model),
         "gpu_count": n.gpu_count,
         "cpu_milli": n.cpu_milli,
@@ -68,9 +97,9 @@ def task_columns(c: Cluster) -> Columns:
     t = c.tasks
     names = np.array([*c.nodes.name, None], dtype=object)
     return {
-        "name": t.name,
-        "job": t.job,
-        "node": names[t.node_index],
+        "name": Texts(t.name),
+        "job": Texts(t.job),
+        "node": Texts(names[t.node_index]),
         "gpu_count": t.gpu_count,
         "gpu_share_milli": t.gpu_share_milli,
         "cpu_milli": t.cpu_milli,
@@ -95,9 +124,8 @@ def cluster_to_arrow(c: Cluster) -> tuple[pa.Table, pa.Table]:
     return to_arrow(node_columns(c)), to_arrow(task_columns(c))
 
 
-def by_column(names: Iterable[str], rows: list[tuple[Any, ...]], few: Iterable[str] = ()) -> Columns:
-    columns = {name: [row[at] for row in rows] for at, name in enumerate(names)}
-    return {name: Categories(values) if name in few else values for name, values in columns.items()}
+def by_column(kinds: Mapping[str, type[list[Any]]], rows: list[tuple[Any, ...]]) -> Columns:
+    return {name: kind(row[at] for row in rows) for at, (name, kind) in enumerate(kinds.items())}
 
 
 def plan_columns(plan: Plan) -> Columns:
@@ -108,7 +136,7 @@ def plan_columns(plan: Plan) -> Columns:
         for move in sorted(plan.moves, key=lambda move: move.wave)
     ]
     rows += [("place", -1, place.task, None, place.node, place.gpus) for place in plan.placements]
-    return by_column(("step", "wave", "task", "from", "to", "gpus"), rows, few=("step",))
+    return by_column({"step": Categories, "wave": Wholes, "task": Texts, "from": Texts, "to": Texts, "gpus": Gpus}, rows)
 
 
 def plan_to_pandas(plan: Plan) -> pd.DataFrame:
@@ -116,12 +144,7 @@ def plan_to_pandas(plan: Plan) -> pd.DataFrame:
 
 
 def plan_to_arrow(plan: Plan) -> pa.Table:
-    pa = require("pyarrow", "arrow")
-    table = to_arrow(plan_columns(plan))
-    kinds = {"wave": pa.int64(), "task": pa.string(), "from": pa.string(), "to": pa.string(), "gpus": pa.list_(pa.int64())}
-    for name, kind in kinds.items():  # columns of None or of nothing have no type of their own
-        table = table.set_column(table.column_names.index(name), name, table[name].cast(kind))
-    return table
+    return to_arrow(plan_columns(plan))
 
 
 def explanation_columns(why: consolidation.Explanation) -> Columns:
@@ -130,8 +153,8 @@ def explanation_columns(why: consolidation.Explanation) -> Columns:
         (why.node, why.fate, b.task, b.fixed_by, b.obstacle, b.nodes_with_obstacle, b.nodes_looked_at)
         for b in why.blockers
     ]
-    names = ("node", "fate", "task", "fixed_by", "obstacle", "nodes_with_obstacle", "nodes_looked_at")
-    return by_column(names, rows)
+    texts = dict.fromkeys(("node", "fate", "task", "fixed_by", "obstacle"), Texts)
+    return by_column({**texts, "nodes_with_obstacle": Wholes, "nodes_looked_at": Wholes}, rows)
 
 
 def explanation_to_pandas(why: consolidation.Explanation) -> pd.DataFrame:
@@ -139,4 +162,5 @@ def explanation_to_pandas(why: consolidation.Explanation) -> pd.DataFrame:
 
 
 def preemption_explanation_to_pandas(why: preemption.Explanation) -> pd.DataFrame:
-    return to_pandas({"node": [why.node], "obstacle": [why.obstacle], "missing": [why.missing], "text": [why.text]})
+    row = (why.node, why.obstacle, why.missing, why.text)
+    return to_pandas(by_column({"node": Texts, "obstacle": Texts, "missing": Wholes, "text": Texts}, [row]))

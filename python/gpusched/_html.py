@@ -42,7 +42,7 @@ def cluster(c: Cluster) -> str:
                 int(nodes.failed_gpu_count[of].sum()),
             )
         )
-    columns = ("gpu_model", "nodes", "occupied", "cordoned", "gpus", "idle_gpus", "failed_gpus")
+    columns = ("gpu_model", "nodes", "occupied", "cordoned", "gpu_count", "idle_gpu_count", "failed_gpu_count")
     return _titled("Cluster", ", ".join(head)) + _table(columns, rows)
 
 

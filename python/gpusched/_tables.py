@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
-from . import _core
-from ._optional import require
+import numpy as np
+
+from . import _core, _frames
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,8 +52,19 @@ def make_row(columns: tuple[str, ...], values: Iterable[Any]) -> Row:
     return type("Row", (Row,), {"__slots__": (), "columns": columns})(values)
 
 
+def floats(values: list[Any]) -> np.ndarray:
+    return np.array(values, dtype=np.float64)
+
+
 class Table(Sequence[Row]):
     """Rows with named columns."""
+
+    kinds: ClassVar[dict[str, Callable[[list[Any]], Any]]] = {
+        **dict.fromkeys(("gpu_model", "cluster", "domain"), _frames.Texts),
+        **dict.fromkeys(("gpus", "across", "within", "loss"), _frames.Wholes),
+        **dict.fromkeys(("cpu_cores", "fractional", "stranded", "insufficient_cpu", "total_idle"), floats),
+        **dict.fromkeys(("fractional_pct", "stranded_pct", "insufficient_cpu_pct"), floats),
+    }
 
     def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         self.columns = tuple(columns)
@@ -80,13 +92,15 @@ class Table(Sequence[Row]):
 
     def to_pandas(self) -> pd.DataFrame:
         """The table as a pandas frame."""
-        pd = require("pandas", "io")
-        return pd.DataFrame({name: self.column(name) for name in self.columns}, columns=list(self.columns))
+        return _frames.to_pandas(self._typed())
 
     def to_arrow(self) -> pa.Table:
         """The table for Arrow (pyarrow)."""
-        pa = require("pyarrow", "arrow")
-        return pa.table({name: self.column(name) for name in self.columns})
+        return _frames.to_arrow(self._typed())
+
+    def _typed(self) -> _frames.Columns:
+        """The columns; those that the library's tables have are of the same type whatever the rows hold."""
+        return {name: self.kinds.get(name, list)(self.column(name)) for name in self.columns}
 
     def to_csv(self) -> str:
         """The table as CSV text."""
@@ -118,7 +132,6 @@ class Table(Sequence[Row]):
 
 class Report(Table):
     """Idle GPUs that requests cannot use, by cause; percentages are of all idle GPUs of the row's group."""
-
     def plot(self, ax: Axes | None = None) -> Axes:
         """Stacked bars of the causes, one bar per row; see `gpusched.plotting.plot_fragmentation`."""
         from .plotting import plot_fragmentation

@@ -61,3 +61,25 @@ def test_shell_runs(page: Path, work: Path) -> None:
         )
         assert (run.returncode, run.stderr) == (0, ""), block
         assert run.stdout
+
+
+def test_the_map_of_old_names_names_what_there_is() -> None:
+    """Headers of the tables: those on the left are gone, those on the right are there; so are the names of Python."""
+    text = (ROOT / "docs" / "changes-0.1.md").read_text(encoding="utf-8")
+    headers, python = text.split("## Names in C++")[0], text.split("## Names in Python")[1].split("## Tests")[0]
+    checked = 0
+    for old, new in re.findall(r"^\| (`.*) \| (.*) \|$", headers, re.M):
+        for path in re.findall(r"`([\w/]+\.hpp)`", new):
+            assert (ROOT / "include" / "gpusched" / path).is_file(), path
+        for path in re.findall(r"`([\w/]+\.hpp)`", old):
+            if not old.startswith("`simulate_harvest`"):  # of that header only a part moved
+                assert not (ROOT / "include" / "gpusched" / path).exists(), path
+            folder = re.match(r"`(\w+)/` with the same file names", new)
+            if folder:
+                assert (ROOT / "include" / "gpusched" / folder[1] / path.split("/")[1]).is_file(), path
+            checked += 1
+    assert checked > 20
+    for name in re.findall(r"`gs\.([\w.]+)`", "".join(row.split("|")[2] for row in python.splitlines() if row.startswith("| "))):
+        found: object = gs
+        for part in name.split("."):
+            found = getattr(found, part)

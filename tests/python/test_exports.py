@@ -101,6 +101,45 @@ def test_explanations(tiny):
     parsed(why._repr_html_())
 
 
+def test_columns_have_the_names_that_they_have_in_frames(mixed):
+    html = mixed._repr_html_()
+    columns = ("gpu_model", "nodes", "occupied", "cordoned", "gpu_count", "idle_gpu_count", "failed_gpu_count")
+    assert [f"<th>{name}</th>" in html for name in columns] == [True] * len(columns)
+
+
+def awkward_clusters():
+    """Clusters of which some columns hold nothing, or None alone."""
+    network = {"network": ["c", "s0"]}
+    plain = [make_node("a", **network), make_node("b", **network)]
+    yield document(plain, [make_task("t", node="a", gpus=[0], job="j")], jobs=[{"name": "j"}])
+    yield document(plain, [make_task("waits")])  # no task runs, none has a job
+    yield document([make_node("a", gpu_model=None, **network)], [make_task("t", node="a", gpus=[0])])
+    yield document(plain, [])
+
+
+def test_types_of_columns_do_not_depend_on_the_data():
+    pa = pytest.importorskip("pyarrow")
+    clusters = [gs.Cluster.from_json(one) for one in awkward_clusters()]
+    for kind in (0, 1):
+        tables = [cluster.to_arrow()[kind] for cluster in clusters]
+        assert all(table.schema == tables[0].schema for table in tables), kind
+        assert pa.concat_tables(tables).num_rows == sum(table.num_rows for table in tables)
+        frames = [cluster.to_pandas()[kind] for cluster in clusters]
+        for frame in frames:
+            assert [str(t) for t in frame.dtypes] == [str(t) for t in frames[0].dtypes], kind
+    assert tables[0].schema.field("node").type == pa.string()
+    plans = [gs.consolidate(cluster) for cluster in clusters]
+    plans.append(gs.consolidate(gs.sim.generate_cluster(nodes=100)))
+    assert not plans[-2].moves and plans[-1].moves
+    assert len({str(plan.to_arrow().schema) for plan in plans}) == 1
+    assert len({str([*map(str, plan.to_pandas().dtypes)]) for plan in plans}) == 1
+    empty = gs.Cluster.from_json(document([], []))
+    assert str(empty.to_arrow()[1].schema) == str(clusters[0].to_arrow()[1].schema)
+    reports = [gs.fragmentation.report(c, [(1, cores)], by="gpu_model") for c in (empty, clusters[0]) for cores in (8, 0.5)]
+    assert len({str(report.to_arrow().schema) for report in reports}) == 1
+    assert len({str(list(report.to_pandas().dtypes)) for report in reports}) == 1
+
+
 def test_arrow_holds_what_pandas_holds(mixed, small):
     pa = pytest.importorskip("pyarrow")
     for cluster in (mixed, small):
