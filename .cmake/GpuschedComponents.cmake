@@ -111,7 +111,7 @@ function(gpusched_add_component component)
     ${_target}
     PROPERTIES EXPORT_NAME ${component}
                VERSION ${PROJECT_VERSION}
-               SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+               SOVERSION ${_gpusched_abi} # of the inline namespace, too
                POSITION_INDEPENDENT_CODE ON
                CXX_VISIBILITY_PRESET hidden
                VISIBILITY_INLINES_HIDDEN ON

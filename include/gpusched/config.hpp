@@ -1,5 +1,7 @@
-// Build configuration shared by every header: how bodies are compiled, and internal assertions.
+// Build configuration shared by every header: the namespace, how bodies are compiled, and internal assertions.
 #pragma once
+
+#include <gpusched/version.hpp>  // GPUSCHED_NAMESPACE
 
 /// `GPUSCHED_EXPORT` marks the public classes with virtual functions, exceptions above all: their type information must
 /// be the same object on both sides of a shared library.

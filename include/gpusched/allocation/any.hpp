@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// Any ranker whose scores are whole numbers. Node-local where the ranker is; what a ranker prepares per node
 /// (`prepare`) is not kept behind it.
@@ -204,4 +204,4 @@ class AnyPlacement {
     std::unique_ptr<Interface> object_;
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

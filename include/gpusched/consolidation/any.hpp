@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 using AnyPartitioner = std::function<Partition(const Cluster&, std::size_t, Rng&)>;
 using AnyNodeOrder = std::function<std::int64_t(const Cluster&, NodeId)>;
@@ -87,4 +87,4 @@ class AnyEjectionRule {
 using AnyPolicies = Policies<AnyPartitioner, AnyNodeOrder, AnyDestinationRanking, AnyEjectionRule,
                              AnyAcceptance, AnyNodeWeight, AnyPurePicker>;
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// "random_groups", "by_gpu_model", "by_switch", "by_locality".
 [[nodiscard]] const Registry<AnyPartitioner>& partitioners();
@@ -50,7 +50,7 @@ struct PolicyNames {
 /// @throws InvalidInput for an unknown name, with the nearest ones
 [[nodiscard]] AnyPolicies make_policies(const PolicyNames& names = {}, const Options& options = {});
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/named.ipp>

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// A structural action of the past.
 struct PastChange {
@@ -43,7 +43,7 @@ using ControllerCarryover = std::vector<TenantCarryover>;
 /// @param seconds not below 0
 [[nodiscard]] TenantCarryover aged(TenantCarryover carryover, double seconds, double window_s);
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/carryover.ipp>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// A set of up to 256 cores.
 struct CpuSet {
@@ -67,4 +67,4 @@ struct Host {
     std::vector<HostTenant> tenants{};
 };
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

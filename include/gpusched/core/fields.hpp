@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// The rule of a field: no value below `low`.
 template <class T>
@@ -125,4 +125,4 @@ void require_fields(const T& object) {
     problems.throw_if_any();
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -24,7 +24,7 @@ GPUSCHED_DEFINE_HAS_MEMBER(change)
 GPUSCHED_DEFINE_HAS_MEMBER(on_change)
 GPUSCHED_DEFINE_HAS_MEMBER(on_changed)
 
-namespace gpusched::allocation::detail {
+namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 /// Callable as rankers and pickers are, whatever it returns.
 template <class P>
@@ -53,7 +53,7 @@ inline constexpr bool scores_in_floating_point = [] {
         return false;
 }();
 
-}  // namespace gpusched::allocation::detail
+}  // namespace GPUSCHED_NAMESPACE::allocation::detail
 
 #define GPUSCHED_CHECK_LOCALITY(T)                                                                           \
     static_assert(!gpusched::detail::has_node_local<T> ||                                                    \

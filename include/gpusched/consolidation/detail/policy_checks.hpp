@@ -12,7 +12,7 @@ GPUSCHED_DEFINE_HAS_MEMBER(cheapest_first)
 GPUSCHED_DEFINE_HAS_MEMBER(cheapest)
 GPUSCHED_DEFINE_HAS_MEMBER(wants_cheapest_first)
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 template <class P>
 concept SaysSkipping = requires { typename std::bool_constant<static_cast<bool>(P::may_skip_victims)>; };
@@ -25,7 +25,7 @@ concept FloatPerNode = requires(const P& policy, const Cluster& cluster, NodeId 
     { policy(cluster, node) } -> std::floating_point;
 };
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
 
 #define GPUSCHED_CHECK_PARTITIONER(T)                                                                        \
     static_assert(gpusched::consolidation::Partitioner<T>,                                                   \

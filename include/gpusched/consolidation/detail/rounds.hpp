@@ -14,7 +14,7 @@
 #include <mutex>
 #include <span>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 namespace detail {
 
 /// Workspaces for as many groups as run at once, kept in step with what earlier rounds have moved.
@@ -168,4 +168,4 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, c
     return best;
 }
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

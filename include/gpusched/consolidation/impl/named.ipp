@@ -2,7 +2,7 @@
 
 #include <gpusched/consolidation/named.hpp>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 GPUSCHED_INLINE const Registry<AnyPartitioner>& partitioners() {
     static const auto all = [] {
@@ -96,4 +96,4 @@ GPUSCHED_INLINE AnyPolicies make_policies(const PolicyNames& names, const Option
             .picker = gpu_pickers().make(names.picker)};
 }
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

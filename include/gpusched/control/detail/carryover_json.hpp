@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::control::detail {
+namespace GPUSCHED_NAMESPACE::control::detail {
 
 inline nlohmann::ordered_json write_carryover(const std::string& name, const TenantCarryover& m,
                                               const Host& host) {
@@ -90,4 +90,4 @@ void read_carryovers(const FieldReader& owner, const char* name, const Host& hos
     });
 }
 
-}  // namespace gpusched::control::detail
+}  // namespace GPUSCHED_NAMESPACE::control::detail

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::control::detail {
+namespace GPUSCHED_NAMESPACE::control::detail {
 
 template <class O, class F>
 void flag_fields(O& f, const F& field) {
@@ -178,4 +178,4 @@ inline Json parse_document(std::string_view text, std::string_view what) {
     }
 }
 
-}  // namespace gpusched::control::detail
+}  // namespace GPUSCHED_NAMESPACE::control::detail

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace gpusched::control::detail {
+namespace GPUSCHED_NAMESPACE::control::detail {
 
 inline void read_configuration(const FieldReader& owner, const Json& j, const std::string& path,
                                const Host& host, Configuration& start, Problems& problems) {
@@ -50,4 +50,4 @@ inline nlohmann::ordered_json write_configuration(const Configuration& c, const 
     return out;
 }
 
-}  // namespace gpusched::control::detail
+}  // namespace GPUSCHED_NAMESPACE::control::detail

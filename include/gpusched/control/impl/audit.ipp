@@ -12,7 +12,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 namespace audit_detail {
 
@@ -360,4 +360,4 @@ GPUSCHED_INLINE AuditReplay replay_audit(std::string_view log, const ControllerO
     }
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

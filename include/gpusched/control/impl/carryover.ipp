@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 GPUSCHED_INLINE TenantCarryover aged(TenantCarryover carryover, double seconds, double window_s) {
     const auto windows = static_cast<std::int64_t>(std::min(std::floor(seconds / window_s), 1e12));
@@ -19,4 +19,4 @@ GPUSCHED_INLINE TenantCarryover aged(TenantCarryover carryover, double seconds, 
     return carryover;
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

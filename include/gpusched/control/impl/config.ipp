@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 namespace config_detail {
 
@@ -155,4 +155,4 @@ GPUSCHED_INLINE std::string write_config(const ControllerOptions& o) {
     return j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

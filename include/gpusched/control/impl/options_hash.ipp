@@ -5,7 +5,7 @@
 #include <bit>
 #include <type_traits>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 namespace hash_detail {
 
@@ -58,4 +58,4 @@ GPUSCHED_INLINE std::uint64_t options_hash(const ControllerOptions& o) {
     return h.value;
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

@@ -6,7 +6,7 @@
 
 #include <type_traits>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 namespace signal_detail {
 
@@ -197,4 +197,4 @@ GPUSCHED_INLINE std::string describe(const ControllerOptions& options, const Aud
     return text;
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control
