@@ -1,7 +1,8 @@
-// Checks at the entrance of every function and class that takes policies: the compiler's first message is the cause.
+// Compile-time checks of the policies of allocation: filters, rankers, GPU pickers and placement policies.
 //
-// A concept that fails is reported as "no matching function", with the cause many lines below; hence static_assert. A member
-// whose name or signature comes close to that of an optional hook, but not close enough, would silently never be called.
+// Every function and class that takes policies begins with these checks. They are static_asserts, because a compiler reports
+// an unsatisfied concept as "no matching function" and prints the cause many lines later. A member that resembles an
+// optional hook, but has another name or other parameters, is an error: the library would never call it.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -26,7 +27,7 @@ GPUSCHED_DEFINE_HAS_MEMBER(on_changed)
 
 namespace GPUSCHED_NAMESPACE::allocation::detail {
 
-/// Callable as rankers and pickers are, whatever it returns.
+/// A type that is callable with the arguments of rankers and GPU pickers; its result type is not checked.
 template <class P>
 concept AsksAboutNode = requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node) {
     policy(cluster, task, node);
@@ -42,7 +43,7 @@ concept TakesWhatItPrepares =
     };
 template <class P>
 concept HearsOfChanges = requires(P& policy, NodeId node) { policy.changed(node); };
-/// False also for what cannot be called: that has a message of its own.
+/// Whether a ranker returns a floating-point score. False if it is not callable: another check reports that.
 template <class P>
 inline constexpr bool scores_in_floating_point = [] {
     if constexpr (AsksAboutNode<P>)

@@ -1,4 +1,5 @@
-// Checks of the policies of consolidation, where they come together: the compiler's first message is the cause.
+// Compile-time checks of the policies of consolidation. The struct `Policies` contains them, so that the first message of the
+// compiler names the wrong policy.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -19,7 +20,7 @@ concept SaysSkipping = requires { typename std::bool_constant<static_cast<bool>(
 template <class P>
 concept SaysCheapestFirst = requires { typename std::bool_constant<static_cast<bool>(P::cheapest_first)>; };
 
-/// Gives a number per node, but one in floating point.
+/// A policy that returns a floating-point number for a node.
 template <class P>
 concept FloatPerNode = requires(const P& policy, const Cluster& cluster, NodeId node) {
     { policy(cluster, node) } -> std::floating_point;
