@@ -114,7 +114,7 @@ function(gpusched_add_component component)
     ${_target}
     PROPERTIES EXPORT_NAME ${component}
                VERSION ${PROJECT_VERSION}
-               SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+               SOVERSION ${_gpusched_abi} # of the inline namespace, too
                POSITION_INDEPENDENT_CODE ON
                CXX_VISIBILITY_PRESET hidden
                VISIBILITY_INLINES_HIDDEN ON
@@ -181,7 +181,7 @@ endfunction()
 
 # ---- the packages ------------------------------------------------------------------------------------------
 gpusched_package(threads Threads::Threads "" Threads)
-gpusched_package(eigen Eigen3::Eigen "" Eigen3 3.4 NO_MODULE)
+gpusched_package(eigen Eigen3::Eigen "" Eigen3 NO_MODULE) # 3.4 or newer; Eigen 5 refuses to be found as 3.4
 gpusched_package(boost Boost::headers "" Boost 1.74)
 gpusched_package(json nlohmann_json::nlohmann_json "" nlohmann_json 3.11)
 gpusched_package(csv gpusched::csv "" gpusched_csv)

@@ -1,13 +1,15 @@
-// Build configuration shared by every header: how bodies are compiled, and internal assertions.
+// Build configuration shared by every header: the namespace, how bodies are compiled, and internal assertions.
 #pragma once
 
-/// `GPUSCHED_EXPORT` marks the public classes with virtual functions, exceptions above all: their type information must
-/// be the same object on both sides of a shared library.
+#include <gpusched/version.hpp>  // GPUSCHED_NAMESPACE
+
+/// `GPUSCHED_EXPORT` marks the public classes with virtual functions, which include all exceptions: their type information
+/// must be one object for the program and all its shared libraries.
 #define GPUSCHED_EXPORT __attribute__((visibility("default")))
 
 /// `GPUSCHED_INLINE` marks the definitions in `impl/*.ipp`. They are compiled once into the library of their component,
 /// which exports them, or become inline functions (target `gpusched::header_only`). `GPUSCHED_INTERNAL` marks those that
-/// only their own component calls: a shared library keeps them to itself. docs/abi.md has the rules.
+/// only their own component calls: a shared library does not export them. docs/abi.md contains the rules.
 #ifdef GPUSCHED_HEADER_ONLY
 #define GPUSCHED_INLINE inline
 #define GPUSCHED_INTERNAL inline

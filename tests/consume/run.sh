@@ -84,9 +84,10 @@ for library in Clp lapack blas gfortran quadmath; do
 done
 strip -o "$work/place" "$work/core-core-static/place"
 echo "   a static program that places a task: $(stat -c %s "$work/place") bytes, stripped"
+abi="$(sed -n 's/^#define GPUSCHED_NAMESPACE gpusched::inline //p' include/gpusched/version.hpp)"
 if nm -DC --defined-only "$work"/prefix-core-shared/lib*/libgpusched_core.so "$work"/prefix-core-shared/lib/*/libgpusched_core.so \
-  2>/dev/null | grep -E ' [TDB] ' | grep -vE 'gpusched|_init|_fini'; then
-  echo "the shared library exports what is not gpusched's" >&2
+  2>/dev/null | grep -E ' [TDB] ' | grep -vE "gpusched::$abi::|_init|_fini"; then
+  echo "the shared library exports symbols that do not carry the ABI version $abi of gpusched" >&2
   exit 1
 fi
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # Includes below a namespace's beginning are those of bodies.
-LINE = re.compile(r"^\s*(#\s*include\s*<(gpusched/[^>]+)>|namespace gpusched\b)", re.MULTILINE)
+LINE = re.compile(r"^\s*(#\s*include\s*<(gpusched/[^>]+)>|namespace GPUSCHED_NAMESPACE\b)", re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
@@ -59,7 +59,7 @@ def library():
 def test_a_circle_is_found():
     texts = {
         "gpusched/a.hpp": "#include <gpusched/b.hpp>\n",
-        "gpusched/b.hpp": "namespace gpusched {}\n#ifdef GPUSCHED_HEADER_ONLY\n#include <gpusched/b.ipp>\n#endif\n",
+        "gpusched/b.hpp": "namespace GPUSCHED_NAMESPACE {}\n#ifdef GPUSCHED_HEADER_ONLY\n#include <gpusched/b.ipp>\n#endif\n",
         "gpusched/b.ipp": "#include <gpusched/a.hpp>\n",
     }
     assert Files(texts).wrong_order("gpusched/a.hpp") == [("gpusched/b.ipp", "gpusched/a.hpp")]

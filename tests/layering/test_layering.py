@@ -161,14 +161,59 @@ def check_components(root, table):
     return problems
 
 
-def violations_of(tree):
-    """check() on a small tree given as {path: text}."""
+PLAIN = re.compile(r"^\s*(?:inline )?namespace gpusched\b(?!\s*=)", re.MULTILINE)
+VERSIONED = re.compile(r"^\s*namespace GPUSCHED_NAMESPACE\b", re.MULTILINE)
+
+
+def check_namespaces(root):
+    """Headers and bodies whose names do not stand in the inline namespace of the ABI version (docs/abi.md), as text."""
+    texts = {
+        file.relative_to(root / "include").as_posix(): file.read_text(encoding="utf-8")
+        for file in sorted((root / "include").rglob("*pp"))
+    }
+
+    def defined(name, seen):
+        """Whether what `name` includes before its first namespace defines GPUSCHED_NAMESPACE."""
+        if name in COMMON:
+            return True
+        if name in seen or name not in texts:
+            return False
+        seen.add(name)
+        before = VERSIONED.split(texts[name], maxsplit=1)[0]
+        return any(defined(target, seen) for _, target in includes(before))
+
+    problems = []
+    for name, text in texts.items():
+        if PLAIN.search(text):
+            problems.append(f"include/{name}: opens `namespace gpusched`, not `namespace GPUSCHED_NAMESPACE`")
+        elif name.endswith(".hpp") and VERSIONED.search(text) and not defined(name, set()):
+            problems.append(f"include/{name}: opens GPUSCHED_NAMESPACE, but includes no <gpusched/config.hpp> before")
+    return problems
+
+
+def violations_of(tree, checker=lambda root: check(root)[0]):
+    """What `checker` finds in a small tree given as {path: text}."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for path, text in tree.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text, encoding="utf-8")
-        return check(root)[0]
+        return checker(root)
+
+
+def test_namespaces_are_checked():
+    right = {
+        "include/gpusched/core/a.hpp": "#include <gpusched/config.hpp>\nnamespace GPUSCHED_NAMESPACE {}\n",
+        "include/gpusched/core/b.hpp": "#include <gpusched/core/a.hpp>\nnamespace GPUSCHED_NAMESPACE::detail {}\n",
+    }
+    assert violations_of(right, check_namespaces) == []
+    for wrong in (
+        "#include <gpusched/config.hpp>\nnamespace gpusched::detail {\n",
+        "#include <vector>\nnamespace GPUSCHED_NAMESPACE {}\n",
+        "namespace GPUSCHED_NAMESPACE {}\n#include <gpusched/core/a.hpp>\n",
+    ):
+        found = violations_of(right | {"include/gpusched/core/c.hpp": wrong}, check_namespaces)
+        assert len(found) == 1 and found[0].startswith("include/gpusched/core/c.hpp"), (wrong, found)
 
 
 def test_checker_finds_what_it_should():
@@ -227,6 +272,7 @@ def test_components_link_what_they_include():
 
 def test_library_keeps_its_layers():
     problems, files = check(ROOT)
+    problems += check_namespaces(ROOT)
     assert files > 0
     assert not problems, "\n" + "\n".join(problems)
 
@@ -236,7 +282,9 @@ if __name__ == "__main__":
     test_checker_accepts_what_is_right()
     test_component_table_is_read()
     test_components_link_what_they_include()
+    test_namespaces_are_checked()
     found, count = check(ROOT)
+    found += check_namespaces(ROOT)
     for problem in found:
         print(problem)
     print(f"{count} files read, {len(found)} violations")

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// Where all pods of a gang go, without moving or evicting anybody: one job over switches (ASI paper, section 4.1).
 ///
@@ -48,7 +48,7 @@ Allocation place_gang(Cluster& cluster, std::span<const TaskId> pods, const Allo
 /// The placements as a plan.
 [[nodiscard]] Plan to_plan(const Allocation& allocation);
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/allocation/impl/allocate.ipp>

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// One of several jobs.
 struct GangRequest {
@@ -80,7 +80,7 @@ struct JointAllocations {
 [[nodiscard]] JointAllocations allocate_many(const Cluster& cluster, std::span<const GangRequest> jobs,
                                              const JointOptions& options = {}, const Context& context = {});
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/allocation/impl/allocate_many.ipp>

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// Which rule spreads the pods over switches; see switch_counts.hpp.
 enum class AllocatePolicy : std::uint8_t {
@@ -84,4 +84,4 @@ struct Allocation {
     StopReason stop_reason = StopReason::completed;
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

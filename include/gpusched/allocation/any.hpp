@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 namespace detail {
 
 /// Callable, whatever it returns and const or not: what is wrong with it, the checks say.
@@ -227,4 +227,4 @@ class AnyPlacement {
     std::unique_ptr<Interface> object_;
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

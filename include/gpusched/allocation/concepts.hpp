@@ -11,7 +11,7 @@
 #include <optional>
 #include <type_traits>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// Where a task goes.
 struct Destination {
@@ -155,4 +155,4 @@ template <NodeRanker R>
 using Score = decltype(detail::ask(std::declval<const R&>(), std::declval<const Cluster&>(), TaskId{},
                                    NodeId{}, std::declval<Rng&>()));
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// Every feasible node.
 struct AnyNode {
@@ -45,4 +45,4 @@ struct Both {
     }
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 // All pickers expect a node that fits the task (find_obstacle) and honour guaranteed NUMA or socket localities. Where
 // a rule leaves a choice, the lowest GPUs win. ByWish looks at what the task wishes, best-effort wishes included;
@@ -87,7 +87,7 @@ struct LeastFillLossGpus {
     GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/allocation/impl/gpu_pickers.ipp>

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// Pods that ask for the same.
 struct PodRequest {
@@ -52,7 +52,7 @@ struct ClusterWithJobs {
 /// @throws InvalidInput also for two jobs of one name
 [[nodiscard]] ClusterWithJobs with_jobs(const Cluster& cluster, std::span<const JobRequest> jobs);
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/allocation/impl/job_request.ipp>

@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// Made from the inventory of the clusters that they serve, and the workload that is expected to come, which only "fgd" and
 /// "expected_fill" look at; it must not be empty for these.
@@ -39,7 +39,7 @@ using PolicyRegistry = Registry<Policy, const Inventory&, const fragmentation::W
 /// True for the rankers, GPU pickers and placements that look at a workload: "fgd" and "expected_fill".
 [[nodiscard]] bool expects_workload(std::string_view name) noexcept;
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/allocation/impl/named.ipp>

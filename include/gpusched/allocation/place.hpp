@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// The feasible node of the greatest score, and the GPUs that the picker takes there.
 ///
@@ -59,7 +59,7 @@ namespace detail {
 void require_task(const Cluster& cluster, TaskId task);
 }  // namespace detail
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/allocation/impl/place.ipp>

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// How to place one task, by name.
 struct PlaceOptions {
@@ -43,7 +43,7 @@ constexpr void visit_fields(std::type_identity<PlaceOptions>, F&& field) {
 [[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task,
                                                const PlaceOptions& options = {});
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/allocation/impl/place_by_name.ipp>

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 struct PowerOfDOptions {
     int choices = 2;                 ///< d, 1 .. 1000: how many feasible nodes are drawn, with replacement
@@ -96,7 +96,7 @@ class PowerOfD {
     std::int64_t until_refresh_ = 0;
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/allocation/impl/power_of_d.ipp>

@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// A placement policy out of a ranker (NodeRanker), a GPU picker (GpuPicker) and a filter (NodeFilter): what `place` answers, much faster for many tasks in a
 /// row.
@@ -75,4 +75,4 @@ class RankedPlacement {
     detail::PreparedNodes<R> prepared_;
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// Pods (or GPUs) per switch, in the order of the switches.
 using SwitchCounts = std::vector<std::int64_t>;
@@ -53,7 +53,7 @@ using SwitchCounts = std::vector<std::int64_t>;
                                                         std::int64_t pods,
                                                         std::span<const std::vector<std::uint32_t>> groups);
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/allocation/impl/switch_counts.ipp>

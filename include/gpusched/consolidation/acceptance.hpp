@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// Every node that can be vacated is.
 struct AcceptAll {
@@ -32,4 +32,4 @@ struct PriceLimit {
     }
 };
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
@@ -184,4 +184,4 @@ class AnyEjectionRule {
 using AnyPolicies = Policies<AnyPartitioner, AnyNodeOrder, AnyDestinationRanking, AnyEjectionRule,
                              AnyAcceptance, AnyNodeWeight, AnyPurePicker>;
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

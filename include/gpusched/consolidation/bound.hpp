@@ -8,7 +8,7 @@
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// Proves how many nodes must stay occupied and how much can be vacated at most.
 ///
@@ -43,7 +43,7 @@ void require_lp(BoundMethod method, const Context& context);
                           Budget& budget, ExecutorRef executor);
 }  // namespace detail
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/bound.ipp>

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// Disjoint groups of nodes, solved independently of each other.
 using Partition = std::vector<std::vector<NodeId>>;
@@ -137,4 +137,4 @@ concept PurePicker =
         policy(cluster, task, node);
     };
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

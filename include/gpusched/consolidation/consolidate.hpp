@@ -7,7 +7,7 @@
 #include <gpusched/core/context.hpp>
 #include <gpusched/model/cluster.hpp>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// Plans moves that vacate nodes, with the preset that `options` name.
 ///
@@ -28,7 +28,7 @@ namespace gpusched::consolidation {
 [[nodiscard]] Result consolidate(const Cluster& cluster, const Options& options = {},
                                  const Context& context = {});
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/consolidate.ipp>

@@ -3,7 +3,7 @@
 
 #include <gpusched/consolidation/concepts.hpp>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// In the order of the group, as the paper's pseudocode leaves it.
 struct GroupOrder {
@@ -41,4 +41,4 @@ struct TightestFit {
     }
 };
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

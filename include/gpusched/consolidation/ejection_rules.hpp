@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
@@ -56,7 +56,7 @@ struct CheapestVictims : EasierVictims {
     static constexpr bool cheapest_first = true;
 };
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/ejection_rules.ipp>

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// What became of a node.
 enum class NodeFate : std::uint8_t {
@@ -83,7 +83,7 @@ struct Explanation {
 [[nodiscard]] Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node,
                                   const Options& options = {});
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/explain.ipp>

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
@@ -187,4 +187,4 @@ class FreeIndex {
     mutable std::vector<std::uint32_t> known_;
 };
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <span>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// Moves, then the gang's placement.
 struct Room {
@@ -49,7 +49,7 @@ struct Room {
                              const allocation::AllocateOptions& allocate = {}, const Options& options = {},
                              const Context& context = {});
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/make_room.ipp>

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// "random_groups", "by_gpu_model", "by_switch", "by_locality".
 [[nodiscard]] const Registry<AnyPartitioner>& partitioners();
@@ -79,7 +79,7 @@ constexpr void visit_fields(std::type_identity<PolicyNames>, F&& field) {
 /// @throws InvalidInput for an unknown name, with the nearest ones
 [[nodiscard]] AnyPolicies preset_policies(const PolicyNames& names, const Options& options);
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/named.ipp>

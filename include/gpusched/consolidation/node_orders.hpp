@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// Fewest pods first, the paper's order: such nodes are the easiest to vacate.
 struct FewestPods {
@@ -61,4 +61,4 @@ struct LowestUtilisation {
     }
 };
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// Its healthy GPUs.
 struct GpuWeight {
@@ -28,4 +28,4 @@ struct ModelWeight {
     }
 };
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// Which set of policies runs; see presets.hpp.
 enum class Preset : std::uint8_t {
@@ -132,7 +132,7 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
 /// @throws InvalidInput with every field that is out of range or names a node that `cluster` does not have
 void validate(const Options& options, const Cluster& cluster);
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/options.ipp>

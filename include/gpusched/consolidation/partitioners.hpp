@@ -4,7 +4,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/concepts.hpp>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// Random groups of `partition_size` nodes, new ones in every round: the paper's divide and conquer.
 struct RandomGroups {
@@ -29,7 +29,7 @@ struct ByLocality {
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
 };
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/partitioners.ipp>

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// Costs and gains of a plan, whoever made it.
 struct PlanStatistics {
@@ -67,7 +67,7 @@ constexpr void visit_fields(std::type_identity<PlanStatistics>, F&& field) {
 /// The nodes that hold a task other than daemons before and none after, ascending. O(nodes)
 [[nodiscard]] std::vector<NodeId> vacated_nodes(const Cluster& before, const Cluster& after);
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/plan_statistics.ipp>

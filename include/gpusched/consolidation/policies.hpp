@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// One policy of each kind: any types that satisfy the concepts Partitioner, NodeOrder, DestinationRanking, EjectionRule,
 /// Acceptance, NodeWeight and PurePicker (concepts.hpp).
@@ -72,6 +72,6 @@ template <class... Kinds>
 [[nodiscard]] Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies,
                                  const Options& options = {}, const Context& context = {});
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #include <gpusched/consolidation/detail/rounds.hpp>

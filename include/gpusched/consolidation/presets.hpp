@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace gpusched::consolidation::presets {
+namespace GPUSCHED_NAMESPACE::consolidation::presets {
 
 /// The paper's: random groups, fewest pods first, destinations in group order, any victims, chains of any depth at once.
 /// What the paper does not have is the memory of failed requests: without it the search takes minutes on nodes of many
@@ -39,4 +39,4 @@ template <NodeWeight W = GpuWeight>
     return policies;
 }
 
-}  // namespace gpusched::consolidation::presets
+}  // namespace GPUSCHED_NAMESPACE::consolidation::presets

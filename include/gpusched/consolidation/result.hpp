@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// What one round found.
 struct RoundStatistics {
@@ -65,7 +65,7 @@ struct Result {
 /// The rounds that `stats` of a plan tells of; none for plans of other origin.
 [[nodiscard]] std::vector<RoundStatistics> rounds_of(const PlanSpec& plan);
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/result.ipp>

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// Flags of 0 and 1, derived once from the snapshot and the options and used by every algorithm here.
 struct Scope {
@@ -25,7 +25,7 @@ struct Scope {
 /// both. Largest first, then by first node; nodes ascending.
 [[nodiscard]] std::vector<std::vector<NodeId>> components(const Cluster& cluster);
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/scope.ipp>

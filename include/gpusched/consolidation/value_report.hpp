@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// What happens to one kind of GPU.
 struct ModelValue {
@@ -46,7 +46,7 @@ constexpr void visit_fields(std::type_identity<ValueReport>, F&& field) {
 /// The report as a few lines of text.
 [[nodiscard]] std::string to_text(const ValueReport& report);
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/value_report.ipp>

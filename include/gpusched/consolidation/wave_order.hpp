@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// A move as a search makes it: one after the other, each possible when its turn comes.
 struct Step {
@@ -49,7 +49,7 @@ struct WaveOrder {
                                          std::span<const std::uint8_t> closed, const Options& options = {},
                                          std::span<const std::uint8_t> may_vacate = {});
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/wave_order.ipp>

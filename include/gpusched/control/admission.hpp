@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// A tenant that wants to come, with what it declares of itself.
 struct Newcomer {
@@ -105,7 +105,7 @@ class AdmissionQueue {
     std::int64_t admitted_in_ = -1;  ///< the window of the last admission
 };
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/admission.ipp>

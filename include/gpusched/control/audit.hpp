@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// A number that changes with any option, hence with the meaning of a log: FNV-1a over the options as `write_config`
 /// writes them.
@@ -52,7 +52,7 @@ struct AuditReplay {
 /// @throws InvalidInput when a line cannot be read, naming its number
 [[nodiscard]] AuditReplay replay_audit(std::string_view log, const ControllerOptions& options);
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/audit.ipp>

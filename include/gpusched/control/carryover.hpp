@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// The most windows that a document may give.
 inline constexpr std::int64_t most_windows = 1'000'000'000'000;
@@ -87,7 +87,7 @@ using ControllerCarryover = std::vector<TenantCarryover>;
 /// @param seconds not below 0
 [[nodiscard]] TenantCarryover aged(TenantCarryover carryover, double seconds, double window_s);
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/carryover.ipp>

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// The cores of a list as the kernel writes it, such as `0-3,8`; empty text is the empty set.
 /// @throws InvalidInput for other text, and for cores above 255
@@ -46,7 +46,7 @@ namespace gpusched::control {
 /// Why, in one line: `T1: suspect -> reconfig (row 11, cause pcie): move`.
 [[nodiscard]] std::string describe(const ControllerOptions& options, const AuditEvent& event);
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/config.ipp>

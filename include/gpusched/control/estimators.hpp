@@ -12,7 +12,7 @@
 #include <limits>
 #include <vector>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// Whether a value read from outside can be used: a finite number that is not negative.
 [[nodiscard]] inline bool is_usable(double value) noexcept { return std::isfinite(value) && value >= 0; }
@@ -144,7 +144,7 @@ class WindowQuantiles {
     std::vector<std::uint32_t> sum_;        // over windows
 };
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/estimators.ipp>

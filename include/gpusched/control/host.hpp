@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// A set of up to 256 cores.
 struct CpuSet {
@@ -109,4 +109,4 @@ constexpr void visit_fields(std::type_identity<Host>, F&& field) {
     field("tenants", &Host::tenants);
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

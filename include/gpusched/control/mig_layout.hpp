@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// A GPU instance: an index into the device's profiles, and its first memory slice.
 struct MigInstance {
@@ -130,7 +130,7 @@ struct LayoutCountOptions {
 [[nodiscard]] std::vector<MigLayout> all_layouts(const MigDevice& device,
                                                  std::span<const std::string_view> profiles = {});
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/mig_layout.ipp>

@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// A GPU instance profile of one part. Names are not unique over parts: `1g.10gb` has one memory slice on the
 /// A100-80GB and two on the A100-40GB; the key is the same everywhere.
@@ -67,7 +67,7 @@ struct MigDevice {
 /// @throws InvalidInput when there is no table for it; the message lists the names.
 [[nodiscard]] const MigDevice& mig_device(std::string_view name);
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/mig_tables.ipp>

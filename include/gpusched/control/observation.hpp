@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 inline constexpr double unknown_signal = std::numeric_limits<double>::quiet_NaN();
 
@@ -148,4 +148,4 @@ struct Observation {
     std::vector<BackendStatus> guards{};
 };
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// Which levers may act, in decisions and in clean-up alike.
 struct ControllerFlags {
@@ -126,7 +126,7 @@ constexpr void visit_fields(std::type_identity<ControllerOptions>, F&& field) {
 /// @throws InvalidInput with every field out of range
 void validate(const ControllerOptions& options);
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/options.ipp>

@@ -5,7 +5,7 @@
 
 #include <concepts>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// What a placement is exposed to, each 0 to 1.
 struct PlacementTerms {
@@ -54,7 +54,7 @@ struct WeightedScore {
                                              std::size_t gpu, MigInstance instance, const MigLayout& rest,
                                              const CpuSet& cpus) noexcept;
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/placement_score.ipp>

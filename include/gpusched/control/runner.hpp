@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// Where observations come from. One call fills one window, except for its number and times: what is known, how actions
 /// of the last windows ended (as `ActionReport` says), is in it already, and changes that ended since are added.
@@ -171,4 +171,4 @@ class Runner {
     Scorer scorer_;
 };
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// States of a protected tenant; DIAGNOSE of the transition table lasts no window.
 enum class Phase : std::uint8_t {
@@ -359,7 +359,7 @@ struct StepResult {
 [[nodiscard]] ControllerCarryover carryover_of(const ControllerState& state,
                                                const ControllerOptions& options);
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/state.ipp>

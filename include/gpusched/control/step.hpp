@@ -4,7 +4,7 @@
 #include <gpusched/control/placement_score.hpp>
 #include <gpusched/control/state.hpp>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// A reference to any `PlacementScorer`; the scorer must outlive it.
 class ScoreRef {
@@ -46,7 +46,7 @@ void step(ControllerState& state, const Observation& seen, const ControllerOptio
     step_with(state, seen, options, ScoreRef(score), result);
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/diagnose.ipp>

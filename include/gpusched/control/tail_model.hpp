@@ -6,7 +6,7 @@
 #include <array>
 #include <cstddef>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 /// What a tenant's latency depends on, in one place.
 struct Exposure {
@@ -74,7 +74,7 @@ struct Outlook {
 /// more, and a straight line from 15 % above. A rough scale to weigh tails against requests lost in a pause.
 [[nodiscard]] double expected_misses(double ratio) noexcept;
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/tail_model.ipp>

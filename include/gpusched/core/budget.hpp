@@ -7,7 +7,7 @@
 #include <atomic>
 #include <optional>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// Watches a time limit and a stop token for one call of an algorithm, and reports progress on the way.
 ///
@@ -51,7 +51,7 @@ class Budget {
     const void* owner_;
 };
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/core/impl/budget.ipp>

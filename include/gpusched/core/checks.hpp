@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// A number as it appears in messages: integers in full, others with up to six significant digits.
 template <class T>
@@ -61,4 +61,4 @@ void require_range(std::string_view field, T value, std::type_identity_t<T> low,
     problems.throw_if_any();
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <ctime>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// A monotonic clock. Implementations must be safe to read from several threads.
 class GPUSCHED_EXPORT Clock {
@@ -47,4 +47,4 @@ class GPUSCHED_EXPORT ManualClock final : public Clock {
     std::int64_t step_ns_;
 };
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -8,7 +8,7 @@
 #include <functional>
 #include <stop_token>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// How far an algorithm has come. Phases run one after another; within one, `done` goes up to `total`.
 struct Progress {
@@ -33,4 +33,4 @@ struct Context {
     const LpSolver* lp = nullptr;
 };
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// Largest number of a logical CPU that is read.
 inline constexpr int largest_cpu = 65535;
@@ -34,7 +34,7 @@ struct CpuRanges {
 /// @return nothing when it is no such mask, or names a CPU above `largest_cpu`
 [[nodiscard]] std::optional<CpuRanges> parse_cpu_mask(std::string_view text);
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/core/impl/cpu_ranges.ipp>

@@ -1,12 +1,14 @@
 // Names of enumerators: one table beside each enumeration, for messages, formats and Python.
 #pragma once
 
+#include <gpusched/config.hpp>
+
 #include <array>
 #include <cstddef>
 #include <type_traits>
 #include <utility>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// The name of one enumerator.
 template <class E>
@@ -42,4 +44,4 @@ template <NamedEnum E>
     return "unknown";
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

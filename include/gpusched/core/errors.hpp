@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// The caller's mistake. Carries every problem that was found, each naming the field, the value and what was
 /// expected. On a throw the inputs are unchanged. `ValueError` in Python.
@@ -54,7 +54,7 @@ class Problems {
     std::size_t count_ = 0;
 };
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/core/impl/errors.ipp>

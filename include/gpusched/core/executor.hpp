@@ -9,7 +9,7 @@
 #include <memory>
 #include <type_traits>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// The work of one index.
 using IndexTask = FunctionRef<void(std::size_t)>;
@@ -96,7 +96,7 @@ class ExecutorRef {
     void (*run_)(void*, std::size_t, IndexTask, const WaitTask*) = nullptr;
 };
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/core/impl/executor.ipp>

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// The rule of a field: no value below `low`.
 template <class T>
@@ -169,4 +169,4 @@ void require_fields(const T& object) {
     problems.throw_if_any();
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

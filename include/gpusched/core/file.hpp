@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// Most bytes a document or table may have.
 inline constexpr std::size_t largest_document = std::size_t{1} << 30;
@@ -21,7 +21,7 @@ inline constexpr std::size_t largest_document = std::size_t{1} << 30;
 /// @throws BackendError when it cannot be written
 void write_file(const std::string& path, std::string_view text);
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/core/impl/file.ipp>

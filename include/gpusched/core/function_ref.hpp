@@ -1,12 +1,14 @@
 // FunctionRef: a callable that somebody else owns, as a parameter.
 #pragma once
 
+#include <gpusched/config.hpp>
+
 #include <concepts>
 #include <functional>
 #include <memory>
 #include <type_traits>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 template <class Signature>
 class FunctionRef;
@@ -29,4 +31,4 @@ class FunctionRef<Result(Arguments...)> {
     Result (*call_)(void*, Arguments...);
 };
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// The GPUs of the mask, ascending.
 [[nodiscard]] inline std::vector<int> gpu_list(GpuMask mask) {
@@ -31,4 +31,4 @@ template <class Lacking, class Repeated>
     return mask;
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -1,12 +1,14 @@
 // A set of GPUs on one node, as a bit mask (GPU i is bit i; a node has at most 16).
 #pragma once
 
+#include <gpusched/config.hpp>
+
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// Most GPUs a node may have.
 inline constexpr int max_gpus_per_node = 16;
@@ -58,4 +60,4 @@ constexpr void for_each_gpu_set(GpuMask mask, int count, Visit&& visit) {
     }
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -1,10 +1,12 @@
 // Strong ids: dense 32-bit indices that cannot be mixed up.
 #pragma once
 
+#include <gpusched/config.hpp>
+
 #include <cstddef>
 #include <cstdint>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// Index of a node in its snapshot (0 .. node_count - 1, in input order).
 enum class NodeId : std::uint32_t {};
@@ -67,4 +69,4 @@ class IdRange {
     std::uint32_t count_;
 };
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// minimise objective . x subject to row_lower <= A x <= row_upper and column_lower <= x <= column_upper.
 ///
@@ -69,7 +69,7 @@ class GPUSCHED_EXPORT LpSolver {
                                                  std::optional<double> time_limit) const = 0;
 };
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/core/impl/lp.ipp>

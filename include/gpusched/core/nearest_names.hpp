@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// Likeness of names to one that is not known: the part of both names that their longest common subsequence makes up, between
 /// 0 and 1 (without regard to case; `-` is `_`). Names of more than 64 letters are compared by their last 64.
@@ -85,4 +85,4 @@ template <class Names>
     return bad_value(field, quoted(name), expected) + did_you_mean(name, known);
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -1,13 +1,15 @@
 // Order: indices sorted by a key, equal ones in their old order, with the same result everywhere.
 #pragma once
 
+#include <gpusched/config.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
 #include <utility>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// The indices 0 .. count - 1 by ascending (key(index), index). O(count log count) calls of `key`.
 template <class Key>
@@ -21,4 +23,4 @@ template <class Key>
     return order;
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// Makes policies of one kind by name. The library's registries are constant; to choose a policy of your own by name, copy one
 /// and add to the copy:
@@ -63,4 +63,4 @@ class Registry {
     std::vector<Make> make_;
 };
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -1,6 +1,8 @@
 // Rng: a small splittable random number generator with its own distributions.
 #pragma once
 
+#include <gpusched/config.hpp>
+
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -8,7 +10,7 @@
 #include <span>
 #include <utility>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// Random numbers that are the same bits for every compiler, standard library and thread count.
 ///
@@ -96,4 +98,4 @@ class Rng {
     std::array<std::uint64_t, 4> state_{};
 };
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include <gpusched/core/enum_names.hpp>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// Why an algorithm returned. Everything but `completed` means that more might have been found.
 enum class StopReason {
@@ -21,4 +21,4 @@ constexpr auto enum_names(StopReason) {
     });
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <type_traits>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// Reads a number; true if all of `text` is one. Independent of the locale; no blanks, no leading plus sign.
 template <std::integral T>
@@ -83,7 +83,7 @@ template <class T>
 /// exceeds `limit` bytes becomes "...".
 [[nodiscard]] std::string printable(std::string_view text, std::size_t limit = 80);
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/core/impl/text.ipp>

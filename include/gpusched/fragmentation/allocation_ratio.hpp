@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 /// GPUs allocated to tasks, in thousandths.
 struct AllocationRatio {
@@ -53,7 +53,7 @@ class AllocationRatioMetric {
     [[nodiscard]] static AllocationRatio result(const Total& total) noexcept { return total; }
 };
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/fragmentation/impl/allocation_ratio.ipp>

@@ -6,7 +6,7 @@
 
 #include <concepts>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 /// A measure that adds up over nodes, so that a change on one node is one subtraction and one addition.
 ///
@@ -24,4 +24,4 @@ concept NodeMetric = std::copyable<typename M::State> && std::equality_comparabl
                          metric.result(total);
                      };
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 /// H = -sum p_i ln p_i of the shares p_i = part_i / sum of parts (natural logarithm).
 ///
@@ -30,7 +30,7 @@ namespace gpusched::fragmentation {
 [[nodiscard]] std::vector<double> job_entropies(const Cluster& cluster,
                                                 std::optional<Level> level = std::nullopt);
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/fragmentation/impl/entropy.ipp>

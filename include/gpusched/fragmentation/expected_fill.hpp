@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 struct ExpectedFillOptions {
     /// Only the most popular shapes count, so many that they cover that many per cent of the workload; 1 .. 100. The
@@ -104,7 +104,7 @@ class ExpectedFill {
     std::int32_t grain_ = 1;
 };
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/fragmentation/impl/expected_fill.ipp>

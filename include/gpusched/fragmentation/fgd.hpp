@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 struct FgdOptions {
     bool include_cordoned = false;  ///< idle GPUs of cordoned nodes count too
@@ -144,7 +144,7 @@ class Fgd {
 [[nodiscard]] FgdBreakdown fgd_breakdown(const Cluster& cluster, const Workload& workload,
                                          const FgdOptions& options = {});
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/fragmentation/impl/fgd.ipp>

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 struct FragmentRateOptions {
     int gpus = 8;                   ///< k: whole GPUs of one node that the request asks for, 1 .. 16
@@ -58,7 +58,7 @@ class FragmentRateMetric {
     FragmentRateOptions options_;
 };
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/fragmentation/impl/fragment_rate.ipp>

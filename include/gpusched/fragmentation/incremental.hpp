@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 /// The metric of the whole cluster. O(nodes).
 template <NodeMetric M>
@@ -59,4 +59,4 @@ class Incremental {
     std::vector<typename M::State> states_;
 };
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 struct LargestJobOptions {
     int gpus_per_pod = 1;           ///< 1 .. 16: the job consists of pods of that many whole GPUs
@@ -72,7 +72,7 @@ class LargestJobMetric {
     const Inventory* inventory_;
 };
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/fragmentation/impl/largest_job.ipp>

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 struct OccupancyOptions {
     bool include_cordoned = false;  ///< cordoned nodes count too
@@ -54,7 +54,7 @@ class OccupancyMetric {
     OccupancyOptions options_;
 };
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/fragmentation/impl/occupancy.ipp>

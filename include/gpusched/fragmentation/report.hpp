@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 /// A request of one node: whole GPUs, and CPU in thousandths of a core.
 struct Shape {
@@ -133,7 +133,7 @@ class ReportMetric {
     static constexpr std::uint32_t not_counted = 0xFFFFFFFFu;
 };
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/fragmentation/impl/report.ipp>

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 struct SwitchSlotOptions {
     int gpus = 128;                          ///< GPUs of one job, >= 1
@@ -81,7 +81,7 @@ class SwitchSlotMetric {
     std::int64_t gpus_;
 };
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/fragmentation/impl/switch_slots.ipp>

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 /// What a kind of task asks for, and how many tasks of the list are of that kind.
 struct WorkloadShape {
@@ -81,7 +81,7 @@ constexpr void visit_fields(std::type_identity<WorkloadOptions>, F&& field) {
 /// The same for all tasks of a cluster, running and pending.
 [[nodiscard]] Workload typical_workload(const Cluster& cluster, const WorkloadOptions& options = {});
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/fragmentation/impl/workload.ipp>

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// The `Actuator` of a real host. Actions are done when `act` returns. A change that the journal cannot take is not begun.
 class HostActuator {
@@ -82,7 +82,7 @@ class HostActuator {
     bool forgetful_ = false;              ///< the journal could not take it
 };
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/actuator.ipp>

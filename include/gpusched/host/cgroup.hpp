@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// Limits of one disk, a line of io.max; `no_io_limit` where there is none.
 inline constexpr std::uint64_t no_io_limit = ~std::uint64_t{0};
@@ -63,7 +63,7 @@ class Cgroup {
     std::string folder_;
 };
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/cgroup.ipp>

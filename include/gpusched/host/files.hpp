@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// Access to files; every call returns 0 or a number of errno, so that tests can have any call fail.
 class GPUSCHED_EXPORT Files {
@@ -47,7 +47,7 @@ class GPUSCHED_EXPORT SystemFiles final : public Files {
 /// The failure that a number of errno stands for.
 [[nodiscard]] BackendStatus errno_status(int error) noexcept;
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/files.ipp>

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// A protected tenant in the journal.
 struct JournalTenant {
@@ -113,7 +113,7 @@ class JournalFile {
     std::string path_;
 };
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/journal.ipp>

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// What a source knows of one window.
 struct LatencyWindow {
@@ -149,7 +149,7 @@ class GPUSCHED_EXPORT LatencyHistogram final : public LatencySource {
     std::vector<CumulativeHistogram> windows_{};
 };
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/latency_histogram.ipp>

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// Where a tenant's latencies come from; see `LatencyFile`, `LatencySocket` and `LatencyHistogram`.
 struct LatencyOptions {
@@ -133,7 +133,7 @@ class LiveController {
     std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/live.ipp>

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// A GPU's instance by placement, which, unlike the driver's id, stays the same.
 struct OwnedInstance {
@@ -90,7 +90,7 @@ class GPUSCHED_EXPORT NoMig final : public MigBackend {
     const Host& host_;
 };
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/mig_backend.ipp>

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// The failure that a reply of the MPS control program stands for.
 [[nodiscard]] BackendStatus mps_status(const CommandResult& result);
@@ -41,7 +41,7 @@ class MpsControl {
     std::string pipe_;
 };
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/mps.ipp>

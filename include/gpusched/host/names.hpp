@@ -5,7 +5,7 @@
 #include <gpusched/control/config.hpp>
 #include <gpusched/control/runner.hpp>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 // What the host is.
 using control::Configuration;
@@ -43,4 +43,4 @@ using control::StepResult;
 using control::TenantCarryover;
 using control::WeightedScore;
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// A GPU instance as `nvidia-smi mig -lgi` lists it.
 struct SmiInstance {
@@ -105,7 +105,7 @@ class GPUSCHED_EXPORT SmiMig final : public OwningMig {
     std::vector<std::string> pci_;
 };
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/nvidia_smi.ipp>

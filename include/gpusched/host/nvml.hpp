@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// The failure that a return code of NVML stands for.
 [[nodiscard]] BackendStatus nvml_status(int code) noexcept;
@@ -103,7 +103,7 @@ class GPUSCHED_EXPORT NvmlMig final : public OwningMig {
     std::vector<int> handles_;
 };
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/nvml.ipp>

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// Interrupts of devices by core, from /proc/interrupts: the rows with a number; those of the timers and of other
 /// cores (LOC, RES, ...) say how busy a core is, not who disturbs it. Cores that are switched off have none.
@@ -57,7 +57,7 @@ struct CounterRate {
     void lose() noexcept { known = false; }
 };
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/proc_signals.ipp>

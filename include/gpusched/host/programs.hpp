@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// What a program did.
 struct CommandResult {
@@ -36,4 +36,4 @@ class GPUSCHED_EXPORT Programs {
     Programs& operator=(const Programs&) = default;
 };
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// What was found of a protected tenant.
 enum class RecoveryVerdict : std::uint8_t {
@@ -76,7 +76,7 @@ owned_instances(const Host& host, const std::optional<Journal>& journal, const s
                                     const std::string& boot, bool structural, double backoff_s = 0.5,
                                     std::string_view cgroups = {});
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/recovery.ipp>

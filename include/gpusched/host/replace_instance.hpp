@@ -5,7 +5,7 @@
 
 #include <functional>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// Has a tenant run in the instance of a configuration and nowhere else.
 using TenantMove = std::function<BackendStatus(const Configuration&)>;
@@ -33,7 +33,7 @@ using TenantMove = std::function<BackendStatus(const Configuration&)>;
                                            const TenantMove& switch_over,
                                            const std::function<void(int)>& wait, Configuration& stands);
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/replace_instance.ipp>

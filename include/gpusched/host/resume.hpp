@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// What is in the way of going on with a tenant whose change came to an unknown end, or whose instance or GPU was gone;
 /// empty where nothing is: its instance stands where the journal has it, and nothing is left of a change. Looks only.
@@ -19,7 +19,7 @@ namespace gpusched::host {
 /// @return why that failed; empty where it did not
 [[nodiscard]] std::string resume_settle(MigBackend& mig, JournalTenant& entry, const TenantMove& switch_over);
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/resume.ipp>

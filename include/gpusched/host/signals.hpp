@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// Where the signals of a tenant come from.
 struct TenantSource {
@@ -67,7 +67,7 @@ class HostSignals {
     std::int64_t ignored_ = 0;
 };
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/signals.ipp>

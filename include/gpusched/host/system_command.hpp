@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// Runs programs of this machine.
 class GPUSCHED_EXPORT SystemCommand final : public Programs {
@@ -50,7 +50,7 @@ void require_ends_of_programs();
 /// started and left behind. 0 for none. Another process of that number, started at another time, is not it.
 [[nodiscard]] std::int64_t program_at_work(const std::string& note);
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/system_command.ipp>

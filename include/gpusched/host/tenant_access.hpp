@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// How a tenant of the host is reached.
 struct TenantAccess {
@@ -43,7 +43,7 @@ constexpr void visit_fields(std::type_identity<TenantAccess>, F&& field) {
 /// Sleeps; a signal ends it early.
 void pause_for(double seconds);
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/tenant_access.ipp>

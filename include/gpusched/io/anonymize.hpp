@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 /// Replaces every name by a numbered one, the same name always by the same.
 ///
@@ -18,7 +18,7 @@ namespace gpusched::io {
 /// Same snapshot and seed, same result. O(n log n) in the number of names.
 [[nodiscard]] ClusterSpec anonymize(const ClusterSpec& cluster, std::uint64_t seed);
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/anonymize.ipp>

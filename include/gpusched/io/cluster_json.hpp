@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 /// Reads a snapshot from text; `Cluster::build` makes it one that algorithms take.
 ///
@@ -38,7 +38,7 @@ namespace gpusched::io {
 /// @throws BackendError when the file cannot be written
 void write_cluster(const ClusterSpec& cluster, const std::string& path);
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/cluster_json.ipp>

@@ -3,7 +3,7 @@
 
 #include <gpusched/config.hpp>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 /// Whether the library was built with pugixml. Without it, the readers of XML throw BackendError.
 [[nodiscard]] bool reads_xml() noexcept;
@@ -12,7 +12,7 @@ namespace gpusched::io {
 /// BackendError for anything else.
 [[nodiscard]] bool reads_yaml() noexcept;
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/formats.ipp>

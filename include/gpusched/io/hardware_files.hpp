@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 /// The formats of machines.
 enum class HardwareFormat : std::uint8_t { nvidia_smi, nccl, hwloc, flextopo };
@@ -38,7 +38,7 @@ constexpr auto enum_names(HardwareFormat) {
                                                  const HardwareReadOptions& options = {},
                                                  std::string_view source = "<text>");
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/hardware_files.ipp>

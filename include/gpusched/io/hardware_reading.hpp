@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 /// What a description of a machine leaves open. Bandwidths are nominal, in GB/s and one direction.
 struct HardwareReadOptions {
@@ -36,4 +36,4 @@ struct HardwareReading {
     std::vector<std::string> notes;  ///< what was inferred because the text does not say it; in a fixed order
 };
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

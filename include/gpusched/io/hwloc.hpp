@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 /// Reads a topology in the XML of hwloc (`lstopo --of xml`), versions 1 to 3 of the format.
 ///
@@ -29,7 +29,7 @@ namespace gpusched::io {
 [[nodiscard]] HardwareReading hwloc_from_xml(std::string_view text, const HardwareReadOptions& options = {},
                                              std::string_view source = "<text>");
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/hwloc.ipp>

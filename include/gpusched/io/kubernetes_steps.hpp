@@ -8,7 +8,7 @@
 #include <string>
 #include <type_traits>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 struct KubernetesOptions {
     std::string default_namespace = "default";  ///< of tasks whose name is not "namespace/pod"
@@ -28,7 +28,7 @@ constexpr void visit_fields(std::type_identity<KubernetesOptions>, F&& field) {
 [[nodiscard]] std::string plan_to_kubernetes_steps(const PlanSpec& plan,
                                                    const KubernetesOptions& options = {});
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/kubernetes_steps.ipp>

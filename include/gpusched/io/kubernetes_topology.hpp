@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 /// What a Topology object says: which label names a node's domain, level by level from the top.
 struct TopologyLevels {
@@ -72,7 +72,7 @@ constexpr void visit_fields(std::type_identity<KubernetesTopologyOptions>, F&& f
                                                       const std::string& nodes_path,
                                                       const KubernetesTopologyOptions& options = {});
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/kubernetes_topology.ipp>

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 /// A network as it was read: which nodes are below which domains.
 struct NetworkReading {
@@ -34,7 +34,7 @@ struct NetworkReading {
 /// Complexity: O(nodes log nodes).
 std::size_t set_network(ClusterSpec& cluster, const NetworkReading& reading);
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/network_reading.ipp>

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 /// How much of a resource there is, in thousandths of its unit (CPU: cores; memory: bytes; GPUs: pieces).
 struct ResourceAmount {
@@ -83,7 +83,7 @@ constexpr void visit_fields(std::type_identity<NodeResources>, F&& field) {
 /// @throws InvalidInput for more than 16 GPUs, more than 65,536 cores, and options out of range
 [[nodiscard]] HardwareReading machine_of(const NodeResources& node, const HardwareReadOptions& options = {});
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/node_resource_topology.ipp>

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 /// Reads the matrix that `nvidia-smi topo -m` prints.
 ///
@@ -33,7 +33,7 @@ namespace gpusched::io {
                                                         const HardwareReadOptions& options = {},
                                                         std::string_view source = "<text>");
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/nvidia_smi_topo.ipp>

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 struct OpenbOptions {
     bool gpu_nodes_only = true;  ///< leave out nodes without GPUs
@@ -40,7 +40,7 @@ constexpr void visit_fields(std::type_identity<OpenbOptions>, F&& field) {
 [[nodiscard]] Trace openb_from_csv(std::string_view nodes, std::string_view pods,
                                    const OpenbOptions& options = {});
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/openb.ipp>

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 /// Writes a plan as CSV (RFC 4180 with plain line feeds), one row per step in the order in which they happen.
 ///
@@ -14,7 +14,7 @@ namespace gpusched::io {
 /// `gpus` (indices on `to`, separated by semicolons).
 [[nodiscard]] std::string plan_to_csv(const PlanSpec& plan);
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/plan_csv.ipp>

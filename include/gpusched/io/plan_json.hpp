@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 /// Reads a plan from text.
 ///
@@ -33,7 +33,7 @@ namespace gpusched::io {
 /// @throws BackendError when the file cannot be written
 void write_plan(const PlanSpec& plan, const std::string& path);
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/plan_json.ipp>

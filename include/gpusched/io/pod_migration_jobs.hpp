@@ -10,7 +10,7 @@
 #include <string>
 #include <type_traits>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 struct KoordinatorOptions {
     std::string default_namespace = "default";       ///< of tasks whose name is not "namespace/pod"
@@ -39,7 +39,7 @@ constexpr void visit_fields(std::type_identity<KoordinatorOptions>, F&& field) {
 [[nodiscard]] std::string plan_to_pod_migration_jobs(const PlanSpec& plan, const ClusterSpec& cluster,
                                                      const KoordinatorOptions& options = {});
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/pod_migration_jobs.ipp>

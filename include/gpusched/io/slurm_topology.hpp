@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 struct SlurmTopologyOptions {
     std::string
@@ -52,7 +52,7 @@ constexpr void visit_fields(std::type_identity<SlurmTopologyOptions>, F&& field)
 [[nodiscard]] NetworkReading read_slurm_topology(const std::string& path,
                                                  const SlurmTopologyOptions& options = {});
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/slurm_topology.ipp>

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 /// Reads the machine that the program runs on, as the hwloc library sees it; what `read_hwloc` says about objects holds.
 ///
@@ -20,7 +20,7 @@ namespace gpusched::io {
 [[nodiscard]] HardwareReading read_this_machine(const HardwareReadOptions& options = {},
                                                 const std::string& library = "libhwloc.so.15");
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/this_machine.ipp>

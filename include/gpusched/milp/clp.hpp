@@ -4,7 +4,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/lp.hpp>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 /// The solver Clp: `const Context context{.lp = milp::clp()};`. nullptr where the library was built without Clp.
 ///
@@ -13,7 +13,7 @@ namespace gpusched::milp {
 /// limit strikes.
 [[nodiscard]] const LpSolver* clp() noexcept;
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/milp/impl/clp.ipp>

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 /// How tasks are written down.
 enum class ConsolidationForm : std::uint8_t {
@@ -122,7 +122,7 @@ constexpr void visit_fields(std::type_identity<ConsolidationModel>, F&& field) {
 [[nodiscard]] ConsolidationModel consolidation(const Cluster& cluster,
                                                const ConsolidationOptions& options = {});
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/milp/impl/consolidation.ipp>

@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 /// What a vector is worth in a model.
 struct Evaluation {
@@ -38,7 +38,7 @@ constexpr void visit_fields(std::type_identity<Evaluation>, F&& field) {
 /// @throws InvalidInput unless `x` has one entry per column
 [[nodiscard]] Evaluation evaluate(const Model& model, std::span<const double> x);
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/milp/impl/evaluate.ipp>

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 /// A job of equal pods.
 struct SwitchJob {
@@ -91,7 +91,7 @@ constexpr void visit_fields(std::type_identity<JointModel>, F&& field) {
 /// @throws InvalidInput for pods or GPUs below 1, names that appear twice, negative idle GPUs
 [[nodiscard]] JointModel joint_allocation(const JointProblem& problem);
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/milp/impl/joint_allocation.ipp>

@@ -8,7 +8,7 @@
 
 #include <span>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 using Matrix = Eigen::SparseMatrix<double>;                      ///< by columns, as models store it
 using RowMatrix = Eigen::SparseMatrix<double, Eigen::RowMajor>;  ///< by rows
@@ -32,4 +32,4 @@ using RowMatrix = Eigen::SparseMatrix<double, Eigen::RowMajor>;  ///< by rows
     return A(model) * Eigen::Map<const Eigen::VectorXd>(x.data(), static_cast<Eigen::Index>(x.size()));
 }
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp

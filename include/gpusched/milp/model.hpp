@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 enum class Sense : std::uint8_t { minimise, maximise };
 constexpr auto enum_names(Sense) {
@@ -226,7 +226,7 @@ constexpr void visit_fields(std::type_identity<GroupViolation>, F&& field) {
 [[nodiscard]] std::vector<GroupViolation> violated_groups(const ElasticModel& model,
                                                           std::span<const double> x, double tolerance = 1e-6);
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/milp/impl/model.ipp>

@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 struct PackingOptions {
     /// Running tasks that may be moved may end up on other nodes. Off: they stay.
@@ -120,7 +120,7 @@ constexpr void visit_fields(std::type_identity<PackingModel>, F&& field) {
 [[nodiscard]] PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options = {},
                                              const std::string& solver = "auto", const Context& context = {});
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/milp/impl/priority_packing.ipp>

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 /// What a solver says at the end. It is a claim: `checked` compares solutions with the model, and searches never take
 /// `infeasible` as proof.
@@ -160,7 +160,7 @@ namespace detail {
 [[nodiscard]] bool highs_built_in() noexcept;
 }  // namespace detail
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/milp/impl/cbc.ipp>

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 /// A task over slots of time.
 struct SpotTask {
@@ -131,7 +131,7 @@ void validate(const SpotProblem& problem);
 /// @throws InvalidInput with every field out of range
 [[nodiscard]] SpotModel spot_schedule(const SpotProblem& problem, SpotMode mode = SpotMode::meaning);
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/milp/impl/spot_schedule.ipp>

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 /// Names that all readers of both formats take: unique, at most 100 characters, characters that a format gives a meaning
 /// as %XX, and an underscore before a start or a word that would be misread. Names that are fine already stay.
@@ -34,7 +34,7 @@ namespace gpusched::milp {
 void write_mps(const Model& model, const std::string& path);
 void write_lp(const Model& model, const std::string& path);
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/milp/impl/write.ipp>

@@ -5,7 +5,7 @@
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// The snapshot after the plan: evictions first, then wave by wave, then placements.
 ///
@@ -22,7 +22,7 @@ namespace gpusched {
 /// O(size of the cluster + steps). Deterministic.
 [[nodiscard]] Cluster apply(const Cluster& cluster, const Plan& plan);
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/model/impl/apply.ipp>

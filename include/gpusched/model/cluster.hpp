@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// Whether what Standby tasks lend counts as free.
 enum class Lent : bool { no, yes };
@@ -264,7 +264,7 @@ class Cluster {
     std::vector<Change> log_;
 };
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/model/impl/cluster.ipp>

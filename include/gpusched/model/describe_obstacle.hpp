@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// The first constraint that keeps `task` off `node` (see `find_obstacle`), with what it asks for and what there is:
 /// which GPU model, label or taint, how much of a resource is missing, which group has how many members.
@@ -17,7 +17,7 @@ namespace gpusched {
 /// Only for messages: it costs far more than `find_obstacle`.
 [[nodiscard]] std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node);
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/model/impl/describe_obstacle.ipp>

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// The first constraint that keeps a task off a node, in the order in which they are looked at.
 enum class Obstacle : std::uint8_t {
@@ -91,7 +91,7 @@ struct GroupConflict {
                                                 Obstacle ignored = Obstacle::none) noexcept;
 }  // namespace detail
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/model/impl/feasibility.ipp>

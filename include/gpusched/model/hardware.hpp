@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// One NUMA node: its socket, its number of cores and the GPUs attached to it.
 struct NumaNode {
@@ -36,7 +36,7 @@ struct Hardware {
 /// `h100x8` (likewise with 112 cores).
 [[nodiscard]] std::optional<Hardware> hardware_preset(std::string_view name);
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/model/impl/hardware.ipp>

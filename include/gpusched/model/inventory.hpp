@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 namespace detail {
 struct GroupBuilder;
@@ -218,7 +218,7 @@ class Inventory {
     std::vector<std::uint32_t> anti_affinity_offset_, affinity_offset_;
 };
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/model/impl/inventory.ipp>

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// Names in id order with look-up by name (a hash table with linear probing over the ids).
 class NameTable {
@@ -29,7 +29,7 @@ class NameTable {
     std::vector<std::uint32_t> slots_;  // a power of two of them, at most half taken
 };
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/model/impl/name_table.ipp>

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// One migration. All moves of a wave take their destination while every source of that wave is still held.
 struct Move {
@@ -93,7 +93,7 @@ void validate(const Plan& plan, const Cluster& cluster);
 ///     wave that is no number from 0 to 2^32 - 1
 [[nodiscard]] Plan resolve(const PlanSpec& plan, const Cluster& cluster);
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/model/impl/plan.ipp>

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 using Labels = std::map<std::string, std::string>;
 
@@ -172,4 +172,4 @@ struct ClusterSpec {
     bool operator==(const ClusterSpec&) const = default;
 };
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

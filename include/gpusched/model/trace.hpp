@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 /// One task of a trace. Its `TaskSpec` is pending.
 struct TraceTask {
@@ -25,4 +25,4 @@ struct Trace {
     bool operator==(const Trace&) const = default;
 };
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace gpusched::preemption {
+namespace GPUSCHED_NAMESPACE::preemption {
 
 /// Answers `preempt` for policies `imp` and `exhaustive`, again and again, while tasks come and go and GPUs fail.
 ///
@@ -69,7 +69,7 @@ class PreemptionIndex {
     std::unique_ptr<State> state_;
 };
 
-}  // namespace gpusched::preemption
+}  // namespace GPUSCHED_NAMESPACE::preemption
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/preemption/impl/index.ipp>

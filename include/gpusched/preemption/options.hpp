@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace gpusched::preemption {
+namespace GPUSCHED_NAMESPACE::preemption {
 
 /// How a node's victims, and the node, are chosen.
 enum class Policy : std::uint8_t {
@@ -140,7 +140,7 @@ void validate(const Options& options);
 /// `alpha (2 - 1 / (1 - P)) + (1 - alpha) T`. Lower sums score higher, but for 0 and 1, which score the same.
 [[nodiscard]] double score(std::int64_t priority_sum, double topology, double alpha) noexcept;
 
-}  // namespace gpusched::preemption
+}  // namespace GPUSCHED_NAMESPACE::preemption
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/preemption/impl/options.ipp>

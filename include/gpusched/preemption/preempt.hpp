@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::preemption {
+namespace GPUSCHED_NAMESPACE::preemption {
 
 /// A node, whom to evict there, and what the preemptor then takes.
 struct Decision {
@@ -100,7 +100,7 @@ struct Explanation {
 /// @throws InvalidInput as `preempt`
 [[nodiscard]] Explanation explain(const Cluster& cluster, TaskId task, const Options& options = {});
 
-}  // namespace gpusched::preemption
+}  // namespace GPUSCHED_NAMESPACE::preemption
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/preemption/impl/explain.ipp>

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::preemption {
+namespace GPUSCHED_NAMESPACE::preemption {
 
 /// What domains are compared by first.
 enum class GangObjective : std::uint8_t {
@@ -70,7 +70,7 @@ struct GangResult {
 /// Evictions, then all placements.
 [[nodiscard]] Plan to_plan(const GangDecision& decision, std::span<const TaskId> pods);
 
-}  // namespace gpusched::preemption
+}  // namespace GPUSCHED_NAMESPACE::preemption
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/preemption/impl/preempt_gang.ipp>

@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::preemption {
+namespace GPUSCHED_NAMESPACE::preemption {
 
 namespace detail {
 inline constexpr std::int64_t latest_ms = 1'000'000'000'000'000;  // either way: sums cannot overflow
@@ -126,7 +126,7 @@ class StandbyLease {
     std::int64_t now_ms_ = INT64_MIN;
 };
 
-}  // namespace gpusched::preemption
+}  // namespace GPUSCHED_NAMESPACE::preemption
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/preemption/impl/standby.ipp>

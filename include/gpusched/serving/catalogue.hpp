@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 namespace detail {
 // What "> 0" and "finite" are as ranges.
@@ -68,7 +68,7 @@ void validate(const std::vector<GpuType>& gpus);
 /// The type of this name in `gpu_catalogue`. @throws InvalidInput for a name that is not there
 [[nodiscard]] GpuType gpu_type(std::string_view name);
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/serving/impl/catalogue.ipp>

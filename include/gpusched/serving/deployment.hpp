@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 /// A pipeline stage: a group of equal GPUs of one machine, which share its layers by tensor parallelism.
 struct Stage {
@@ -90,7 +90,7 @@ constexpr void visit_fields(std::type_identity<DeploymentOptions>, F&& field) {
                                                             std::span<const int> available,
                                                             const DeploymentOptions& options = {});
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/serving/impl/deployment.ipp>

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 /// What real kernels reach of the peaks, and what every layer and message costs besides.
 ///
@@ -147,7 +147,7 @@ constexpr void visit_fields(std::type_identity<ThroughputEstimate>, F&& field) {
                                                      const Deployment& deployment, const RequestShape& shape,
                                                      const EstimateOptions& options = {});
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/serving/impl/estimate.ipp>

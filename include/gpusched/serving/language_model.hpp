@@ -7,7 +7,7 @@
 #include <string>
 #include <type_traits>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 /// A transformer with gated MLPs and grouped-query attention, without biases.
 struct LanguageModel {
@@ -53,7 +53,7 @@ void validate(const LanguageModel& model);
 [[nodiscard]] LanguageModel llama3_70b();  ///< 70,553,706,496 parameters
 [[nodiscard]] LanguageModel llama2_70b();  ///< 68,976,648,192 parameters
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/serving/impl/language_model.ipp>

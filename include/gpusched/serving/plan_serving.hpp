@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 /// Requests of one shape to one model.
 struct ServingWorkload {
@@ -258,7 +258,7 @@ constexpr void visit_fields(std::type_identity<ReplanResult>, F&& field) {
                                   const ReplanOptions& options, const milp::AnySolver& solver,
                                   const Context& context = {});
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/serving/impl/plan_serving.ipp>

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 /// The points of a table with two columns, size and time, such as the Helix profiles have them.
 ///
@@ -32,7 +32,7 @@ namespace gpusched::serving {
                                               const std::string& model, const std::string& gpu,
                                               int degree = 1, double unit_s = 1e-3);
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/serving/impl/profile_csv.ipp>

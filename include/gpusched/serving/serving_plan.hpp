@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 /// How x / y <= T, which is not linear, is written down.
 enum class ServingForm : std::uint8_t {
@@ -136,7 +136,7 @@ constexpr void visit_fields(std::type_identity<ServingMilp>, F&& field) {
 /// with requests cannot be served.
 [[nodiscard]] double closed_form_bound(const ServingProblem& problem);
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/serving/impl/serving_bounds.ipp>

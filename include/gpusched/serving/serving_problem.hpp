@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 /// A GPU type that may be rented.
 struct RentableGpu {
@@ -121,7 +121,7 @@ constexpr void visit_fields(std::type_identity<ServingAllocation>, F&& field) {
 [[nodiscard]] std::vector<std::string>
 violations(const ServingProblem& problem, const ServingAllocation& allocation, double tolerance = 1e-6);
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/serving/impl/serving_problem.ipp>

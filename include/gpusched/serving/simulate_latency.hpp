@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 /// How requests arrive.
 struct LatencyOptions {
@@ -58,7 +58,7 @@ constexpr void visit_fields(std::type_identity<LatencyResult>, F&& field) {
                                              const std::vector<PlannedReplicas>& plan,
                                              const LatencyOptions& options = {});
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/serving/impl/simulate_latency.ipp>

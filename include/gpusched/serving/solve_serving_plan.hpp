@@ -13,11 +13,11 @@
 #include <string>
 #include <type_traits>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 class Budget;
 }
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 enum class ServingMethod : std::uint8_t {
     milp,           ///< one model, the makespan minimised
@@ -134,7 +134,7 @@ namespace detail {
                                                     const milp::AnySolver& solver,
                                                     const Context& context = {});
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/serving/impl/greedy_plan.ipp>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 /// A plan for one budget of a sweep.
 struct BudgetPlan {
@@ -34,7 +34,7 @@ sweep_budgets(const ServingRequest& request, const std::vector<double>& budgets,
                                                     const std::string& solver = "auto",
                                                     const Context& context = {});
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/serving/impl/sweep_budgets.ipp>

@@ -11,7 +11,7 @@
 #include <string>
 #include <type_traits>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 
 /// Where a generated task goes among the nodes that could take it.
 enum class Layout : std::uint8_t {
@@ -80,7 +80,7 @@ void validate(const GeneratorOptions& options);
 /// same bits on every platform.
 [[nodiscard]] ClusterSpec generate_cluster(const GeneratorOptions& options = {}, const Context& context = {});
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/sim/impl/generator.ipp>

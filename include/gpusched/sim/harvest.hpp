@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 
 /// A simulated population of owners with nightly Standby windows and a queue of spot tasks.
 ///
@@ -81,7 +81,7 @@ constexpr void visit_fields(std::type_identity<HarvestResult>, F&& field) {
 /// O(owners x minutes); the same options give the same result everywhere.
 [[nodiscard]] HarvestResult simulate_harvest(const HarvestOptions& options = {});
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/sim/impl/harvest.ipp>

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 
 /// A kind of request: how often, how much it transfers, and how long it computes on a 2g instance by itself.
 struct RequestClass {
@@ -173,7 +173,7 @@ struct HostResult {
 [[nodiscard]] bool is_stable(std::span<const double> demand, std::span<const double> throttle,
                              double capacity, double arrival_rate, double service_rate);
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/sim/impl/host.ipp>

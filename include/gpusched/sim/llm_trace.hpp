@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 
 /// A request to a language model.
 struct LlmRequest {
@@ -29,7 +29,7 @@ struct LlmRequest {
 /// Determinism: everything follows from `seed`.
 [[nodiscard]] std::vector<LlmRequest> generate_llm_trace(std::size_t requests, std::uint64_t seed);
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/sim/impl/llm_trace.ipp>

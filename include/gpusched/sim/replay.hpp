@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 
 /// How to replay a trace.
 struct ReplayOptions {
@@ -81,7 +81,7 @@ struct ReplayResult {
 [[nodiscard]] ReplayResult replay(const Trace& trace, allocation::AnyPlacement policy,
                                   const ReplayOptions& options = {}, const Context& context = {});
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/sim/impl/replay.ipp>

@@ -5,7 +5,7 @@
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/trace.hpp>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 
 /// Makes the trace's tasks ask for `ratio` times the GPUs of its nodes, and shuffles them.
 ///
@@ -18,7 +18,7 @@ namespace gpusched::sim {
 /// Complexity: O(tasks).
 [[nodiscard]] Trace resample(const Trace& trace, double ratio, Rng& rng);
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/sim/impl/resample.ipp>

@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 
 /// Whom an HP pod evicts that finds no room.
 enum class Victims : std::uint8_t {
@@ -162,7 +162,7 @@ struct SpotReplayResult {
 /// The spread of these values.
 [[nodiscard]] Spread spread_of(std::vector<double> values);
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/sim/impl/spot_replay.ipp>

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 
 /// Longest replay, about 31 years, hence longest time in a trace.
 inline constexpr std::int64_t longest_replay_s = 1'000'000'000;
@@ -67,7 +67,7 @@ constexpr void visit_fields(std::type_identity<SpotTraceOptions>, F&& field) {
 /// O(seconds + jobs). The same options give the same bits on every platform.
 [[nodiscard]] SpotTrace generate_spot_trace(const SpotTraceOptions& options = {});
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/sim/impl/spot_trace.ipp>

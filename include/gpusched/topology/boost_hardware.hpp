@@ -8,7 +8,7 @@
 
 #include <vector>
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 
 /// How HardwareGraph holds its graph. Edges come in the order in which they were added, and the n-th one is found in O(1).
 struct BoostHardware : boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, HardwareVertex,
@@ -44,4 +44,4 @@ class BoostHardwareView {
     const Graph* graph_;
 };
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 
 /// A view of a graph that models Boost.Graph's IncidenceGraph, as the library's NetworkGraph.
 ///
@@ -45,4 +45,4 @@ class BoostNetwork {
     NameOf name_of_;
 };
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 
 /// Bundled with every vertex.
 struct BoostTreeVertex {
@@ -27,4 +27,4 @@ struct BoostTree
     using compressed_sparse_row_graph::compressed_sparse_row_graph;
 };
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology

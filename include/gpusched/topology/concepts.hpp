@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string>
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 
 /// A sequence of vertices that a range-for can walk.
 template <class R, class Vertex>
@@ -30,4 +30,4 @@ concept NetworkGraph =
         { graph.name(v) } -> std::convertible_to<std::string>;
     };
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology

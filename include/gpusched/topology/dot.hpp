@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 
 struct DotOptions {
     bool nodes = true;  ///< draw the nodes; without them every domain shows how many it has
@@ -27,7 +27,7 @@ constexpr void visit_fields(std::type_identity<DotOptions>, F&& field) {
 [[nodiscard]] std::string to_dot(const NetworkTree& tree, const Inventory& inventory,
                                  const DotOptions& options = {});
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/topology/impl/dot.ipp>

@@ -9,7 +9,7 @@
 #include <limits>
 #include <string>
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 
 /// What a vertex of a machine's graph is: FlexTopo's five kinds (Table 2 of that paper), and the parts of PCIe.
 enum class HardwareKind : std::uint8_t { socket, core_group, core, numa_node, pcie_root, pcie_switch, gpu };
@@ -93,4 +93,4 @@ concept HardwareTopology = std::copyable<typename G::Vertex> &&
                                { graph.target(e) } -> std::convertible_to<typename G::Vertex>;
                            };
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology

@@ -8,7 +8,7 @@
 #include <string>
 #include <type_traits>
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 
 struct HardwareDotOptions {
     bool cores = false;  ///< draw every core; without them a core group shows how many it has
@@ -26,7 +26,7 @@ constexpr void visit_fields(std::type_identity<HardwareDotOptions>, F&& field) {
 /// Complexity: O(vertices x edges).
 [[nodiscard]] std::string hardware_to_dot(const HardwareGraph& graph, const HardwareDotOptions& options = {});
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/topology/impl/hardware_dot.ipp>

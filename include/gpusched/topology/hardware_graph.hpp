@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 
 struct BoostHardware;  // boost_hardware.hpp
 
@@ -209,7 +209,7 @@ HardwareGraph HardwareGraph::from_graph(const G& graph) {
     return HardwareGraph(std::move(vertices), std::move(links));
 }
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/topology/impl/hardware_build.ipp>

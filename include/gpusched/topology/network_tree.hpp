@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 
 struct BoostTree;  // boost_tree.hpp
 
@@ -159,7 +159,7 @@ NetworkTree NetworkTree::from_graph(const G& graph, std::size_t node_count) {
     return NetworkTree(std::move(records), node_count);
 }
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/topology/impl/network_tree.ipp>

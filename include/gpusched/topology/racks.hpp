@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 
 /// Racks whose GPUs are one NVLink domain: the nodes of a rack share a domain of the network below all others.
 struct RackPreset {
@@ -55,7 +55,7 @@ constexpr void visit_fields(std::type_identity<RackPreset>, F&& field) {
 std::size_t add_racks(ClusterSpec& cluster, const RackPreset& preset, const std::vector<std::size_t>& nodes,
                       const std::string& prefix = {});
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/topology/impl/racks.ipp>

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::verify {
+namespace GPUSCHED_NAMESPACE::verify {
 
 struct Options {
     std::size_t max_violations = 100;  ///< how many are reported in words, >= 1; all are counted
@@ -67,7 +67,7 @@ constexpr void visit_fields(std::type_identity<Report>, F&& field) {
 /// O(size of the snapshot + steps x residents of a node in the worst case). Deterministic; thread-safe.
 [[nodiscard]] Report plan(const ClusterSpec& snapshot, const PlanSpec& plan, const Options& options = {});
 
-}  // namespace gpusched::verify
+}  // namespace GPUSCHED_NAMESPACE::verify
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/verify/impl/plan.ipp>

@@ -27,4 +27,4 @@ class Consumer(ConanFile):
 
     def test(self):
         if can_run(self):
-            self.run(str(Path(self.cpp.build.bindir) / "place"), env="conanrun")
+            self.run(str(Path(self.build_folder, self.cpp.build.bindir, "place")), env="conanrun")

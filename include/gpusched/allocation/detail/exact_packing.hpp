@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-namespace gpusched::allocation::detail {
+namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 /// What tasks have in common that ask for the same. Pods of two jobs that each must stay together do not.
 inline auto shape_of(const Inventory& inv, TaskId task) {
@@ -54,7 +54,7 @@ inline constexpr std::int64_t packing_steps = 200'000;
                           bool grouped, std::int64_t& steps, std::vector<Placement>& out,
                           Budget* budget = nullptr, Obstacle ignored = Obstacle::none);
 
-}  // namespace gpusched::allocation::detail
+}  // namespace GPUSCHED_NAMESPACE::allocation::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/allocation/impl/exact_packing.ipp>

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace gpusched::allocation::detail {
+namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 /// Pods of one group that ask for the same.
 struct PodClass {
@@ -132,7 +132,7 @@ class Gang {
 /// Places a gang of several classes. See impl/gang_groups.ipp.
 void place_groups(const Gang& gang, Allocation& result);
 
-}  // namespace gpusched::allocation::detail
+}  // namespace GPUSCHED_NAMESPACE::allocation::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/allocation/impl/gang.ipp>

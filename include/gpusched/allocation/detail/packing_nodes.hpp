@@ -17,7 +17,7 @@
 #include <span>
 #include <utility>
 
-namespace gpusched::allocation::detail {
+namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 /// The nodes' part of `pack`.
 class PackingNodes {
@@ -354,4 +354,4 @@ class PackingNodes {
     std::vector<Kind> kinds_;
 };
 
-}  // namespace gpusched::allocation::detail
+}  // namespace GPUSCHED_NAMESPACE::allocation::detail

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace gpusched::allocation::detail {
+namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 /// How many pods like `task` the node could take one after the other, at most `most`; group constraints apart.
 inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, std::int64_t most) {
@@ -54,4 +54,4 @@ inline bool needs_trial(const Cluster& cluster, TaskId task) {
            });
 }
 
-}  // namespace gpusched::allocation::detail
+}  // namespace GPUSCHED_NAMESPACE::allocation::detail

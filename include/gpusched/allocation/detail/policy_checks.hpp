@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace gpusched::allocation::detail {
+namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 /// Callable as rankers and pickers are, whatever it returns.
 template <class P>
@@ -167,4 +167,4 @@ constexpr bool check_placement() {
     return true;
 }
 
-}  // namespace gpusched::allocation::detail
+}  // namespace GPUSCHED_NAMESPACE::allocation::detail

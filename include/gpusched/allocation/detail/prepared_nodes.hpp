@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::allocation::detail {
+namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 /// For rankers that prepare nothing.
 template <class R>
@@ -37,4 +37,4 @@ class PreparedNodes<R> {
     std::vector<std::optional<State>> states_;
 };
 
-}  // namespace gpusched::allocation::detail
+}  // namespace GPUSCHED_NAMESPACE::allocation::detail

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::allocation::detail {
+namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 /// For every kind of task seen a row with the score of every eligible node, in the order of the cluster, and the best
 /// of every block of 32. Nodes that cannot hold the task have no score, which is less than any.
@@ -213,4 +213,4 @@ class ScoreIndex {
     std::vector<std::pair<std::size_t, std::optional<Score>>> hidden_;
 };
 
-}  // namespace gpusched::allocation::detail
+}  // namespace GPUSCHED_NAMESPACE::allocation::detail

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace gpusched::allocation::detail {
+namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 /// A tree knapsack over the groups of switches. Every group has a table over (tied switches that give all, remainder here
 /// or not); values are vectors that add up: sum of x ln x over the groups of each level, in order of importance (entropy
@@ -182,4 +182,4 @@ class TiedSwitches {
     std::size_t root_ = 0;
 };
 
-}  // namespace gpusched::allocation::detail
+}  // namespace GPUSCHED_NAMESPACE::allocation::detail

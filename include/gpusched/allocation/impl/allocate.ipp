@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 namespace detail {
 
@@ -51,4 +51,4 @@ GPUSCHED_INLINE Plan to_plan(const Allocation& allocation) {
     return plan;
 }
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

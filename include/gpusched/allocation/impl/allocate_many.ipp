@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 namespace detail {
 
 /// Jobs placed in one working copy of the cluster, one after the other, and again in other orders.
@@ -245,4 +245,4 @@ GPUSCHED_INLINE JointAllocations allocate_many(const Cluster& cluster, std::span
     return result;
 }
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

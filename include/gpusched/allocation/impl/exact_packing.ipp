@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-namespace gpusched::allocation::detail {
+namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 class Packing {
   public:
@@ -201,4 +201,4 @@ GPUSCHED_INTERNAL Packed pack(Cluster& cluster, std::span<const PodShape> shapes
     return grouped ? packing.grouped(nodes, out) : packing.alone(nodes, out);
 }
 
-}  // namespace gpusched::allocation::detail
+}  // namespace GPUSCHED_NAMESPACE::allocation::detail

@@ -20,7 +20,7 @@
 #include <tuple>
 #include <utility>
 
-namespace gpusched::allocation::detail {
+namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 GPUSCHED_INTERNAL Gang::Gang(Cluster& c, std::span<const TaskId> all, const AllocateOptions& o, Budget* b)
     : cluster(c), inv(c.inventory()), pods(all), options(o), budget(b) {
@@ -333,4 +333,4 @@ GPUSCHED_INTERNAL void Gang::describe(Allocation& result) const {
         }
 }
 
-}  // namespace gpusched::allocation::detail
+}  // namespace GPUSCHED_NAMESPACE::allocation::detail

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::allocation::detail {
+namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 /// By the exact search, in what is left of the cluster when nobody of the gang is placed.
 GPUSCHED_INTERNAL bool Gang::fits_without(Obstacle kind) const {
@@ -63,4 +63,4 @@ GPUSCHED_INTERNAL bool Gang::explain_groups(Allocation& result) const {
     return true;
 }
 
-}  // namespace gpusched::allocation::detail
+}  // namespace GPUSCHED_NAMESPACE::allocation::detail

@@ -15,7 +15,7 @@
 #include <tuple>
 #include <utility>
 
-namespace gpusched::allocation::detail {
+namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 /// A search for gangs of several shapes: builds a placement domain by domain, then moves and exchanges parts of classes
 /// between domains while that helps. Where that finds no place in one domain, or none at all, the exact search is asked.
@@ -392,4 +392,4 @@ class GroupSearch {
 
 GPUSCHED_INTERNAL void place_groups(const Gang& gang, Allocation& result) { GroupSearch(gang).run(result); }
 
-}  // namespace gpusched::allocation::detail
+}  // namespace GPUSCHED_NAMESPACE::allocation::detail

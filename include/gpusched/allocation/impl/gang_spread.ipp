@@ -14,7 +14,7 @@
 #include <tuple>
 #include <utility>
 
-namespace gpusched::allocation::detail {
+namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 GPUSCHED_INTERNAL Allocation Gang::place() const {
     Allocation result;
@@ -256,4 +256,4 @@ GPUSCHED_INTERNAL void Gang::explain(const PodClass& c, std::size_t next, Alloca
                     (all < count ? std::to_string(all) : "fewer than all") + of_pods;
 }
 
-}  // namespace gpusched::allocation::detail
+}  // namespace GPUSCHED_NAMESPACE::allocation::detail

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 namespace detail {
 
 /// The sets of candidate GPUs of which one must hold all GPUs of the task: one per guaranteed locality with enough
@@ -250,4 +250,4 @@ GPUSCHED_INLINE GpuMask LeastFillLossGpus::operator()(const Cluster& cluster, Ta
     return measure->best(cluster, task, node, candidate_gpus(cluster, task, node)).gpus;
 }
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

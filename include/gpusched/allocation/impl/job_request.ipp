@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 GPUSCHED_INLINE ClusterWithJobs with_jobs(const Cluster& cluster, std::span<const JobRequest> jobs) {
     Problems problems;
@@ -47,4 +47,4 @@ GPUSCHED_INLINE ClusterWithJob with_job(const Cluster& cluster, const JobRequest
     return {std::move(made.jobs.front()), std::move(made.cluster)};
 }
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <memory>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 namespace detail {
 
 inline std::shared_ptr<const fragmentation::Fgd> share_fgd(const Inventory& inventory,
@@ -134,4 +134,4 @@ GPUSCHED_INLINE const PolicyRegistry<AnyPlacement>& placements() {
     return all;
 }
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

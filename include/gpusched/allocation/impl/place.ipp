@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 namespace detail {
 
@@ -25,4 +25,4 @@ GPUSCHED_INLINE std::vector<NodeId> feasible_nodes(const Cluster& cluster, TaskI
     return nodes;
 }
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 GPUSCHED_INLINE std::optional<Destination> place(const Cluster& cluster, TaskId task,
                                                  const PlaceOptions& options) {
@@ -33,4 +33,4 @@ GPUSCHED_INLINE std::optional<Destination> place(const Cluster& cluster, TaskId 
     return place(cluster, task, ranker, picker, rng, filter);
 }
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 GPUSCHED_INLINE std::int32_t AllocatedPart::operator()(const Cluster& cluster, NodeId node) const noexcept {
     const auto part = [](std::int64_t free, std::int64_t capacity) {
@@ -24,4 +24,4 @@ GPUSCHED_INLINE void detail::validate(const PowerOfDOptions& options) {
     problems.throw_if_any();
 }
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

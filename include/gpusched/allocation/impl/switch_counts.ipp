@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 namespace detail {
 
 /// The sum of the capacities.
@@ -121,4 +121,4 @@ least_entropy(std::span<const std::int64_t> capacity, std::int64_t pods,
     return std::move(plan.counts);
 }
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

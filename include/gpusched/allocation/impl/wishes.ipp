@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 GPUSCHED_INLINE NetworkWish::Members NetworkWish::for_task(const Cluster& cluster, TaskId task) const {
     const auto& inv = cluster.inventory();
@@ -49,4 +49,4 @@ GPUSCHED_INLINE std::int64_t HardwareWish::operator()(const Cluster& cluster, Ta
     return enough(inv.hardware[id].socket) ? 1 : 0;
 }
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// Each ranker breaks the ties that those before it leave.
 template <NodeRanker... R>
@@ -87,4 +87,4 @@ struct Weighted {
     }
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// ASI's third criterion: spot (LP) tasks go to the node with the fewest evictions, all others to the one with the
 /// most, so that preemptions gather on nodes that are volatile anyway.
@@ -21,4 +21,4 @@ struct EvictionHistory {
     }
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

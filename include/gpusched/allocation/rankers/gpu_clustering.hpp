@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// Nodes that already run tasks of the same class (a fraction, 1 GPU, 2 GPUs, ...), and best of all no others.
 ///
@@ -35,4 +35,4 @@ struct GpuClustering {
     }
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// First the GPUs that are shared already, then idle GPUs of a used node, last an empty node.
 ///
@@ -33,4 +33,4 @@ struct GpuPacking {
     }
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// ASI's second criterion: keep HP and spot (LP) tasks on different nodes.
 ///
@@ -25,4 +25,4 @@ struct Homogeneous {
     }
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

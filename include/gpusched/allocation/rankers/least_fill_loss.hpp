@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// Ranks nodes by `ExpectedFill::best`.
 struct LeastFillLoss {
@@ -26,4 +26,4 @@ struct LeastFillLoss {
     }
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 namespace detail {
 
@@ -33,4 +33,4 @@ struct LeastFragmentation {
     }
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// ASI's first criterion: the node with the least idle GPU capacity, so that emptier nodes stay whole.
 ///
@@ -17,4 +17,4 @@ struct Packing {
     }
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// All nodes alike: the first wins.
 struct FirstFit {
@@ -18,4 +18,4 @@ struct Random {
     std::uint64_t operator()(const Cluster&, TaskId, NodeId, Rng& rng) const noexcept { return rng(); }
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// The largest node of the cluster, by which free amounts and requests are divided. A node's GPUs count as one
 /// number. The defaults are those of the published comparison (Weng et al., ATC '23).
@@ -75,4 +75,4 @@ struct DotProduct {
     }
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation

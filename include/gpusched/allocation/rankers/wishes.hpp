@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace gpusched::allocation {
+namespace GPUSCHED_NAMESPACE::allocation {
 
 /// Where the task's network wish (`network_affinity`, also a required one) is met best: how many other members of its
 /// job run in the node's domain of the wished level. 0 everywhere for tasks without a job or such a wish.
@@ -33,7 +33,7 @@ struct HardwareWish {
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const;
 };
 
-}  // namespace gpusched::allocation
+}  // namespace GPUSCHED_NAMESPACE::allocation
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/allocation/impl/wishes.ipp>

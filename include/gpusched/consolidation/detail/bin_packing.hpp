@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// Movable tasks that are alike in what they ask for.
 struct Item {
@@ -51,7 +51,7 @@ struct MustStay {
 /// By dual feasible functions; see `bound`.
 [[nodiscard]] MustStay counting_bound(const BinPacking& packing);
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/bin_packing.ipp>

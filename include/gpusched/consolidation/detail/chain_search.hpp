@@ -19,7 +19,7 @@
 #include <tuple>
 #include <utility>
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// The recursive search of one group. Nothing is ever lifted off its old node before its new place is found, so that
 /// the steps, one by one, are a valid order of make-before-break moves.
@@ -234,4 +234,4 @@ class ChainSearch {
     Spent spent_;  // on the nodes vacated before the one at hand
 };
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// Looks for a plan worth more than `known` in a group of at most 12 nodes that may be vacated and 20 movable tasks.
 ///
@@ -26,7 +26,7 @@ namespace gpusched::consolidation::detail {
                                                 std::span<const std::int64_t> weights, std::int64_t known,
                                                 const Options& options, Budget& budget);
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/exact_search.ipp>

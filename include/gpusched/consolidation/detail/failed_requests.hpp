@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// A request fails without a search where one failed that asked for no more of anything, was allowed at least the
 /// same depth and may run on the same nodes. A heuristic: what failed may succeed after later moves, so the memory is
@@ -69,4 +69,4 @@ class FailedRequests {
     std::vector<Class> classes_;
 };
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// All steps that vacate one node.
 struct Vacated {
@@ -55,7 +55,7 @@ class Joiner {
     Statistics stats_;
 };
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/joiner.ipp>

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// A node with its key; nodes are tried in ascending order.
 using NodeKey = std::pair<std::int64_t, NodeId>;
@@ -34,4 +34,4 @@ inline void add_noise(std::vector<NodeKey>& sorted, std::uint64_t seed) {
     for (std::size_t i = 0; i < sorted.size(); ++i) sorted[i] = std::get<NodeKey>(noisy[i]);
 }
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail

@@ -6,7 +6,7 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/lp.hpp>
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// The least that must stay occupied, by the linear relaxation over *patterns*: sets of items that fill one bin (P.
 /// Gilmore, R. Gomory, A linear programming approach to the cutting stock problem, 1961). GPUs and cores are rounded
@@ -21,7 +21,7 @@ namespace gpusched::consolidation::detail {
 [[nodiscard]] MustStay pattern_bound(const BinPacking& packing, MustStay known, const Inventory& inventory,
                                      const LpSolver& lp, Budget& budget);
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/consolidation/impl/pattern_lp.ipp>

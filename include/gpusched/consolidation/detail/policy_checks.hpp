@@ -5,7 +5,7 @@
 #include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/core/detail/policy_checks.hpp>
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 template <class P>
 concept SaysSkipping = requires { typename std::bool_constant<static_cast<bool>(P::may_skip_victims)>; };
@@ -113,4 +113,4 @@ constexpr bool check_picker() {
     return true;
 }
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail

@@ -16,7 +16,7 @@
 #include <optional>
 #include <span>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 namespace detail {
 
 /// Workspaces for as many groups as run at once, kept in step with what earlier rounds have moved.
@@ -153,4 +153,4 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, c
     return best;
 }
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -7,7 +7,7 @@
 
 #include <optional>
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// The context's executor; without one, a pool of `Options::threads` that lives as long as the call.
 class Threads {
@@ -24,4 +24,4 @@ class Threads {
     ExecutorRef executor_;
 };
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// Gathers fractions on fewer GPUs: least used first, a GPU is cleared if all that it holds fits on other partly used
 /// ones.
@@ -91,4 +91,4 @@ void fill_gaps(Workspace& work, OpenMoves<Policies>& moves, Budget& budget, std:
         }
 }
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// What a search works on: its own copy of the snapshot and the indices over it.
 struct Workspace {
@@ -99,4 +99,4 @@ class OpenMoves {
     std::vector<Step> steps_;
 };
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <tuple>
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 GPUSCHED_INTERNAL BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope,
                                               std::span<const NodeId> component) {
@@ -167,4 +167,4 @@ GPUSCHED_INTERNAL MustStay counting_bound(const BinPacking& packing) {
     return best;
 }
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail

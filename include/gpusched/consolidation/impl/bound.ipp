@@ -6,7 +6,7 @@
 #include <gpusched/consolidation/detail/threads.hpp>
 #include <gpusched/core/lp.hpp>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
@@ -72,4 +72,4 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, BoundMethod method, const Op
                          threads.executor());
 }
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -3,7 +3,7 @@
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/presets.hpp>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
@@ -36,4 +36,4 @@ GPUSCHED_INLINE Result consolidate(const Cluster& cluster, const Options& option
                : detail::consolidate_with(UnitWeight{}, cluster, options, context);
 }
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -9,7 +9,7 @@
 #include <bit>
 #include <tuple>
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 class ExactSearch {
   public:
@@ -164,4 +164,4 @@ GPUSCHED_INLINE std::vector<Vacated> exact_search(const Cluster& cluster, const 
     return ExactSearch(cluster, scope, group, weights, options, budget).run(known);
 }
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail

@@ -8,7 +8,7 @@
 #include <array>
 #include <utility>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
@@ -135,4 +135,4 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, No
     return result;
 }
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 GPUSCHED_INLINE Joiner::Joiner(const Cluster& cluster, const Options& options)
     : snapshot_(cluster), options_(options), scope_(make_scope(cluster, options)), cluster_(cluster),
@@ -122,4 +122,4 @@ GPUSCHED_INLINE Result Joiner::finish(const Budget& budget) {
     return result;
 }
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 namespace detail {
 
 /// Direct moves that let the pods in, in one region of the cluster.
@@ -323,4 +323,4 @@ GPUSCHED_INLINE Room make_room(const Cluster& cluster, std::span<const TaskId> p
     return room;
 }
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 GPUSCHED_INLINE const Registry<AnyPartitioner>& partitioners() {
     static const auto all = [] {
@@ -154,4 +154,4 @@ GPUSCHED_INLINE AnyPolicies preset_policies(const PolicyNames& names, const Opti
     return with(presets::best());
 }
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
     Problems problems;
@@ -20,4 +20,4 @@ GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
     problems.throw_if_any();
 }
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
@@ -104,4 +104,4 @@ GPUSCHED_INLINE Partition ByLocality::operator()(const Cluster& cluster, std::si
     return groups;
 }
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-namespace gpusched::consolidation::detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 class PatternLp {
   public:
@@ -260,4 +260,4 @@ GPUSCHED_INTERNAL MustStay pattern_bound(const BinPacking& packing, MustStay bou
     return bound;
 }
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
@@ -70,4 +70,4 @@ GPUSCHED_INLINE PlanStatistics plan_statistics(const Cluster& cluster, const Pla
     return plan_statistics(cluster, apply(cluster, plan), plan);
 }
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 /// What a number of a round is called in `stats`; rounds are counted from 1 there.
@@ -44,4 +44,4 @@ GPUSCHED_INLINE std::vector<RoundStatistics> rounds_of(const PlanSpec& plan) {
     return rounds;
 }
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 GPUSCHED_INLINE Scope make_scope(const Cluster& cluster, const Options& options) {
     const auto& inv = cluster.inventory();
@@ -79,4 +79,4 @@ GPUSCHED_INLINE std::vector<std::vector<NodeId>> components(const Cluster& clust
     return groups;
 }
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 GPUSCHED_INLINE ValueReport value_report(const Cluster& cluster, const Plan& plan) {
     const auto after = apply(cluster, plan);
@@ -52,4 +52,4 @@ GPUSCHED_INLINE std::string to_text(const ValueReport& report) {
     return text;
 }
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace gpusched::consolidation {
+namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
@@ -201,4 +201,4 @@ GPUSCHED_INLINE WaveOrder order_into_waves(Cluster cluster, std::span<const Step
     return detail::WaveBuilder(std::move(cluster), closed, options, may_vacate).run(steps);
 }
 
-}  // namespace gpusched::consolidation
+}  // namespace GPUSCHED_NAMESPACE::consolidation

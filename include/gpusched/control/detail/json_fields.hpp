@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::control::detail {
+namespace GPUSCHED_NAMESPACE::control::detail {
 
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
@@ -278,4 +278,4 @@ inline Json parse_document(std::string_view text, std::string_view what) {
     }
 }
 
-}  // namespace gpusched::control::detail
+}  // namespace GPUSCHED_NAMESPACE::control::detail

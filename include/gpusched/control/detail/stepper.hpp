@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace gpusched::control::detail {
+namespace GPUSCHED_NAMESPACE::control::detail {
 
 /// A lever that could be used, and whether its gate is open.
 struct Choice {
@@ -122,4 +122,4 @@ class Stepper {
     double median_ = 0;    // interrupts of the median core
 };
 
-}  // namespace gpusched::control::detail
+}  // namespace GPUSCHED_NAMESPACE::control::detail

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 namespace admission_detail {
 
@@ -147,4 +147,4 @@ GPUSCHED_INLINE bool AdmissionQueue::withdraw(std::int64_t id) {
     return true;
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

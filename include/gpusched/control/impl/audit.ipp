@@ -16,7 +16,7 @@
 #include <optional>
 #include <type_traits>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 namespace audit_detail {
 
@@ -337,4 +337,4 @@ GPUSCHED_INLINE AuditReplay replay_audit(std::string_view log, const ControllerO
     }
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

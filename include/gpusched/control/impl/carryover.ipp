@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 GPUSCHED_INLINE ControllerCarryover by_tenant(const std::vector<NamedCarryover>& named, const Host& host) {
     ControllerCarryover out(host.tenants.size());
@@ -27,4 +27,4 @@ GPUSCHED_INLINE TenantCarryover aged(TenantCarryover carryover, double seconds, 
     return carryover;
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

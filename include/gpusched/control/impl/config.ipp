@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 namespace config_detail {
 
@@ -115,4 +115,4 @@ GPUSCHED_INLINE std::string write_config(const ControllerOptions& o) {
     return detail::text_of(j, 2) + "\n";
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

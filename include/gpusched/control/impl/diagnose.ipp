@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-namespace gpusched::control::detail {
+namespace GPUSCHED_NAMESPACE::control::detail {
 
 // How much is worth doing: a part of all requests.
 inline constexpr double worth_a_change = 0.003, worth_a_guard = 0.002;
@@ -245,4 +245,4 @@ GPUSCHED_INTERNAL void Stepper::diagnose(std::size_t i) {
     give_up(i, applies);
 }
 
-}  // namespace gpusched::control::detail
+}  // namespace GPUSCHED_NAMESPACE::control::detail

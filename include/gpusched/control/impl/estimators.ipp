@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 GPUSCHED_INLINE void ActivityCorrelation::update(double activity, double pressure) noexcept {
     // Squares must stay finite, or nothing would ever be inferred again.
@@ -89,4 +89,4 @@ GPUSCHED_INLINE double WindowQuantiles::quantile_ms(double q) const noexcept {
     return middle_us(buckets - 1) / 1000;
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-namespace gpusched::control::detail {
+namespace GPUSCHED_NAMESPACE::control::detail {
 
 GPUSCHED_INTERNAL Cause Stepper::cause_of(const TenantState& t) const {
     const auto& p = t.flags.now;
@@ -352,4 +352,4 @@ GPUSCHED_INTERNAL bool Stepper::reconfigure(std::size_t i, const Choice& choice)
     return true;
 }
 
-}  // namespace gpusched::control::detail
+}  // namespace GPUSCHED_NAMESPACE::control::detail

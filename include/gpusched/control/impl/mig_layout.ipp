@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 namespace mig_detail {
 
@@ -225,4 +225,4 @@ GPUSCHED_INLINE std::size_t count_layouts(const MigDevice& device, const LayoutC
     return options.multisets ? multisets.size() : count;
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

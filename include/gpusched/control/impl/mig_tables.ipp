@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 namespace mig_table {
 
@@ -89,4 +89,4 @@ GPUSCHED_INLINE const MigDevice& mig_device(std::string_view name) {
     throw InvalidInput(bad_name("mig", name, names));
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

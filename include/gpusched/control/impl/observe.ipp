@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace gpusched::control::detail {
+namespace GPUSCHED_NAMESPACE::control::detail {
 
 /// Moves the controller's own clock; false if nothing of this window may be believed.
 GPUSCHED_INTERNAL bool Stepper::tick() {
@@ -141,4 +141,4 @@ GPUSCHED_INTERNAL void Stepper::read_pressure(std::size_t i, Pressure& p, const 
     p.compute.update(busy);
 }
 
-}  // namespace gpusched::control::detail
+}  // namespace GPUSCHED_NAMESPACE::control::detail

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 GPUSCHED_INLINE ControllerFlags variant_flags(std::string_view variant) {
     ControllerFlags flags;
@@ -107,4 +107,4 @@ GPUSCHED_INLINE void validate(const ControllerOptions& o) {
     problems.throw_if_any();
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 GPUSCHED_INLINE double known_others(const Host& host, const Observation& seen, const ControllerState& state,
                                     std::size_t tenant, std::size_t root) noexcept {
@@ -102,4 +102,4 @@ GPUSCHED_INLINE PlacementTerms placement_terms(const Host& host, const Observati
     return x;
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

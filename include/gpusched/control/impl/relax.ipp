@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace gpusched::control::detail {
+namespace GPUSCHED_NAMESPACE::control::detail {
 
 /// Row 19, one step: the quota up, then a smaller profile. It takes back what the controller did, in reverse order, so
 /// what the tenant had before any of it (`floor`) is the end: fewer SMs, less memory or a client with a higher quota than
@@ -68,4 +68,4 @@ GPUSCHED_INTERNAL void Stepper::consider_relax(std::size_t i) {
     }
 }
 
-}  // namespace gpusched::control::detail
+}  // namespace GPUSCHED_NAMESPACE::control::detail

@@ -4,7 +4,7 @@
 #include <gpusched/control/config.hpp>
 #include <gpusched/control/detail/json_fields.hpp>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 namespace signal_detail {
 
@@ -169,4 +169,4 @@ GPUSCHED_INLINE std::string describe(const ControllerOptions& options, const Aud
     return text;
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 namespace state_detail {
 
@@ -127,4 +127,4 @@ GPUSCHED_INLINE ControllerState initial_state(const ControllerOptions& options,
     return state;
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

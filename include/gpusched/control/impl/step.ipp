@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 namespace detail {
 
@@ -384,4 +384,4 @@ GPUSCHED_INLINE void step_with(ControllerState& state, const Observation& seen,
     detail::Stepper(state, seen, options, score, result).run();
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace gpusched::control {
+namespace GPUSCHED_NAMESPACE::control {
 
 namespace tail_detail {
 
@@ -73,4 +73,4 @@ GPUSCHED_INLINE double expected_misses(double ratio) noexcept {
     return 0.01 * power + 0.5 * std::max(0.0, ratio - knee);
 }
 
-}  // namespace gpusched::control
+}  // namespace GPUSCHED_NAMESPACE::control

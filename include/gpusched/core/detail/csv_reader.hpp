@@ -20,7 +20,7 @@
 #include <tuple>
 #include <utility>
 
-namespace gpusched::csv {
+namespace GPUSCHED_NAMESPACE::csv {
 
 /// The first line of a table.
 enum class Header : std::uint8_t {
@@ -176,4 +176,4 @@ class Reader {
     std::array<const char*, Columns> cells_{};
 };
 
-}  // namespace gpusched::csv
+}  // namespace GPUSCHED_NAMESPACE::csv

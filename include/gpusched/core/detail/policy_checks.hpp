@@ -1,6 +1,8 @@
 // What the checks of policies share: whether a number is whole.
 #pragma once
 
+#include <gpusched/config.hpp>
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace gpusched::detail {
+namespace GPUSCHED_NAMESPACE::detail {
 
 /// A cost, key or weight: converts to a whole number without rounding.
 template <class T>
@@ -29,4 +31,4 @@ inline constexpr bool has_floating_point = [] {
         return std::floating_point<V>;
 }();
 
-}  // namespace gpusched::detail
+}  // namespace GPUSCHED_NAMESPACE::detail

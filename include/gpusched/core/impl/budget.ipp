@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 namespace detail {
 // The address of a thread-local names the thread for as long as it lives; cheaper than std::thread::id.
@@ -61,4 +61,4 @@ GPUSCHED_INLINE double Budget::elapsed_s() const noexcept {
     return static_cast<double>(clock_.now_ns() - start_ns_) * 1e-9;
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 GPUSCHED_INLINE int CpuRanges::count() const noexcept {
     int total = 0;
@@ -93,4 +93,4 @@ GPUSCHED_INLINE std::optional<CpuRanges> parse_cpu_mask(std::string_view text) {
     return cpus;
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 namespace detail {
 inline std::string join_problems(const std::vector<std::string>& problems) {
@@ -35,4 +35,4 @@ GPUSCHED_INLINE void Problems::throw_if_any() {
     throw InvalidInput(std::move(found_));
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 struct ThreadPool::State {
     // The pool whose indices this thread is running: a nested run of the same pool must not wait for itself.
@@ -126,4 +126,4 @@ GPUSCHED_INLINE void ThreadPool::run(std::size_t count, IndexTask task, WaitTask
     if (s.error) std::rethrow_exception(s.error);
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <memory>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 namespace file_detail {
 
@@ -49,4 +49,4 @@ GPUSCHED_INLINE void write_file(const std::string& path, std::string_view text) 
     if (!written || std::fclose(file.release()) != 0) file_detail::fail(path, "cannot be written");
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

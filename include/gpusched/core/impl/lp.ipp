@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 GPUSCHED_INLINE void validate(const LpProblem& problem) {
     const auto rows = problem.row_lower.size(), columns = problem.objective.size();
@@ -26,4 +26,4 @@ GPUSCHED_INLINE void validate(const LpProblem& problem) {
                 bad_value("row_index", std::to_string(row), "an index below " + std::to_string(rows)));
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

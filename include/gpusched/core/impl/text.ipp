@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 GPUSCHED_INLINE std::size_t find_invalid_utf8(std::string_view text) noexcept {
     const auto byte = [&](std::size_t i) {
@@ -59,4 +59,4 @@ GPUSCHED_INLINE std::string printable(std::string_view text, std::size_t limit) 
     return cut ? out + "..." : out;
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace gpusched::fragmentation::detail {
+namespace GPUSCHED_NAMESPACE::fragmentation::detail {
 
 /// Models that the same shapes accept share a view.
 struct ModelViews {
@@ -36,4 +36,4 @@ struct ModelViews {
     }
 };
 
-}  // namespace gpusched::fragmentation::detail
+}  // namespace GPUSCHED_NAMESPACE::fragmentation::detail

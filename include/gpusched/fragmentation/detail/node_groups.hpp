@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-namespace gpusched::fragmentation::detail {
+namespace GPUSCHED_NAMESPACE::fragmentation::detail {
 
 /// True for nodes with GPUs, but not too many of them, that are not cordoned (unless those count too).
 inline bool counts(const NodeTable& nodes, NodeId node, bool include_cordoned,
@@ -45,4 +45,4 @@ inline Level checked_level(const Inventory& inventory, std::optional<Level> leve
     return *level;
 }
 
-}  // namespace gpusched::fragmentation::detail
+}  // namespace GPUSCHED_NAMESPACE::fragmentation::detail

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::fragmentation::detail {
+namespace GPUSCHED_NAMESPACE::fragmentation::detail {
 
 /// The common part of metrics on slots: one cell per (model, domain) that has GPUs, models alone and together,
 /// domains at the top level ("across" switches) and at the switches' level ("within" one).
@@ -51,7 +51,7 @@ class SlotSums {
     std::vector<std::array<std::uint32_t, 4>> cells_of_node_;
 };
 
-}  // namespace gpusched::fragmentation::detail
+}  // namespace GPUSCHED_NAMESPACE::fragmentation::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/fragmentation/impl/slot_sums.ipp>

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 GPUSCHED_INLINE AllocationRatio AllocationRatioMetric::state(const Cluster& cluster, NodeId node) noexcept {
     const auto& tasks = cluster.inventory().tasks;
@@ -50,4 +50,4 @@ GPUSCHED_INLINE AllocationRatio allocation_ratio(const Cluster& cluster) {
     return evaluate(AllocationRatioMetric{}, cluster);
 }
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation

@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 GPUSCHED_INLINE double entropy(std::span<const std::int64_t> parts) noexcept {
     std::int64_t sum = 0;
@@ -65,4 +65,4 @@ GPUSCHED_INLINE std::vector<double> job_entropies(const Cluster& cluster, std::o
     return out;
 }
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 // Tables ---------------------------------------------------------------------------------------------------
 
@@ -234,4 +234,4 @@ GPUSCHED_INLINE ExpectedFill::Choice ExpectedFill::best(const Cluster& cluster, 
     return best;
 }
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation

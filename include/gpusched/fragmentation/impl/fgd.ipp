@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 namespace detail {
 
 inline std::size_t rank_of(const std::vector<std::int64_t>& ascending, std::int64_t value) noexcept {
@@ -243,4 +243,4 @@ GPUSCHED_INLINE FgdBreakdown fgd_breakdown(const Cluster& cluster, const Workloa
             metric.to_gpus(sum.cpu_only_lack_cpu)};
 }
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation

@@ -4,7 +4,7 @@
 #include <gpusched/fragmentation/fragment_rate.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 GPUSCHED_INLINE FragmentRateMetric::FragmentRateMetric(const FragmentRateOptions& options)
     : options_(options) {
@@ -22,4 +22,4 @@ GPUSCHED_INLINE FragmentRate fragment_rate(const Cluster& cluster, const Fragmen
     return evaluate(FragmentRateMetric(options), cluster);
 }
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation

@@ -4,7 +4,7 @@
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/largest_job.hpp>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 namespace detail {
 
 inline SlotSums slot_sums(const Inventory& inventory, const LargestJobOptions& options) {
@@ -46,4 +46,4 @@ GPUSCHED_INLINE std::vector<LargestJobRow> largest_job(const Cluster& cluster,
     return evaluate(LargestJobMetric(cluster.inventory(), options), cluster);
 }
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation

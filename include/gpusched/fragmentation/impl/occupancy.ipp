@@ -4,7 +4,7 @@
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/occupancy.hpp>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 GPUSCHED_INLINE Occupancy OccupancyMetric::state(const Cluster& cluster, NodeId node) const noexcept {
     if (!detail::counts(cluster.inventory().nodes, node, options_.include_cordoned)) return {};
@@ -23,4 +23,4 @@ GPUSCHED_INLINE Occupancy occupancy(const Cluster& cluster, const OccupancyOptio
     return evaluate(OccupancyMetric(options), cluster);
 }
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation

@@ -9,7 +9,7 @@
 #include <limits>
 #include <string>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 
 GPUSCHED_INLINE void validate(std::span<const Shape> shapes, const ReportOptions& options) {
     Problems problems;
@@ -94,4 +94,4 @@ GPUSCHED_INLINE Report report(const Cluster& cluster, std::span<const Shape> sha
     return evaluate(ReportMetric(cluster.inventory(), shapes, options), cluster);
 }
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation

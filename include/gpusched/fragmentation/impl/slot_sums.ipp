@@ -9,7 +9,7 @@
 #include <optional>
 #include <tuple>
 
-namespace gpusched::fragmentation::detail {
+namespace GPUSCHED_NAMESPACE::fragmentation::detail {
 
 GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool include_cordoned,
                                    std::optional<int> max_gpus_per_node, std::optional<int> gpus_per_pod,
@@ -69,4 +69,4 @@ GPUSCHED_INLINE SlotSums::State SlotSums::state(const Cluster& cluster, NodeId n
     return cpu_milli_per_gpu_ > 0 ? std::min(slots, cpu / cpu_milli_per_gpu_) : slots;
 }
 
-}  // namespace gpusched::fragmentation::detail
+}  // namespace GPUSCHED_NAMESPACE::fragmentation::detail

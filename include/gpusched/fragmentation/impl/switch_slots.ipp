@@ -5,7 +5,7 @@
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/switch_slots.hpp>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 namespace detail {
 
 inline SlotSums slot_sums(const Inventory& inventory, const SwitchSlotOptions& options) {
@@ -40,4 +40,4 @@ GPUSCHED_INLINE std::vector<SwitchSlotRow> switch_slots(const Cluster& cluster,
     return evaluate(SwitchSlotMetric(cluster.inventory(), options), cluster);
 }
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-namespace gpusched::fragmentation {
+namespace GPUSCHED_NAMESPACE::fragmentation {
 namespace detail {
 
 inline constexpr std::int64_t largest_weight = 100'000'000;  // keeps sums over a million nodes in 64 bits
@@ -129,4 +129,4 @@ GPUSCHED_INLINE Workload typical_workload(const Cluster& cluster, const Workload
     return std::move(counter).most_frequent();
 }
 
-}  // namespace gpusched::fragmentation
+}  // namespace GPUSCHED_NAMESPACE::fragmentation

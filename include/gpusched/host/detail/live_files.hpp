@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 namespace live_detail {
 
@@ -66,4 +66,4 @@ struct AuditFile {
 
 }  // namespace live_detail
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::host::detail {
+namespace GPUSCHED_NAMESPACE::host::detail {
 
 /// Asks one of several interfaces. What it does not say is unknown, and then no instance is made smaller.
 class MemoryMeter {
@@ -101,4 +101,4 @@ class MemoryMeter {
     std::vector<Gpu> gpus_{};
 };
 
-}  // namespace gpusched::host::detail
+}  // namespace GPUSCHED_NAMESPACE::host::detail

@@ -2,7 +2,9 @@
 // CUDA nor a driver is needed to build.
 #pragma once
 
-namespace gpusched::host::nvml_abi {
+#include <gpusched/config.hpp>
+
+namespace GPUSCHED_NAMESPACE::host::nvml_abi {
 
 using Return = int;
 using Device = struct DeviceOpaque*;
@@ -73,4 +75,4 @@ inline constexpr unsigned pcie_tx_bytes_field = 197, pcie_rx_bytes_field = 198;
 inline constexpr unsigned gpm_sm_util = 2, gpm_dram_util = 10;
 inline constexpr unsigned gpu_instance_profiles = 18;
 
-}  // namespace gpusched::host::nvml_abi
+}  // namespace GPUSCHED_NAMESPACE::host::nvml_abi

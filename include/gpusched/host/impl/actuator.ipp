@@ -11,7 +11,7 @@
 #include <exception>
 #include <utility>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 /// Stops the tenant before the only instance it could run in is destroyed.
 class HostActuator::DrainingMig final : public MigBackend {
@@ -334,4 +334,4 @@ GPUSCHED_INLINE Feedback HostActuator::replace(const Action& action, JournalTena
     return end;
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

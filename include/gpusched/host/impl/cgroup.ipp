@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 namespace cgroup_detail {
 
@@ -164,4 +164,4 @@ GPUSCHED_INLINE BackendStatus Cgroup::set_cpu_weight(int weight) {
     return now == text ? BackendStatus::ok : BackendStatus::invalid_state;
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

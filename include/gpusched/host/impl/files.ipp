@@ -10,7 +10,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 namespace files_detail {
 
@@ -126,4 +126,4 @@ GPUSCHED_INLINE BackendStatus errno_status(int error) noexcept {
     }
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE JournalTenant& Journal::of(std::string_view name) {
     for (auto& t : tenants)
@@ -120,4 +120,4 @@ GPUSCHED_INLINE BackendStatus JournalFile::save(const Journal& journal, const Ho
     return errno_status(files_.rename(beside, path_));
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

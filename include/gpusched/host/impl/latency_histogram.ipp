@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 namespace prometheus_detail {
 
@@ -205,4 +205,4 @@ GPUSCHED_INLINE LatencyWindow LatencyHistogram::window() {
     return out;
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

@@ -22,7 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE void LatencyLines::feed(std::string_view text) {
     while (!text.empty()) {
@@ -276,4 +276,4 @@ GPUSCHED_INLINE LatencyWindow LatencySocket::window() {
     return lines_.end_window(good);
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE LiveController::LiveController(ControllerOptions options, LiveOptions live, std::string audit)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(live))) {
@@ -58,4 +58,4 @@ GPUSCHED_INLINE bool LiveController::state_known() const noexcept { return impl_
 
 GPUSCHED_INLINE const ControllerOptions& LiveController::options() const noexcept { return impl_->options; }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 namespace live_detail {
 
@@ -130,4 +130,4 @@ GPUSCHED_INLINE LiveOptions parse_live(std::string_view text, const ControllerOp
     return o;
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE void LiveController::Impl::load_nvml() {
     if (live.nvml_library.empty()) return say("NVML: not asked for; PCIe traffic is unknown");
@@ -122,4 +122,4 @@ GPUSCHED_INLINE void LiveController::Impl::probe_memory() {
     for (const auto& line : meter.choose(options.host, from)) say(line);
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

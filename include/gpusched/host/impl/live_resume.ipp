@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE std::vector<std::int32_t> LiveController::Impl::frozen() const {
     std::vector<std::int32_t> out;
@@ -70,4 +70,4 @@ GPUSCHED_INLINE void LiveController::Impl::vouch(Observation& seen) {
     seen.operator_resume = true;
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

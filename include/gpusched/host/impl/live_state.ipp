@@ -25,7 +25,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 struct LiveController::Impl {
     struct Source {
@@ -247,4 +247,4 @@ struct LiveController::Impl {
     }
 };
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE BackendStatus memory_in_use(MigInstance instance, std::span<const InstanceMemory> all,
                                             double& mib) {
@@ -71,4 +71,4 @@ GPUSCHED_INLINE BackendStatus NoMig::destroy(int, MigInstance) { return BackendS
 
 GPUSCHED_INLINE BackendStatus NoMig::complete(int, MigInstance) { return BackendStatus::not_supported; }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE BackendStatus mps_status(const CommandResult& result) {
     using enum BackendStatus;
@@ -113,4 +113,4 @@ GPUSCHED_INLINE BackendStatus MpsControl::ask(std::string command, std::string& 
     return status;
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

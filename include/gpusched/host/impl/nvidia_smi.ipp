@@ -5,7 +5,7 @@
 
 #include <optional>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 namespace smi_detail {
 
@@ -417,4 +417,4 @@ GPUSCHED_INLINE CommandResult SmiMig::call(std::vector<std::string> what, int gp
     return run(arguments);
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

@@ -5,7 +5,7 @@
 
 #include <dlfcn.h>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE BackendStatus nvml_status(int code) noexcept {
     using enum BackendStatus;
@@ -198,4 +198,4 @@ GPUSCHED_INLINE BackendStatus Nvml::destroy_compute_instances(int gpu, int id) {
                                [&](abi::ComputeInstance ci) { return Impl::call(impl_->destroy_ci, ci); });
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

@@ -10,7 +10,7 @@
 
 #include <dlfcn.h>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 namespace abi = nvml_abi;
 
@@ -148,4 +148,4 @@ struct Nvml::Impl {
     }
 };
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE NvmlMig::NvmlMig(Nvml& nvml, std::vector<HostGpu> gpus, std::vector<int> handles,
                                  std::vector<OwnedInstance> owned)
@@ -131,4 +131,4 @@ GPUSCHED_INLINE BackendStatus NvmlMig::memory_shortfall(int gpu, double& mib) {
     return found.empty() ? BackendStatus::not_supported : status;
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE BackendStatus Nvml::pcie_bytes(int gpu, double& bytes) {
     abi::FieldValue values[2]{};
@@ -118,4 +118,4 @@ GPUSCHED_INLINE BackendStatus Nvml::activity(int gpu, int id, double& sm, double
     return ok;
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

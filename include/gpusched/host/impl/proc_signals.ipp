@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE std::vector<std::uint64_t> parse_interrupts(std::string_view text) {
     auto heading = take_line(text);
@@ -98,4 +98,4 @@ GPUSCHED_INLINE double pcie_bytes_per_s(std::string_view speed, std::string_view
     return transfers * 1e9 / 8 * part * lanes;
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

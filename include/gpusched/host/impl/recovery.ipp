@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <tuple>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE std::vector<OwnedInstance>
 owned_instances(const Host& host, const std::optional<Journal>& journal, const std::string& boot) {
@@ -155,4 +155,4 @@ GPUSCHED_INLINE Recovery recover_host(MigBackend& mig, Files& files, Programs& p
     return out;
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

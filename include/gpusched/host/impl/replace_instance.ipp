@@ -3,7 +3,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/host/replace_instance.hpp>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE Feedback replace_instance(MigBackend& backend, const Host& host, const Configuration& before,
                                           const Configuration& after, const TenantMove& switch_over,
@@ -94,4 +94,4 @@ GPUSCHED_INLINE BackendStatus recover_change(MigBackend& backend, const Configur
     return status;
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

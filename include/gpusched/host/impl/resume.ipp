@@ -4,7 +4,7 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/host/resume.hpp>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE std::string resume_obstacle(MigBackend& mig, const Host& host, const JournalTenant& entry) {
     const auto whose = gpusched::quoted(entry.name) + ": ";
@@ -49,4 +49,4 @@ GPUSCHED_INLINE std::string resume_settle(MigBackend& mig, JournalTenant& entry,
     return {};
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

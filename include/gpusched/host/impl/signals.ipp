@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE HostSignals::HostSignals(const Host& host, Files& files, MigBackend& mig, Nvml* nvml,
                                          std::vector<int> handles, std::vector<TenantSource> tenants,
@@ -136,4 +136,4 @@ GPUSCHED_INLINE void HostSignals::instances(Observation& seen) {
     }
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

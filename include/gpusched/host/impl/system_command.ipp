@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 // Not Boost.Process, as of 1.74: its pipes are not close-on-exec, so programs started by other threads inherit them; its
 // `wait_for` takes the SIGCHLD of the whole process over; children keep this process' signal mask and ignored signals.
@@ -206,4 +206,4 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
     return result;
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

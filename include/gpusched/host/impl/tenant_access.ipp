@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <ctime>
 
-namespace gpusched::host {
+namespace GPUSCHED_NAMESPACE::host {
 
 GPUSCHED_INLINE std::vector<std::string> hook_arguments(const std::vector<std::string>& program,
                                                         const Host& host, const Configuration& at) {
@@ -49,4 +49,4 @@ GPUSCHED_INLINE void pause_for(double seconds) {
     nanosleep(&left, nullptr);
 }
 
-}  // namespace gpusched::host
+}  // namespace GPUSCHED_NAMESPACE::host

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 /// Collects links, GB/s in one direction.
 class GpuLinks {
@@ -30,7 +30,7 @@ class GpuLinks {
     [[nodiscard]] std::string fabric(std::string name) const;
 };
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/gpu_links.ipp>

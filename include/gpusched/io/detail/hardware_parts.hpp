@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 /// A NUMA node as far as a text tells.
 struct NumaReading {
@@ -71,7 +71,7 @@ void check_options(const HardwareReadOptions& options, Problems& problems);
 /// The machine, with the source before what does not fit together.
 [[nodiscard]] topology::HardwareGraph finish(const HardwareParts& parts, const std::string& source);
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/hardware_parts.ipp>

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 /// Most names that the lists of one text may stand for.
 inline constexpr std::size_t most_hosts = 1'000'000;
@@ -35,7 +35,7 @@ struct HostBudget {
 /// than that.
 [[nodiscard]] std::optional<std::vector<std::string>> host_list(std::string_view text, HostBudget& left);
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/host_list.ipp>

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 /// The libraries by whose devices hwloc knows GPUs, the best numbering first.
 inline constexpr std::array<std::string_view, 5> gpu_libraries{"nvml", "rsmi", "cuda", "ze", "opencl"};
@@ -51,4 +51,4 @@ inline PciKind pci_kind(std::string_view type, double link_gb_s) {
     return nvidia || (amd && link_gb_s > 0) ? PciKind::display : PciKind::other;
 }
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail

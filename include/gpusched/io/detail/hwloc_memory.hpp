@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 /// A NUMA node as hwloc writes it.
 struct HwlocNuma {
@@ -57,4 +57,4 @@ inline void check_count(const std::vector<HwlocNuma>& nodes, const std::string& 
     return further;
 }
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail

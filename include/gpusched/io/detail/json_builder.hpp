@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 /// Takes the parser's events. Returning false stops it.
 struct JsonBuilder {
@@ -101,4 +101,4 @@ struct JsonBuilder {
     }
 };
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 enum class JsonKind : std::uint8_t { null, boolean, integer, real, string, array, object };
 
@@ -63,7 +63,7 @@ class JsonDocument {
     NameTable keys_;
 };
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/json_document.ipp>

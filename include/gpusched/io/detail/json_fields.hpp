@@ -1,12 +1,14 @@
 // How structs appear as JSON objects: described once, for the reader and the writer alike.
 #pragma once
 
+#include <gpusched/config.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 enum class Need : std::uint8_t { optional, required };
 
@@ -54,4 +56,4 @@ concept Described = !std::is_same_v<decltype(fields<T>), const std::nullptr_t>;
 template <class T>
 struct Form;
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 /// Reads values by type. What does not fit is reported, and the target keeps its default.
 class JsonReader {
@@ -231,4 +231,4 @@ T read_document(std::string_view text, std::string_view source, std::string_view
     return out;
 }
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 /// Appends values to `text()`. With an indent, each field of the document takes a line, and so does each object of
 /// its lists; everything deeper stays on that line.
@@ -196,4 +196,4 @@ std::string write_document(std::string_view format, const T& value, int indent) 
     return std::move(writer).take();
 }
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail

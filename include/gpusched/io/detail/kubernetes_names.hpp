@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 /// A pod's namespace and name. Views of the task's name and the default namespace.
 struct PodName {
@@ -76,4 +76,4 @@ inline void require_kubernetes_names(const PlanSpec& plan, std::string_view defa
     problems.throw_if_any();
 }
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 /// The moves in the order in which they happen.
 inline std::vector<const PlanSpec::Move*> moves_by_wave(const PlanSpec& plan) {
@@ -26,4 +26,4 @@ inline std::string join(const std::vector<int>& numbers, const char* separator) 
     return out;
 }
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail

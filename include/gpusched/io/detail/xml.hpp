@@ -16,7 +16,7 @@
 #ifdef GPUSCHED_HAS_PUGIXML
 #include <pugixml.hpp>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 /// A parsed text and what it is called.
 class XmlText {
@@ -82,17 +82,17 @@ inline std::optional<double> leading_number(std::string_view text) {
     return take_number(text, value) ? std::optional(value) : std::nullopt;
 }
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail
 
 #else
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 [[noreturn]] inline void no_xml(const std::string& source) {
     throw BackendError(source + ": this build of gpusched reads no XML: it was built without pugixml "
                                 "(Debian and Ubuntu: apt-get install libpugixml-dev)");
 }
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail
 
 #endif

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 /// A value in a document, or its absence.
 class Place {
@@ -51,7 +51,7 @@ class Place {
 /// The objects of a text, those in a `List` one by one; the documents must outlive them.
 [[nodiscard]] std::vector<Place> kubernetes_objects(const std::vector<JsonDocument>& documents);
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/io/impl/yaml_document.ipp>

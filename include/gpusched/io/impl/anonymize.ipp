@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 namespace detail {
 
@@ -99,4 +99,4 @@ GPUSCHED_INLINE ClusterSpec anonymize(const ClusterSpec& cluster, std::uint64_t 
     return result;
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 namespace detail {
 
@@ -269,4 +269,4 @@ GPUSCHED_INLINE void write_cluster(const ClusterSpec& cluster, const std::string
     write_file(path, cluster_to_json(cluster));
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

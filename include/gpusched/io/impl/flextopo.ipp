@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 namespace detail {
 
@@ -288,4 +288,4 @@ GPUSCHED_INLINE HardwareReading read_flextopo(const std::string& path, const Har
     return flextopo_from_text(read_file(path), options, path);
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

@@ -2,7 +2,7 @@
 
 #include <gpusched/io/formats.hpp>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 GPUSCHED_INLINE bool reads_xml() noexcept {
 #ifdef GPUSCHED_HAS_PUGIXML
@@ -20,4 +20,4 @@ GPUSCHED_INLINE bool reads_yaml() noexcept {
 #endif
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 GPUSCHED_INTERNAL void GpuLinks::between(int gpu, int other, double gb_s) {
     if (gpu < other)
@@ -57,4 +57,4 @@ GPUSCHED_INTERNAL void GpuLinks::join(HardwareParts& parts,
             parts.join(gpus.at(pair.first), gpus.at(pair.second), topology::HardwareRelation::nvlink, gb_s);
 }
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail

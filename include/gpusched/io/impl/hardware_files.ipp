@@ -8,7 +8,7 @@
 #include <gpusched/io/nccl_topology.hpp>
 #include <gpusched/io/nvidia_smi_topo.hpp>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 GPUSCHED_INLINE std::optional<HardwareFormat> hardware_format(std::string_view text) {
     const auto start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
@@ -40,4 +40,4 @@ GPUSCHED_INLINE HardwareReading read_hardware(const std::string& path, const Har
     return hardware_from_text(read_file(path), options, path);
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 GPUSCHED_INTERNAL HardwareParts::Vertex HardwareParts::add(Kind kind, int id) {
     vertices_.push_back({.kind = kind, .id = id});
@@ -129,4 +129,4 @@ GPUSCHED_INTERNAL topology::HardwareGraph finish(const HardwareParts& parts, con
     }
 }
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 /// "01-03,7" -> 01 02 03 7; at most so many
 inline bool host_numbers(std::string_view text, std::size_t most, HostBudget& left,
@@ -81,4 +81,4 @@ GPUSCHED_INLINE std::optional<std::vector<std::string>> host_list(std::string_vi
     }
 }
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail

@@ -15,7 +15,7 @@
 #include <set>
 #include <utility>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 #ifdef GPUSCHED_HAS_PUGIXML
 
@@ -378,4 +378,4 @@ GPUSCHED_INLINE HardwareReading read_hwloc(const std::string& path, const Hardwa
     return hwloc_from_xml(read_file(path), options, path);
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

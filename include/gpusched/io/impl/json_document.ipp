@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 GPUSCHED_INLINE JsonDocument JsonDocument::parse(std::string_view text, std::string_view source,
                                                  Problems& problems) {
@@ -84,4 +84,4 @@ GPUSCHED_INLINE std::string JsonDocument::describe(std::uint32_t at) const {
     return {digits, end};
 }
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail

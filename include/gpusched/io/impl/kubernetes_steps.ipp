@@ -4,7 +4,7 @@
 #include <gpusched/io/detail/plan_text.hpp>
 #include <gpusched/io/kubernetes_steps.hpp>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 GPUSCHED_INLINE std::string plan_to_kubernetes_steps(const PlanSpec& plan, const KubernetesOptions& options) {
     detail::require_kubernetes_names(plan, options.default_namespace);
@@ -55,4 +55,4 @@ GPUSCHED_INLINE std::string plan_to_kubernetes_steps(const PlanSpec& plan, const
     return out;
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

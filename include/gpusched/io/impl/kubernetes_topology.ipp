@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 namespace detail {
 
@@ -157,4 +157,4 @@ GPUSCHED_INLINE NetworkReading read_kubernetes_topology(const std::string& topol
     return network_from_labels(levels, labelled_nodes_from_text(read_file(nodes_path), nodes_path));
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

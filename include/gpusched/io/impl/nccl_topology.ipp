@@ -13,7 +13,7 @@
 #include <set>
 #include <utility>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 #ifdef GPUSCHED_HAS_PUGIXML
 
@@ -253,4 +253,4 @@ GPUSCHED_INLINE HardwareReading read_nccl_topology(const std::string& path,
     return nccl_topology_from_xml(read_file(path), options, path);
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

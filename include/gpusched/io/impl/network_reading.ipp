@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 namespace detail {
 
@@ -66,4 +66,4 @@ GPUSCHED_INLINE std::size_t set_network(ClusterSpec& cluster, const NetworkReadi
     return set;
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

@@ -13,7 +13,7 @@
 #include <set>
 #include <utility>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 namespace detail {
 
@@ -199,4 +199,4 @@ GPUSCHED_INLINE HardwareReading machine_of(const NodeResources& node, const Hard
     return {detail::finish(parts, owner), std::move(notes)};
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

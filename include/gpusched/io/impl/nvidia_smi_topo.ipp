@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 namespace detail {
 
@@ -368,4 +368,4 @@ GPUSCHED_INLINE HardwareReading read_nvidia_smi_topo(const std::string& path,
     return nvidia_smi_topo_from_text(read_file(path), options, path);
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

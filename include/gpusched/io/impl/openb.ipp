@@ -11,7 +11,7 @@
 #include <unordered_set>
 #include <utility>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 namespace detail {
 
@@ -152,4 +152,4 @@ GPUSCHED_INLINE Trace openb_from_csv(std::string_view nodes, std::string_view po
     return detail::openb_trace(nodes, "<nodes>", pods, "<pods>", options);
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <string_view>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 namespace detail {
 
@@ -42,4 +42,4 @@ GPUSCHED_INLINE std::string plan_to_csv(const PlanSpec& plan) {
     return out;
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

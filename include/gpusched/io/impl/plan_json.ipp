@@ -5,7 +5,7 @@
 #include <gpusched/io/detail/json_writer.hpp>
 #include <gpusched/io/plan_json.hpp>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 namespace detail {
 
@@ -69,4 +69,4 @@ GPUSCHED_INLINE void write_plan(const PlanSpec& plan, const std::string& path) {
     write_file(path, plan_to_json(plan));
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

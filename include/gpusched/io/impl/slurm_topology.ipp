@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 namespace detail {
 
@@ -301,4 +301,4 @@ GPUSCHED_INLINE NetworkReading read_slurm_topology(const std::string& path,
     return slurm_topology_from_conf(text, path);
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

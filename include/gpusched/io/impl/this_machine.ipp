@@ -13,7 +13,7 @@
 #include <system_error>
 #include <type_traits>
 
-namespace gpusched::io {
+namespace GPUSCHED_NAMESPACE::io {
 
 namespace detail {
 
@@ -83,4 +83,4 @@ GPUSCHED_INLINE HardwareReading read_this_machine(const HardwareReadOptions& opt
     return hwloc_from_xml(detail::HwlocLibrary(library).xml(), options, "this machine");
 }
 
-}  // namespace gpusched::io
+}  // namespace GPUSCHED_NAMESPACE::io

@@ -14,7 +14,7 @@
 #include <yaml.h>
 #endif
 
-namespace gpusched::io::detail {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 GPUSCHED_INTERNAL Place Place::operator[](std::string_view key_asked) const {
     if (!is(JsonKind::object)) return {};
@@ -209,4 +209,4 @@ GPUSCHED_INTERNAL std::vector<Place> kubernetes_objects(const std::vector<JsonDo
     return out;
 }
 
-}  // namespace gpusched::io::detail
+}  // namespace GPUSCHED_NAMESPACE::io::detail

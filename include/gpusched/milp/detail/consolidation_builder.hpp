@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::milp::detail {
+namespace GPUSCHED_NAMESPACE::milp::detail {
 
 /// What the model needs to know about a cluster.
 class ConsolidationBuilder {
@@ -347,4 +347,4 @@ class ConsolidationBuilder {
     bool any_memory_ = false;
 };
 
-}  // namespace gpusched::milp::detail
+}  // namespace GPUSCHED_NAMESPACE::milp::detail

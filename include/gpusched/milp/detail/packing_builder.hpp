@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::milp::detail {
+namespace GPUSCHED_NAMESPACE::milp::detail {
 
 /// The priorities of pending tasks, highest first.
 inline std::vector<std::int64_t> pending_priorities(const Cluster& cluster) {
@@ -211,4 +211,4 @@ class PackingBuilder {
     IndexMap x_, card_, used_;
 };
 
-}  // namespace gpusched::milp::detail
+}  // namespace GPUSCHED_NAMESPACE::milp::detail

@@ -1,6 +1,8 @@
 // Which cards of a node fractions go onto.
 #pragma once
 
+#include <gpusched/config.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::milp::detail {
+namespace GPUSCHED_NAMESPACE::milp::detail {
 
 /// A card as fractions see it, in thousandths.
 struct PackingCard {
@@ -91,4 +93,4 @@ class PackingCards {
     int steps_ = 0;
 };
 
-}  // namespace gpusched::milp::detail
+}  // namespace GPUSCHED_NAMESPACE::milp::detail

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::milp::detail {
+namespace GPUSCHED_NAMESPACE::milp::detail {
 
 /// Levels of a task: 0 = never started, f + 1 = its progress is checkpoint f (0 = the start).
 inline int spot_levels(const SpotTask& task) {
@@ -338,4 +338,4 @@ class SpotBuilder {
     std::int64_t largest_ = 0;  // of the denominator
 };
 
-}  // namespace gpusched::milp::detail
+}  // namespace GPUSCHED_NAMESPACE::milp::detail

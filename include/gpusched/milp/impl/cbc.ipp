@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::milp::detail {
+namespace GPUSCHED_NAMESPACE::milp::detail {
 
 GPUSCHED_INTERNAL bool cbc_built_in() noexcept {
 #ifdef GPUSCHED_HAS_CBC
@@ -298,4 +298,4 @@ GPUSCHED_INTERNAL Solution solve_with_cbc([[maybe_unused]] const Model& model,
 #endif
 }
 
-}  // namespace gpusched::milp::detail
+}  // namespace GPUSCHED_NAMESPACE::milp::detail

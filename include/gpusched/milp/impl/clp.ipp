@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 #ifdef GPUSCHED_HAS_CLP
 namespace detail {
@@ -79,4 +79,4 @@ GPUSCHED_INLINE const LpSolver* clp() noexcept {
 GPUSCHED_INLINE const LpSolver* clp() noexcept { return nullptr; }
 #endif
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp

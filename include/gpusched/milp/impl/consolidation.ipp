@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 GPUSCHED_INLINE ConsolidationModel consolidation(const Cluster& cluster,
                                                  const ConsolidationOptions& options) {
@@ -109,4 +109,4 @@ GPUSCHED_INLINE std::int64_t ConsolidationModel::moves(const std::vector<NodeId>
     return count;
 }
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <string>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 GPUSCHED_INLINE double objective_value(const Model& model, std::span<const double> x) {
     if (x.size() != model.objective.size())
@@ -48,4 +48,4 @@ GPUSCHED_INLINE Evaluation evaluate(const Model& model, std::span<const double> 
     return result;
 }
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp

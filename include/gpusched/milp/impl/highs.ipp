@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::milp::detail {
+namespace GPUSCHED_NAMESPACE::milp::detail {
 
 #ifdef GPUSCHED_HAS_HIGHS
 /// HiGHS keeps a set of threads for every thread that calls it, and fails there when asked with another count. So each call
@@ -156,4 +156,4 @@ GPUSCHED_INTERNAL Solution solve_with_highs([[maybe_unused]] const Model& model,
 #endif
 }
 
-}  // namespace gpusched::milp::detail
+}  // namespace GPUSCHED_NAMESPACE::milp::detail

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 GPUSCHED_INLINE double spread_entropy(const std::vector<int>& pods) {
     const double total = std::accumulate(pods.begin(), pods.end(), 0.0);
@@ -157,4 +157,4 @@ GPUSCHED_INLINE std::vector<double> JointModel::encode(const JointAllocation& al
     return values;
 }
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp

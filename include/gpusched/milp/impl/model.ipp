@@ -10,7 +10,7 @@
 #include <cmath>
 #include <utility>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 GPUSCHED_INLINE IndexMap::IndexMap(std::string name_, std::vector<int> extents_)
     : name(std::move(name_)), extents(std::move(extents_)) {
@@ -282,4 +282,4 @@ GPUSCHED_INLINE std::vector<GroupViolation> violated_groups(const ElasticModel& 
     return found;
 }
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp

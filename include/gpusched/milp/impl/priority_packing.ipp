@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 namespace detail {
 
@@ -202,4 +202,4 @@ GPUSCHED_INLINE PackingResult priority_packing(const Cluster& cluster, const Pac
     return priority_packing(cluster, options, find_solver(solver), context);
 }
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 GPUSCHED_INLINE void validate(const SolveOptions& options) { require_fields(options); }
 
@@ -295,4 +295,4 @@ GPUSCHED_INLINE std::vector<std::string> conflicting_groups(const Model& model, 
     return kept;
 }
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp

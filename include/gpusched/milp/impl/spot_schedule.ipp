@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 GPUSCHED_INLINE void validate(const SpotProblem& problem) {
     Problems problems;
@@ -131,4 +131,4 @@ GPUSCHED_INLINE std::vector<double> SpotModel::encode(const SpotSchedule& schedu
     return values;
 }
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp

@@ -14,7 +14,7 @@
 #include <unordered_set>
 #include <utility>
 
-namespace gpusched::milp {
+namespace GPUSCHED_NAMESPACE::milp {
 
 namespace detail {
 
@@ -274,4 +274,4 @@ GPUSCHED_INLINE void write_mps(const Model& model, const std::string& path) {
 
 GPUSCHED_INLINE void write_lp(const Model& model, const std::string& path) { write_file(path, to_lp(model)); }
 
-}  // namespace gpusched::milp
+}  // namespace GPUSCHED_NAMESPACE::milp

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::detail {
+namespace GPUSCHED_NAMESPACE::detail {
 
 inline void check_core_list(const Owner& owner, std::vector<int> cores, Problems& problems) {
     std::sort(cores.begin(), cores.end());
@@ -60,4 +60,4 @@ inline void check_cores_in_use(const ClusterSpec& spec, const Inventory& invento
                                            gpusched::quoted(tasks[i]->name));
 }
 
-}  // namespace gpusched::detail
+}  // namespace GPUSCHED_NAMESPACE::detail

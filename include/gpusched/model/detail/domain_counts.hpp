@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace gpusched::detail {
+namespace GPUSCHED_NAMESPACE::detail {
 
 /// One small open-addressing table (domain -> count) per set, all in one array, sized when the sets are known.
 /// A table holds as many domains as three copies of every member can touch. O(1) expected per call.
@@ -48,4 +48,4 @@ class DomainCounts {
     std::vector<Cell> cells_;
 };
 
-}  // namespace gpusched::detail
+}  // namespace GPUSCHED_NAMESPACE::detail

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace gpusched::detail {
+namespace GPUSCHED_NAMESPACE::detail {
 
 inline bool accepts_model(const Requirement& requirement, const NodeClass& node_class) {
     const auto& models = requirement.gpu_models;
@@ -26,4 +26,4 @@ inline bool tolerates_taints(const Requirement& requirement, const NodeClass& no
     });
 }
 
-}  // namespace gpusched::detail
+}  // namespace GPUSCHED_NAMESPACE::detail

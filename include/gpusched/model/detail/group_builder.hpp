@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::detail {
+namespace GPUSCHED_NAMESPACE::detail {
 
 struct GroupBuilder {
     const ClusterSpec& spec;
@@ -110,4 +110,4 @@ struct GroupBuilder {
     }
 };
 
-}  // namespace gpusched::detail
+}  // namespace GPUSCHED_NAMESPACE::detail

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::detail {
+namespace GPUSCHED_NAMESPACE::detail {
 
 // Gives equal values equal indices.
 template <class T>
@@ -382,4 +382,4 @@ struct InventoryBuilder {
     }
 };
 
-}  // namespace gpusched::detail
+}  // namespace GPUSCHED_NAMESPACE::detail

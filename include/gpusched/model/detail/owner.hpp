@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpusched::detail {
+namespace GPUSCHED_NAMESPACE::detail {
 
 /// A node, task or job that is being checked. Put into words only where there is a problem: nearly all values are good, and
 /// there are millions of them. The name must outlive it.
@@ -35,4 +35,4 @@ class Owner {
     std::optional<std::size_t> number_;
 };
 
-}  // namespace gpusched::detail
+}  // namespace GPUSCHED_NAMESPACE::detail

@@ -6,7 +6,7 @@
 
 #include <tuple>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 inline bool operator<(const Taint& a, const Taint& b) {
     return std::tie(a.key, a.value, a.effect) < std::tie(b.key, b.value, b.effect);
@@ -51,4 +51,4 @@ inline bool operator<(const TaskAffinities& a, const TaskAffinities& b) {
                                         b.cpu_local, b.cores);
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 namespace detail {
 
@@ -101,4 +101,4 @@ GPUSCHED_INLINE Cluster apply(const Cluster& cluster, const Plan& plan) {
     return std::move(executor.cluster);
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

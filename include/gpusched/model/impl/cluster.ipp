@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 GPUSCHED_INLINE NodeId Cluster::find_node(std::string_view name) const {
     if (const auto found = inventory_->nodes.names.find(name)) return make_id<NodeId>(*found);
@@ -391,4 +391,4 @@ GPUSCHED_INLINE ClusterSpec Cluster::to_spec() const {
     return spec;
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

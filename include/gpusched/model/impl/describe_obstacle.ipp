@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 namespace detail {
 
@@ -150,4 +150,4 @@ GPUSCHED_INLINE std::string describe_obstacle(const Cluster& cluster, TaskId tas
     return {};
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

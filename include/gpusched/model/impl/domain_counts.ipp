@@ -5,7 +5,7 @@
 
 #include <bit>
 
-namespace gpusched::detail {
+namespace GPUSCHED_NAMESPACE::detail {
 
 inline std::uint32_t DomainCounts::add_table(std::uint32_t members) {
     const auto capacity = std::bit_ceil(std::uint32_t{4} * (members + 1));
@@ -45,4 +45,4 @@ inline void DomainCounts::decrement(std::uint32_t table, DomainId domain) noexce
     }
 }
 
-}  // namespace gpusched::detail
+}  // namespace GPUSCHED_NAMESPACE::detail

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 GPUSCHED_INLINE Obstacle find_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& inv = cluster.inventory();
@@ -135,4 +135,4 @@ GPUSCHED_INLINE bool gpus_fit(const Cluster& cluster, TaskId task, NodeId node, 
                                               [&](GpuMask mask) { return (gpus & ~mask) == 0; });
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

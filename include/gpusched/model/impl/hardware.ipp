@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 namespace detail {
 // GPUs and cores spread evenly over the NUMA nodes, NUMA nodes evenly over two sockets, in index order.
@@ -53,4 +53,4 @@ GPUSCHED_INLINE std::optional<Hardware> hardware_preset(std::string_view name) {
     return std::nullopt;
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 GPUSCHED_INLINE std::optional<HardwareLevel> TaskAffinities::guaranteed_level() const {
     std::optional<HardwareLevel> strictest;
@@ -37,4 +37,4 @@ GPUSCHED_INLINE std::shared_ptr<const Inventory> Inventory::build(const ClusterS
     return std::make_shared<const Inventory>(std::move(inventory));
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

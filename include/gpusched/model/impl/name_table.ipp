@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 // The slot that holds `name`, or the empty one where it belongs.
 GPUSCHED_INLINE std::size_t NameTable::slot(std::string_view name) const noexcept {
@@ -34,4 +34,4 @@ GPUSCHED_INLINE std::optional<std::uint32_t> NameTable::find(std::string_view na
     return id != empty ? std::optional(id) : std::nullopt;
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

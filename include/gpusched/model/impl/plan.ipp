@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 
 GPUSCHED_INLINE PlanSpec to_spec(const Plan& plan, const Cluster& cluster,
                                  std::map<std::string, double> stats) {
@@ -140,4 +140,4 @@ GPUSCHED_INLINE Plan resolve(const PlanSpec& spec, const Cluster& cluster) {
     return plan;
 }
 
-}  // namespace gpusched
+}  // namespace GPUSCHED_NAMESPACE

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::preemption::detail {
+namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 /// The cores that a task lists, each once; nothing = it lists none.
 inline const std::optional<std::vector<int>>& listed_cores(const Cluster& cluster, TaskId task) {
@@ -86,4 +86,4 @@ std::int64_t cores_kept(const Cluster& cluster, const HardwareMasks& hardware, N
     return firm + std::max({lent, borrowed, lent_by_list + borrowed_by_list - both_by_list});
 }
 
-}  // namespace gpusched::preemption::detail
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-namespace gpusched::preemption::detail {
+namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 /// What one task, or one gang, costs at most: sums over 64 of them cannot overflow; those over more stop at the largest
 /// number.
@@ -23,4 +23,4 @@ inline std::int64_t cost_of(const Cluster& cluster, TaskId task, std::int64_t no
     return found;
 }
 
-}  // namespace gpusched::preemption::detail
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail

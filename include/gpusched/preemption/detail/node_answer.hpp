@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-namespace gpusched::preemption::detail {
+namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 /// By what the policy compares candidates.
 [[nodiscard]] Objective objective_of(Policy policy) noexcept;
@@ -69,7 +69,7 @@ class NodeQuestion {
     Budget* budget_ = nullptr;
 };
 
-}  // namespace gpusched::preemption::detail
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/preemption/impl/node_answer.ipp>

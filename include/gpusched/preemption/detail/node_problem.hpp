@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace gpusched::preemption::detail {
+namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 struct Victim {
     TaskId task = none<TaskId>;
@@ -139,7 +139,7 @@ extern template class NodeProblem<VictimSet>;
 extern template class NodeProblem<ManyVictims>;
 #endif
 
-}  // namespace gpusched::preemption::detail
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/preemption/impl/gang_table.ipp>

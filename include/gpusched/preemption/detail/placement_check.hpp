@@ -4,7 +4,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/preemption/detail/request.hpp>
 
-namespace gpusched::preemption {
+namespace GPUSCHED_NAMESPACE::preemption {
 
 struct Decision;
 
@@ -16,7 +16,7 @@ namespace detail {
                                    GpuMask healthy);
 
 }  // namespace detail
-}  // namespace gpusched::preemption
+}  // namespace GPUSCHED_NAMESPACE::preemption
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/preemption/impl/placement_check.ipp>

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-namespace gpusched::preemption::detail {
+namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 using Locality = topology::GpuLocality;
 
@@ -69,7 +69,7 @@ struct Request {
 /// Is the task one that the request may evict, wherever it runs?
 [[nodiscard]] bool is_potential_victim(const Cluster& cluster, const Request& request, TaskId task) noexcept;
 
-}  // namespace gpusched::preemption::detail
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/preemption/impl/request.ipp>

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <vector>
 
-namespace gpusched {
+namespace GPUSCHED_NAMESPACE {
 class Budget;
 }
 
-namespace gpusched::preemption::detail {
+namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 /// What evictions on a node lead to. The default is nothing.
 struct Candidate {
@@ -113,7 +113,7 @@ extern template class Search<VictimSet>;
 extern template class Search<ManyVictims>;
 #endif
 
-}  // namespace gpusched::preemption::detail
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/preemption/impl/search.ipp>

@@ -1,6 +1,8 @@
 // Sets of a node's potential victims: 64 bits where that is enough, as it nearly always is, else as many as it takes.
 #pragma once
 
+#include <gpusched/config.hpp>
+
 #include <boost/container/small_vector.hpp>
 
 #include <algorithm>
@@ -11,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpusched::preemption::detail {
+namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 /// A set of a node's potential victims: bit i is victim i.
 using VictimSet = std::uint64_t;
@@ -137,4 +139,4 @@ void make_places(std::vector<T>& list, int count) {
     if (list.size() < static_cast<std::size_t>(count)) list.resize(static_cast<std::size_t>(count));
 }
 
-}  // namespace gpusched::preemption::detail
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail

@@ -8,7 +8,7 @@
 #include <optional>
 #include <tuple>
 
-namespace gpusched::preemption {
+namespace GPUSCHED_NAMESPACE::preemption {
 
 GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const Options& options) {
     validate(options);
@@ -73,4 +73,4 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
     return result;
 }
 
-}  // namespace gpusched::preemption
+}  // namespace GPUSCHED_NAMESPACE::preemption

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace gpusched::preemption::detail {
+namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 GPUSCHED_INTERNAL void GangTable::read(const Cluster& cluster, const CostFunction& cost, std::int64_t now) {
     const auto& inv = cluster.inventory();
@@ -25,4 +25,4 @@ GPUSCHED_INTERNAL void GangTable::read(const Cluster& cluster, const CostFunctio
     }
 }
 
-}  // namespace gpusched::preemption::detail
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail

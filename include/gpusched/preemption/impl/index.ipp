@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::preemption {
+namespace GPUSCHED_NAMESPACE::preemption {
 namespace detail {
 
 // Everything about a preemptor that answers depend on, given the index's options.
@@ -363,4 +363,4 @@ GPUSCHED_INLINE const Decision* PreemptionIndex::decide(TaskId preemptor) {
     return holds ? &s.decision : nullptr;
 }
 
-}  // namespace gpusched::preemption
+}  // namespace GPUSCHED_NAMESPACE::preemption

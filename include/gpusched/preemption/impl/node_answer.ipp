@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace gpusched::preemption::detail {
+namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 GPUSCHED_INTERNAL Objective objective_of(Policy policy) noexcept {
     return policy == Policy::imp || policy == Policy::first_fit || policy == Policy::reprieve
@@ -140,4 +140,4 @@ GPUSCHED_INTERNAL bool NodeQuestion::proven() const noexcept {
     return search_.proven() && (many_ == nullptr || many_->search.proven());
 }
 
-}  // namespace gpusched::preemption::detail
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::preemption::detail {
+namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 template <class Set>
 bool NodeProblem<Set>::vacated_by(Argument leaving) const {
@@ -323,4 +323,4 @@ template class NodeProblem<VictimSet>;
 template class NodeProblem<ManyVictims>;
 #endif
 
-}  // namespace gpusched::preemption::detail
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail

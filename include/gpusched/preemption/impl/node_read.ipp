@@ -7,7 +7,7 @@
 #include <memory>
 #include <type_traits>
 
-namespace gpusched::preemption::detail {
+namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 template <class Set>
 bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, const CostFunction& cost,
@@ -106,4 +106,4 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
     return true;
 }
 
-}  // namespace gpusched::preemption::detail
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace gpusched::preemption {
+namespace GPUSCHED_NAMESPACE::preemption {
 
 GPUSCHED_INLINE void validate(const Options& options) {
     Problems problems;
@@ -38,4 +38,4 @@ GPUSCHED_INLINE double score(std::int64_t priority_sum, double topology, double 
                              : alpha * (2 - 1 / (1 - sum)) + (1 - alpha) * topology;
 }
 
-}  // namespace gpusched::preemption
+}  // namespace GPUSCHED_NAMESPACE::preemption

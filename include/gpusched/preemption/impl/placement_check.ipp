@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-namespace gpusched::preemption::detail {
+namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 /// Thousandths of a NUMA node's cores that the preemptor may take: core by core where tasks say which they hold; then
 /// those who do not say take what is left, sharing only what may be shared, a claim of Standby with a borrower.
@@ -128,4 +128,4 @@ GPUSCHED_INTERNAL bool placement_holds(const Cluster& cluster, const Request& re
     return find_group_obstacle(after, request.task, node) == Obstacle::none;
 }
 
-}  // namespace gpusched::preemption::detail
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail

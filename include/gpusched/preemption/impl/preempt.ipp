@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-namespace gpusched::preemption {
+namespace GPUSCHED_NAMESPACE::preemption {
 namespace detail {
 
 // Kubernetes' order of nodes (pickOneNodeForPreemption): lower is better.
@@ -138,4 +138,4 @@ GPUSCHED_INLINE Plan to_plan(const Decision& decision, TaskId task) {
     return plan;
 }
 
-}  // namespace gpusched::preemption
+}  // namespace GPUSCHED_NAMESPACE::preemption

@@ -17,7 +17,7 @@
 #include <tuple>
 #include <utility>
 
-namespace gpusched::preemption {
+namespace GPUSCHED_NAMESPACE::preemption {
 namespace detail {
 
 // Takes victims off the books of gangs. A gang that breaks costs all of its work, once.
@@ -369,4 +369,4 @@ GPUSCHED_INLINE Plan to_plan(const GangDecision& decision, std::span<const TaskI
     return plan;
 }
 
-}  // namespace gpusched::preemption
+}  // namespace GPUSCHED_NAMESPACE::preemption

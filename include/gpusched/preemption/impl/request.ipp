@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace gpusched::preemption::detail {
+namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 GPUSCHED_INTERNAL Request::Request(const Cluster& cluster, TaskId id, const Options& options,
                                    const Request* alike) {
@@ -92,4 +92,4 @@ GPUSCHED_INTERNAL bool is_potential_victim(const Cluster& cluster, const Request
     return request.spot ? t.priority_class[i] == PriorityClass::lp : t.priority[i] < request.priority;
 }
 
-}  // namespace gpusched::preemption::detail
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail

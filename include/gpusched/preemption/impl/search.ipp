@@ -10,7 +10,7 @@
 #include <tuple>
 #include <type_traits>
 
-namespace gpusched::preemption::detail {
+namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 GPUSCHED_INTERNAL int compare(const Candidate& a, const Candidate& b, Objective objective,
                               bool across) noexcept {
@@ -382,4 +382,4 @@ template class Search<VictimSet>;
 template class Search<ManyVictims>;
 #endif
 
-}  // namespace gpusched::preemption::detail
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail

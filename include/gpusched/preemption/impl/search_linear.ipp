@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace gpusched::preemption::detail {
+namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 template <class Set>
 template <class Before>
@@ -60,4 +60,4 @@ Choice<Set> Search<Set>::reprieve(const Cluster& cluster, const Node& node, cons
     return make(node, request, leaving, node.locality(leaving));
 }
 
-}  // namespace gpusched::preemption::detail
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::preemption {
+namespace GPUSCHED_NAMESPACE::preemption {
 
 GPUSCHED_INLINE void validate(const EvictionModel& model) {
     Problems problems;
@@ -94,4 +94,4 @@ GPUSCHED_INLINE std::vector<StandbyLease::Borrower> StandbyLease::advance(std::i
     return gone;
 }
 
-}  // namespace gpusched::preemption
+}  // namespace GPUSCHED_NAMESPACE::preemption

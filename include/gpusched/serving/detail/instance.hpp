@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::serving::detail {
+namespace GPUSCHED_NAMESPACE::serving::detail {
 
 /// There is one fraction of the memory, and it is not in the options of the estimate; another one there would be lost.
 inline void check_memory_fraction(Problems& problems, const EstimateOptions& estimate, double fraction) {
@@ -208,4 +208,4 @@ inline ServingPlan described(const ServingRequest& request, const ServingInstanc
     return result;
 }
 
-}  // namespace gpusched::serving::detail
+}  // namespace GPUSCHED_NAMESPACE::serving::detail

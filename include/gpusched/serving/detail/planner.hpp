@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::serving::detail {
+namespace GPUSCHED_NAMESPACE::serving::detail {
 
 /// One call of `plan_serving`: several problems, of which the best plan counts.
 class Planner {
@@ -164,4 +164,4 @@ class Planner {
     milp::Status unproved_ = milp::Status::failed;
 };
 
-}  // namespace gpusched::serving::detail
+}  // namespace GPUSCHED_NAMESPACE::serving::detail

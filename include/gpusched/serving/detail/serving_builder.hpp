@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::serving::detail {
+namespace GPUSCHED_NAMESPACE::serving::detail {
 
 /// What all forms share: names, seconds and the rows over money and GPUs.
 struct ServingBuilder {
@@ -123,4 +123,4 @@ inline milp::IndexMap serving_shares(ServingBuilder& b) {
     return x;
 }
 
-}  // namespace gpusched::serving::detail
+}  // namespace GPUSCHED_NAMESPACE::serving::detail

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::serving::detail {
+namespace GPUSCHED_NAMESPACE::serving::detail {
 
 /// A problem in units of its own, so that the solver's tolerances mean the same for all: seconds in those of a bound, money in
 /// those of what can be spent; both powers of two, which loses no digits. Configurations that cannot be used are left out.
@@ -69,4 +69,4 @@ inline ServingSolution unscaled(ServingSolution plan, const ServingProblem& prob
     return plan;
 }
 
-}  // namespace gpusched::serving::detail
+}  // namespace GPUSCHED_NAMESPACE::serving::detail

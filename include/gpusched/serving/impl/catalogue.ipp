@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 GPUSCHED_INLINE void validate(const std::vector<GpuType>& gpus) {
     Problems problems;
@@ -75,4 +75,4 @@ GPUSCHED_INLINE GpuType gpu_type(std::string_view name) {
     throw InvalidInput(bad_name("GPU type", name, known));
 }
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving

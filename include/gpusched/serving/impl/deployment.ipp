@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 GPUSCHED_INLINE std::vector<int> split_layers(int layers, std::span<const double> memory) {
     const auto stages = static_cast<int>(memory.size());
@@ -141,4 +141,4 @@ GPUSCHED_INLINE std::vector<Deployment> enumerate_deployments(const LanguageMode
     return found;
 }
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving

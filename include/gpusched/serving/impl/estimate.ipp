@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 GPUSCHED_INLINE void validate(const EstimateOptions& options) {
     Problems problems;
@@ -211,4 +211,4 @@ GPUSCHED_INLINE ThroughputEstimate estimate_throughput(const LanguageModel& mode
     return detail::estimate(model, gpus, deployment, shape, options);
 }
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving

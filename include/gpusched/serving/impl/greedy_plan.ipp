@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 namespace detail {
 
@@ -165,4 +165,4 @@ GPUSCHED_INLINE std::optional<ServingAllocation> greedy_plan(const ServingProble
     return detail::search_greedily(problem, nullptr);
 }
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 GPUSCHED_INLINE double LanguageModel::layer_matrix_parameters() const noexcept {
     return 2.0 * hidden * (heads + kv_heads) * head_size + 3.0 * hidden * intermediate;
@@ -60,4 +60,4 @@ GPUSCHED_INLINE LanguageModel llama2_70b() {
     return model;
 }
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 GPUSCHED_INLINE void validate(const ServingRequest& request) {
     Problems problems;
@@ -98,4 +98,4 @@ GPUSCHED_INLINE ServingPlan plan_serving(const ServingRequest& request, const Pl
     return plan_serving(request, options, milp::find_solver(solver), context);
 }
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving

@@ -10,7 +10,7 @@
 #include <limits>
 #include <utility>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 GPUSCHED_INLINE std::vector<ProfilePoint> parse_profile_csv(std::string_view text, double unit_s,
                                                             std::string_view source) {
@@ -52,4 +52,4 @@ GPUSCHED_INLINE LayerProfile read_layer_profile(const std::string& prefill_path,
     return profile;
 }
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving

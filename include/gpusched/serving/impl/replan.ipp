@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 namespace detail {
 
@@ -176,4 +176,4 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
     return result;
 }
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 GPUSCHED_INLINE milp::Model serving_bound(const ServingProblem& problem) {
     validate(problem);
@@ -125,4 +125,4 @@ GPUSCHED_INLINE double closed_form_bound(const ServingProblem& problem) {
     return best;
 }
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 namespace detail {
 
@@ -326,4 +326,4 @@ GPUSCHED_INLINE ServingAllocation ServingMilp::decode(std::span<const double> va
     return result;
 }
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving

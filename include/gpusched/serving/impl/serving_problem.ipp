@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 GPUSCHED_INLINE void validate(const ServingProblem& problem) {
     Problems problems;
@@ -192,4 +192,4 @@ GPUSCHED_INLINE std::vector<std::string> violations(const ServingProblem& proble
     return found;
 }
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving

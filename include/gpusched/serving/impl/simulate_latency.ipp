@@ -13,7 +13,7 @@
 #include <queue>
 #include <utility>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 GPUSCHED_INLINE double LatencyResult::percentile(double percent) const {
     require_range("percent", percent, 0.0, 100.0);
@@ -179,4 +179,4 @@ GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
     return result;
 }
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 namespace detail {
 
@@ -383,4 +383,4 @@ GPUSCHED_INLINE ServingSolution cheapest_serving_plan(const ServingProblem& prob
     });
 }
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::serving {
+namespace GPUSCHED_NAMESPACE::serving {
 
 GPUSCHED_INLINE std::vector<BudgetPlan> sweep_budgets(const ServingRequest& request,
                                                       const std::vector<double>& budgets,
@@ -56,4 +56,4 @@ GPUSCHED_INLINE std::vector<BudgetPlan> sweep_budgets(const ServingRequest& requ
     return sweep_budgets(request, budgets, options, milp::find_solver(solver), context);
 }
 
-}  // namespace gpusched::serving
+}  // namespace GPUSCHED_NAMESPACE::serving

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::sim::detail {
+namespace GPUSCHED_NAMESPACE::sim::detail {
 
 inline constexpr std::uint32_t no_node = std::numeric_limits<std::uint32_t>::max();
 
@@ -147,4 +147,4 @@ class NodePool {
     std::vector<std::uint32_t> feasible_;
 };
 
-}  // namespace gpusched::sim::detail
+}  // namespace GPUSCHED_NAMESPACE::sim::detail

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::sim::detail {
+namespace GPUSCHED_NAMESPACE::sim::detail {
 
 /// Nodes alike: what one has, how many there are at the preset's original size, and the share of their GPUs that
 /// is allocated at load 1.
@@ -186,4 +186,4 @@ inline std::vector<std::int64_t> scale_counts(std::span<const NodeKind> kinds, s
     return counts;
 }
 
-}  // namespace gpusched::sim::detail
+}  // namespace GPUSCHED_NAMESPACE::sim::detail

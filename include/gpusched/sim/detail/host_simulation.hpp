@@ -14,7 +14,7 @@
 #include <queue>
 #include <vector>
 
-namespace gpusched::sim::detail {
+namespace GPUSCHED_NAMESPACE::sim::detail {
 
 inline constexpr double never = std::numeric_limits<double>::infinity();
 
@@ -162,4 +162,4 @@ class HostSimulation {
     std::uint64_t hash_ = 0;
 };
 
-}  // namespace gpusched::sim::detail
+}  // namespace GPUSCHED_NAMESPACE::sim::detail

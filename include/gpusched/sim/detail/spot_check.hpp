@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-namespace gpusched::sim::detail {
+namespace GPUSCHED_NAMESPACE::sim::detail {
 
 inline void validate_spot(const SpotTrace& trace, const SpotReplayOptions& o) {
     Problems problems;
@@ -47,4 +47,4 @@ inline void validate_spot(const SpotTrace& trace, const SpotReplayOptions& o) {
     preemption::validate(o.eviction);
 }
 
-}  // namespace gpusched::sim::detail
+}  // namespace GPUSCHED_NAMESPACE::sim::detail

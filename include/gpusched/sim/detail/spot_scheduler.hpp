@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::sim::detail {
+namespace GPUSCHED_NAMESPACE::sim::detail {
 
 /// Which pods belong to which job: those of one job come one after the other.
 struct Gangs {
@@ -326,4 +326,4 @@ class Hopeless {
     std::vector<TaskId> pods_;
 };
 
-}  // namespace gpusched::sim::detail
+}  // namespace GPUSCHED_NAMESPACE::sim::detail

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 namespace detail {
 
 inline constexpr std::int64_t generated_now = 14 * 24 * 3600;  // older than any generated task
@@ -331,4 +331,4 @@ GPUSCHED_INLINE ClusterSpec generate_cluster(const GeneratorOptions& options, co
     return generator.take();
 }
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim

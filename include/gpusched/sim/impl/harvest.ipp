@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 
 namespace detail {
 
@@ -195,4 +195,4 @@ GPUSCHED_INLINE HarvestResult simulate_harvest(const HarvestOptions& o) {
     return result;
 }
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim

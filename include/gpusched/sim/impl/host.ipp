@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 
 namespace scenario_detail {
 
@@ -263,4 +263,4 @@ GPUSCHED_INLINE bool is_stable(std::span<const double> demand, std::span<const d
     return sum < capacity && arrival_rate < service_rate;
 }
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim

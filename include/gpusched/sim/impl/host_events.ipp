@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace gpusched::sim::detail {
+namespace GPUSCHED_NAMESPACE::sim::detail {
 
 GPUSCHED_INTERNAL void HostSimulation::begin(Service& s) {
     auto& rng = s.requests_rng;
@@ -162,4 +162,4 @@ GPUSCHED_INTERNAL HostRun HostSimulation::result() {
     return out_;
 }
 
-}  // namespace gpusched::sim::detail
+}  // namespace GPUSCHED_NAMESPACE::sim::detail

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace gpusched::sim::detail {
+namespace GPUSCHED_NAMESPACE::sim::detail {
 
 /// Instances of others, where there is room.
 GPUSCHED_INTERNAL void add_neighbours(const control::MigDevice& device,
@@ -277,4 +277,4 @@ GPUSCHED_INTERNAL void HostSimulation::tick() {
     next_tick_ += o_.window_s;
 }
 
-}  // namespace gpusched::sim::detail
+}  // namespace GPUSCHED_NAMESPACE::sim::detail

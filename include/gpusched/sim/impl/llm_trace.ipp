@@ -13,7 +13,7 @@
 #include <limits>
 #include <string>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 
 namespace llm_detail {
 
@@ -93,4 +93,4 @@ GPUSCHED_INLINE std::vector<LlmRequest> generate_llm_trace(std::size_t requests,
     return out;
 }
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim

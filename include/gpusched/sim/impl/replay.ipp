@@ -19,7 +19,7 @@
 #include <span>
 #include <utility>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 namespace detail {
 
 /// One replay under way: events in, cluster and timeline out.
@@ -205,4 +205,4 @@ GPUSCHED_INLINE ReplayResult replay(const Trace& trace, allocation::AnyPlacement
     return detail::Replay(trace, options, context).run(policy);
 }
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim

@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <utility>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 
 GPUSCHED_INLINE Trace resample(const Trace& trace, double ratio, Rng& rng) {
     if (!(ratio > 0 && ratio <= 1000))
@@ -47,4 +47,4 @@ GPUSCHED_INLINE Trace resample(const Trace& trace, double ratio, Rng& rng) {
     return out;
 }
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim

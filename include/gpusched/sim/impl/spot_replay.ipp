@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 namespace detail {
 
 inline constexpr std::int64_t no_event = std::numeric_limits<std::int64_t>::max();
@@ -373,4 +373,4 @@ GPUSCHED_INLINE Spread spread_of(std::vector<double> values) {
     return s;
 }
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim

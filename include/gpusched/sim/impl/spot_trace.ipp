@@ -11,7 +11,7 @@
 #include <iterator>
 #include <utility>
 
-namespace gpusched::sim {
+namespace GPUSCHED_NAMESPACE::sim {
 namespace detail {
 
 /// Running times of HP jobs in seconds at 0, 5, .., 100 %, uniform in between: log-normal with the published median of
@@ -136,4 +136,4 @@ GPUSCHED_INLINE SpotTrace generate_spot_trace(const SpotTraceOptions& o) {
     return trace;
 }
 
-}  // namespace gpusched::sim
+}  // namespace GPUSCHED_NAMESPACE::sim

@@ -1,10 +1,12 @@
 // Text in the DOT language.
 #pragma once
 
+#include <gpusched/config.hpp>
+
 #include <string>
 #include <string_view>
 
-namespace gpusched::topology::detail {
+namespace GPUSCHED_NAMESPACE::topology::detail {
 
 inline std::string dot_quoted(std::string_view text) {
     std::string out = "\"";
@@ -18,4 +20,4 @@ inline std::string dot_quoted(std::string_view text) {
     return out + '"';
 }
 
-}  // namespace gpusched::topology::detail
+}  // namespace GPUSCHED_NAMESPACE::topology::detail

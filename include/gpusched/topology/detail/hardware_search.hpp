@@ -15,7 +15,7 @@
 #include <limits>
 #include <vector>
 
-namespace gpusched::topology::detail {
+namespace GPUSCHED_NAMESPACE::topology::detail {
 
 using HardwareVertexId = BoostHardware::vertex_descriptor;
 using HardwareEdgeId = BoostHardware::edge_descriptor;
@@ -84,4 +84,4 @@ std::vector<double> widths_from(const BoostHardware& graph, HardwareVertexId fro
     return widths;
 }
 
-}  // namespace gpusched::topology::detail
+}  // namespace GPUSCHED_NAMESPACE::topology::detail

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 namespace detail {
 
 inline std::string dot_vertex(NetworkTree::Vertex v) {
@@ -46,4 +46,4 @@ GPUSCHED_INLINE std::string to_dot(const NetworkTree& tree, const Inventory& inv
     return out + "}\n";
 }
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology

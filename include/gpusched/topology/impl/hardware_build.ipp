@@ -17,7 +17,7 @@
 
 // Graphs from descriptions and readings, and back.
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 namespace detail {
 
 /// Who holds a vertex, from the graph that knows to a reading that does not. It may be held by nobody in particular.
@@ -251,4 +251,4 @@ GPUSCHED_INLINE std::vector<HardwareChange> HardwareGraph::reconcile(const Hardw
     return changes;
 }
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology

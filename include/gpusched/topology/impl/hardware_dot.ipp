@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 
 GPUSCHED_INLINE std::string hardware_to_dot(const HardwareGraph& graph, const HardwareDotOptions& options) {
     using K = HardwareKind;
@@ -76,4 +76,4 @@ GPUSCHED_INLINE std::string hardware_to_dot(const HardwareGraph& graph, const Ha
     return out + "}\n";
 }
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology

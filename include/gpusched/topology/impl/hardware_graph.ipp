@@ -12,7 +12,7 @@
 #include <set>
 #include <tuple>
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 namespace detail {
 
 inline std::string vertex_text(const HardwareVertex& v) {
@@ -332,4 +332,4 @@ GPUSCHED_INLINE GpuMask HardwareGraph::release(std::string_view user) {
     return released;
 }
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <set>
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 namespace detail {
 
 // Calls back on the way down and on the way up.
@@ -193,4 +193,4 @@ GPUSCHED_INLINE std::optional<int> NetworkTree::distance(Vertex a, Vertex b) con
     return depth(a) + depth(b) - 2 * depth(meet);
 }
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology

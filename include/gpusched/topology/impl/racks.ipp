@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::topology {
+namespace GPUSCHED_NAMESPACE::topology {
 
 namespace detail {
 
@@ -82,4 +82,4 @@ GPUSCHED_INLINE std::size_t add_racks(ClusterSpec& cluster, const RackPreset& pr
     return nodes.size() / width;
 }
 
-}  // namespace gpusched::topology
+}  // namespace GPUSCHED_NAMESPACE::topology

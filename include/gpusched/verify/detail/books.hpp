@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::verify::detail {
+namespace GPUSCHED_NAMESPACE::verify::detail {
 
 inline constexpr int nowhere = -1;
 
@@ -243,4 +243,4 @@ struct Books {
     std::vector<std::vector<int>> domains_;  // [level][node]
 };
 
-}  // namespace gpusched::verify::detail
+}  // namespace GPUSCHED_NAMESPACE::verify::detail

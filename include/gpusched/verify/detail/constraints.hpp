@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpusched::verify::detail {
+namespace GPUSCHED_NAMESPACE::verify::detail {
 
 inline std::string named(std::string_view name) { return gpusched::quoted(name); }
 
@@ -158,4 +158,4 @@ inline void check_group(const Books& books, Arrival& a, const Tally& tally) {
                           named(tally.name) + where + " would be spread over several domains");
 }
 
-}  // namespace gpusched::verify::detail
+}  // namespace GPUSCHED_NAMESPACE::verify::detail

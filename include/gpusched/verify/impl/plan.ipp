@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::verify {
+namespace GPUSCHED_NAMESPACE::verify {
 
 namespace detail {
 
@@ -259,4 +259,4 @@ GPUSCHED_INLINE Report plan(const ClusterSpec& snapshot, const PlanSpec& plan, c
     return detail::Replay(snapshot, plan, options).run();
 }
 
-}  // namespace gpusched::verify
+}  // namespace GPUSCHED_NAMESPACE::verify
