@@ -163,27 +163,22 @@ class Cluster {
     }
 
     // Groups -----------------------------------------------------------------------------------------------
-    /// Members of an anti-affinity set in a domain, reservations included.
-    [[nodiscard]] std::uint32_t anti_affinity_count(std::uint32_t set, DomainId domain) const noexcept {
-        GPUSCHED_ASSERT(set < anti_affinity_tables_.size());
-        return groups_.count(anti_affinity_tables_[set], domain);
+    /// Members of a set of a group (an index into Inventory::group_sets) in a domain, reservations included.
+    [[nodiscard]] std::uint32_t group_count(std::uint32_t set, DomainId domain) const noexcept {
+        GPUSCHED_ASSERT(set < group_tables_.size());
+        return groups_.count(group_tables_[set], domain);
     }
     /// Members in the domain whose own limit is the set's `limit_index`-th smallest; only for sets not `uniform`.
-    [[nodiscard]] std::uint32_t anti_affinity_count(std::uint32_t set, std::size_t limit_index,
-                                                    DomainId domain) const noexcept {
-        GPUSCHED_ASSERT(set < anti_affinity_tables_.size() && !inventory_->anti_affinity_sets[set].uniform);
-        GPUSCHED_ASSERT(limit_index < inventory_->anti_affinity_sets[set].limits.size());
-        return groups_.count(anti_affinity_tables_[set] + 1 + static_cast<std::uint32_t>(limit_index),
-                             domain);
+    [[nodiscard]] std::uint32_t group_count(std::uint32_t set, std::size_t limit_index,
+                                            DomainId domain) const noexcept {
+        GPUSCHED_ASSERT(set < group_tables_.size() && !inventory_->group_sets[set].uniform);
+        GPUSCHED_ASSERT(limit_index < inventory_->group_sets[set].limits.size());
+        return groups_.count(group_tables_[set] + 1 + static_cast<std::uint32_t>(limit_index), domain);
     }
-    [[nodiscard]] std::uint32_t affinity_count(std::uint32_t set, DomainId domain) const noexcept {
-        GPUSCHED_ASSERT(set < affinity_tables_.size());
-        return groups_.count(affinity_tables_[set], domain);
-    }
-    /// How many domains hold members of an affinity set.
-    [[nodiscard]] std::uint32_t affinity_domains(std::uint32_t set) const noexcept {
-        GPUSCHED_ASSERT(set < affinity_tables_.size());
-        return groups_.domains(affinity_tables_[set]);
+    /// How many domains hold members of the set.
+    [[nodiscard]] std::uint32_t group_domains(std::uint32_t set) const noexcept {
+        GPUSCHED_ASSERT(set < group_tables_.size());
+        return groups_.domains(group_tables_[set]);
     }
 
     // Changes ----------------------------------------------------------------------------------------------
@@ -258,9 +253,7 @@ class Cluster {
     std::vector<GpuFree> gpu_;              // by NodeTable::first_gpu
     std::vector<std::int64_t> gpu_memory_;  // likewise
     detail::DomainCounts groups_;
-    std::vector<std::uint32_t>
-        anti_affinity_tables_;  // total of each set, followed by one table per distinct limit
-    std::vector<std::uint32_t> affinity_tables_;
+    std::vector<std::uint32_t> group_tables_;  // by set: its total, followed by one table per distinct limit
     std::vector<Change> log_;
 };
 

@@ -17,7 +17,7 @@
 namespace gpusched {
 
 namespace detail {
-struct GroupBuilder;
+class GroupBuilder;
 struct InventoryBuilder;
 }  // namespace detail
 
@@ -62,30 +62,32 @@ struct Requirement {
     bool operator==(const Requirement&) const = default;
 };
 
-/// One task's part in a group constraint.
-struct Membership {
-    std::uint32_t set = 0;  ///< index into Inventory::anti_affinity_sets or affinity_sets
-    std::uint32_t limit =
-        0;  ///< anti-affinity sets: this task's own limit; `no_limit` = it names another level
-    static constexpr std::uint32_t no_limit = 0xFFFFFFFFu;
+/// What the sets of a group constrain, in the order in which a task's memberships are kept.
+enum class GroupKind : std::uint8_t {
+    anti_affinity,  ///< at most so many members in one domain
+    affinity,       ///< all members in one domain
+    network,        ///< all tasks of a job in one domain; its own old copy counts during a move
 };
 
-/// Anti-affinity of one group at one level.
-struct AntiAffinitySet {
-    std::string group;
+/// The tasks that one constraint on a group binds at one level. Members are counted per domain: `Cluster::group_count`.
+struct GroupSet {
+    GroupKind kind = GroupKind::anti_affinity;
+    std::string group;  ///< its name; of kind `network` "job " or "task " and the name of that
     Level level = node_level;
     std::uint32_t members = 0;
+    // Of kind `anti_affinity` only.
     std::vector<std::uint32_t> limits;        ///< distinct limits, ascending
     std::vector<std::uint32_t> members_with;  ///< how many members name each of them
     bool uniform = true;                      ///< every member names this level, with the same limit
 };
 
-/// Tasks that must share one domain: an affinity group, or a job with a required network level.
-struct AffinitySet {
-    std::string name;  ///< the group or job
-    Level level = node_level;
-    std::uint32_t members = 0;
-    bool is_network = false;  ///< a gang's required network level: its own old copy counts during a move
+/// One task's part in a set of a group.
+struct Membership {
+    std::uint32_t set = 0;  ///< index into Inventory::group_sets
+    std::uint32_t limit =
+        0;  ///< of kind `anti_affinity`: the task's own limit; `no_limit` = it names another level
+    static constexpr std::uint32_t no_limit = 0xFFFFFFFFu;
+    bool operator==(const Membership&) const = default;
 };
 
 /// Indexed by TaskId.
@@ -102,6 +104,7 @@ struct TaskTable {
     std::vector<std::uint8_t> locked, preemptible, standby, daemon;
     std::vector<std::uint32_t> requirement;  ///< index into Inventory::requirements
     std::vector<std::uint32_t> affinities;   ///< index into Inventory::task_affinities
+    std::vector<std::uint32_t> profile;      ///< which memberships it has; shared by tasks that have the same
     std::vector<std::int64_t> move_cost;
     std::vector<std::int64_t> start_time;
     std::vector<std::int64_t> last_checkpoint_time;  ///< `no_time` = absent
@@ -149,8 +152,7 @@ class Inventory {
     std::vector<Requirement> requirements;
     std::vector<TaskAffinities> task_affinities;
     std::vector<HardwareMasks> hardware;
-    std::vector<AntiAffinitySet> anti_affinity_sets;
-    std::vector<AffinitySet> affinity_sets;
+    std::vector<GroupSet> group_sets;
 
     /// Levels of the network tree: the longest path of any node.
     [[nodiscard]] int network_levels() const noexcept { return network_levels_; }
@@ -186,11 +188,20 @@ class Inventory {
         return eligible_[requirement * node_classes.size() + node_class];
     }
 
-    [[nodiscard]] std::span<const Membership> anti_affinity_memberships(TaskId task) const noexcept {
-        return memberships(anti_affinity_members_, anti_affinity_offset_, task);
+    /// The sets of groups that the task belongs to, by ascending kind.
+    [[nodiscard]] std::span<const Membership> memberships(TaskId task) const noexcept {
+        const auto& p = profiles_[tasks.profile[index(task)]];
+        return {memberships_.data() + p.first, memberships_.data() + p.end};
     }
+    /// Those of kind `anti_affinity`.
+    [[nodiscard]] std::span<const Membership> anti_affinity_memberships(TaskId task) const noexcept {
+        const auto& p = profiles_[tasks.profile[index(task)]];
+        return {memberships_.data() + p.first, memberships_.data() + p.affinity};
+    }
+    /// Those of kinds `affinity` and `network`.
     [[nodiscard]] std::span<const Membership> affinity_memberships(TaskId task) const noexcept {
-        return memberships(affinity_members_, affinity_offset_, task);
+        const auto& p = profiles_[tasks.profile[index(task)]];
+        return {memberships_.data() + p.affinity, memberships_.data() + p.end};
     }
 
     /// Validates and builds. Adds every problem to `problems`; where there is any, the result has all nodes and
@@ -202,20 +213,19 @@ class Inventory {
     [[nodiscard]] static bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
 
   private:
-    friend struct detail::GroupBuilder;
+    friend class detail::GroupBuilder;
     friend struct detail::InventoryBuilder;
-    [[nodiscard]] static std::span<const Membership> memberships(const std::vector<Membership>& all,
-                                                                 const std::vector<std::uint32_t>& offset,
-                                                                 TaskId task) noexcept {
-        return {all.data() + offset[index(task)], all.data() + offset[index(task) + 1]};
-    }
+    // Where a profile's memberships begin, where those of kind `affinity` and `network` do, and where they end.
+    struct Profile {
+        std::uint32_t first = 0, affinity = 0, end = 0;
+    };
     std::vector<std::vector<DomainId>> domain_of_;        // [level][node]
     std::vector<std::vector<std::string>> domain_names_;  // [level][domain]
     std::vector<std::int8_t> network_depth_;              // [node]
     int network_levels_ = 0;                              // the largest of them
-    std::vector<bool> eligible_;  // [requirement][node class]; empty = too large to hold
-    std::vector<Membership> anti_affinity_members_, affinity_members_;
-    std::vector<std::uint32_t> anti_affinity_offset_, affinity_offset_;
+    std::vector<bool> eligible_;           // [requirement][node class]; empty = too large to hold
+    std::vector<Membership> memberships_;  // of all profiles
+    std::vector<Profile> profiles_;
 };
 
 }  // namespace gpusched

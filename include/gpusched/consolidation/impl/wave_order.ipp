@@ -71,7 +71,7 @@ class WaveBuilder {
     bool crowds_out_earlier(TaskId task, NodeId from, NodeId to) {
         const auto& inv = cluster_.inventory();
         const auto doubled = [&](const Membership& m) {
-            const auto level = inv.anti_affinity_sets[m.set].level;
+            const auto level = inv.group_sets[m.set].level;
             return inv.domain(level, from) == inv.domain(level, to);
         };
         const auto sets = inv.anti_affinity_memberships(task);

@@ -120,8 +120,7 @@ class ConsolidationBuilder {
                    inventory_.tasks.requirement[index(task)],
                    cluster_.may_borrow(task) ? 1 : 0};
         for (const auto& m : inventory_.anti_affinity_memberships(task))
-            if (inventory_.anti_affinity_sets[m.set].level == node_level)
-                k.second.emplace_back(m.set, m.limit);
+            if (inventory_.group_sets[m.set].level == node_level) k.second.emplace_back(m.set, m.limit);
         return k;
     }
 
@@ -279,9 +278,9 @@ class ConsolidationBuilder {
 
     void anti_affinity() {
         const auto N = static_cast<int>(nodes());
-        for (std::uint32_t set = 0; set < inventory_.anti_affinity_sets.size(); ++set) {
-            const auto& group = inventory_.anti_affinity_sets[set];
-            if (group.level != node_level) continue;
+        for (std::uint32_t set = 0; set < inventory_.group_sets.size(); ++set) {
+            const auto& group = inventory_.group_sets[set];
+            if (group.kind != GroupKind::anti_affinity || group.level != node_level) continue;
             const auto member = [&](TaskId task) {
                 const auto memberships = inventory_.anti_affinity_memberships(task);
                 return std::find_if(memberships.begin(), memberships.end(),

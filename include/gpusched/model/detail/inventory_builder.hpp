@@ -83,7 +83,13 @@ struct InventoryBuilder {
         network();
         jobs();
         tasks();
-        GroupBuilder{spec, problems, out}.build();
+        // With problems the inventory is never used, but placements are still looked at: one empty profile will do.
+        if (problems.count() == 0) {
+            GroupBuilder(out).build();
+        } else {
+            out.profiles_.resize(1);
+            out.tasks.profile.assign(spec.tasks.size(), 0);
+        }
         eligibility();
     }
 

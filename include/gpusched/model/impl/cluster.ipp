@@ -75,13 +75,11 @@ GPUSCHED_INLINE void Cluster::set_capacities() {
             gpu_memory_[at] = std::max<std::int64_t>(0, n.gpu_memory_mib[i]);
         }
     }
-    for (const auto& set : inventory_->anti_affinity_sets) {
-        anti_affinity_tables_.push_back(groups_.add_table(set.members));
+    for (const auto& set : inventory_->group_sets) {
+        group_tables_.push_back(groups_.add_table(set.members));
         if (!set.uniform)
             for (const auto members : set.members_with) groups_.add_table(members);
     }
-    for (const auto& set : inventory_->affinity_sets)
-        affinity_tables_.push_back(groups_.add_table(set.members));
 }
 
 GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems& problems) {
@@ -229,18 +227,16 @@ GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
     const auto count = [&](std::uint32_t table, DomainId domain) {
         sign > 0 ? groups_.increment(table, domain) : groups_.decrement(table, domain);
     };
-    for (const auto& m : inventory_->anti_affinity_memberships(task)) {
-        const auto& set = inventory_->anti_affinity_sets[m.set];
+    for (const auto& m : inventory_->memberships(task)) {
+        const auto& set = inventory_->group_sets[m.set];
         const auto domain = inventory_->domain(set.level, node);
-        count(anti_affinity_tables_[m.set], domain);
+        count(group_tables_[m.set], domain);
         if (!set.uniform && m.limit != Membership::no_limit) {
             const auto which =
                 std::lower_bound(set.limits.begin(), set.limits.end(), m.limit) - set.limits.begin();
-            count(anti_affinity_tables_[m.set] + 1 + static_cast<std::uint32_t>(which), domain);
+            count(group_tables_[m.set] + 1 + static_cast<std::uint32_t>(which), domain);
         }
     }
-    for (const auto& m : inventory_->affinity_memberships(task))
-        count(affinity_tables_[m.set], inventory_->domain(inventory_->affinity_sets[m.set].level, node));
 }
 
 GPUSCHED_INLINE void Cluster::link(TaskId task, NodeId node, TaskId previous) {

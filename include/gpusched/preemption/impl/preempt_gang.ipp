@@ -52,8 +52,8 @@ struct Losses {
 inline std::optional<Level> required_level(const Inventory& inv, TaskId pod) {
     std::optional<Level> deepest;
     for (const auto& m : inv.affinity_memberships(pod)) {
-        const auto& set = inv.affinity_sets[m.set];
-        if (!set.is_network || deepest == node_level) continue;
+        const auto& set = inv.group_sets[m.set];
+        if (set.kind != GroupKind::network || deepest == node_level) continue;
         if (!deepest || set.level == node_level || set.level > *deepest) deepest = set.level;
     }
     return deepest;
@@ -92,7 +92,7 @@ class GangSearch {
             const auto groups = inv.affinity_memberships(pod);
             requests_.back().grouped = !inv.anti_affinity_memberships(pod).empty() ||
                                        std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
-                                           return !inv.affinity_sets[m.set].is_network;
+                                           return inv.group_sets[m.set].kind != GroupKind::network;
                                        });
         }
         for (auto& request : requests_) request.spared = spared_.data();
