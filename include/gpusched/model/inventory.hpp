@@ -16,6 +16,7 @@
 
 namespace gpusched {
 
+class Inventory;
 namespace detail {
 class GroupBuilder;
 struct InventoryBuilder;
@@ -32,7 +33,7 @@ struct NodeTable {
     std::vector<std::uint8_t> schedulable;
     std::vector<GpuMask> failed_gpus;
     std::vector<std::uint32_t>
-        first_gpu;  ///< offset of its GPU 0 in per-GPU arrays; one more entry at the end
+        first_gpu;  ///< offset of its GPU 0 in arrays of `Inventory::gpu_slots` entries
     std::vector<std::uint32_t> node_class;  ///< index into Inventory::node_classes
     std::vector<std::uint32_t> hardware;    ///< index into Inventory::hardware; `no_hardware` = unknown
     std::vector<std::uint32_t> attributes;  ///< index into Inventory::node_attributes
@@ -134,6 +135,25 @@ struct HardwareMasks {
     std::vector<GpuMask> socket;
 };
 
+/// Which requirements go with which classes of nodes, worked out once. Empty where that would be too large.
+class EligibilityTable {
+  public:
+    [[nodiscard]] bool empty() const noexcept { return bits_.empty(); }
+    [[nodiscard]] bool operator()(std::uint32_t requirement, std::uint32_t node_class) const {
+        return bits_[requirement * stride_ + node_class];
+    }
+    void build(const Inventory& inventory);
+    /// Works out what is new: a requirement or a class that was added, or whose index was given away again.
+    void update_requirement(const Inventory& inventory, std::uint32_t requirement);
+    void update_class(const Inventory& inventory, std::uint32_t node_class);
+
+  private:
+    // Above this many (requirement, node class) pairs eligibility is worked out on demand.
+    static constexpr std::size_t largest = std::size_t{1} << 28;
+    std::vector<bool> bits_;  // [requirement][node class]
+    std::size_t stride_ = 0;  // classes that a row has room for
+};
+
 /// The unchanging part of a snapshot. Built and validated once, shared by all copies of a cluster.
 class Inventory {
   public:
@@ -141,6 +161,7 @@ class Inventory {
     NodeTable nodes;
     TaskTable tasks;
     NameTable gpu_models;
+    std::uint32_t gpu_slots = 0;  ///< length of arrays over the GPUs of all nodes
 
     NameTable job_names;
     std::vector<std::int64_t> job_min_members;
@@ -185,7 +206,7 @@ class Inventory {
     /// May tasks of that requirement run on nodes of that class (model, labels, taints)?
     [[nodiscard]] bool eligible(std::uint32_t requirement, std::uint32_t node_class) const {
         if (eligible_.empty()) return matches(requirements[requirement], node_classes[node_class]);
-        return eligible_[requirement * node_classes.size() + node_class];
+        return eligible_(requirement, node_class);
     }
 
     /// The sets of groups that the task belongs to, by ascending kind.
@@ -223,7 +244,7 @@ class Inventory {
     std::vector<std::vector<std::string>> domain_names_;  // [level][domain]
     std::vector<std::int8_t> network_depth_;              // [node]
     int network_levels_ = 0;                              // the largest of them
-    std::vector<bool> eligible_;           // [requirement][node class]; empty = too large to hold
+    EligibilityTable eligible_;
     std::vector<Membership> memberships_;  // of all profiles
     std::vector<Profile> profiles_;
 };

@@ -54,7 +54,7 @@ class GroupBuilder {
                                      [&](std::uint32_t set) { return out_.group_sets[set].level == level; });
         if (at != sets.end()) return out_.group_sets[*at];
         sets.push_back(static_cast<std::uint32_t>(out_.group_sets.size()));
-        out_.group_sets.push_back({.kind = kind, .group = group, .level = level});
+        out_.group_sets.push_back({kind, group, level, 0, {}, {}, true});
         return out_.group_sets.back();
     }
 

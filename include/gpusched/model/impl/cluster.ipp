@@ -3,6 +3,7 @@
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/detail/check_specs.hpp>
 #include <gpusched/model/detail/cores.hpp>
 #include <gpusched/model/impl/domain_counts.ipp>
 
@@ -60,8 +61,8 @@ GPUSCHED_INLINE void Cluster::set_capacities() {
     const auto& n = inventory_->nodes;
     place_.resize(task_count());
     usage_.resize(node_count());
-    gpu_.resize(n.first_gpu.back());
-    gpu_memory_.resize(n.first_gpu.back());
+    gpu_.resize(inventory_->gpu_slots);
+    gpu_memory_.resize(inventory_->gpu_slots);
     for (const auto node : nodes()) {
         const auto i = index(node);
         auto& u = usage_[i];
@@ -88,9 +89,7 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
         const auto& task = spec.tasks[i];
         const detail::Owner owner("task", task.name);
         if (!task.node) {
-            if (task.locked) problems.add(owner + ": locked, but on no node");
-            if (task.standby) problems.add(owner + ": standby, but on no node");
-            if (!task.gpus.empty()) problems.add(owner + ": holds GPUs, but is on no node");
+            detail::SpecChecks(problems).pending(task);
             continue;
         }
         const auto found = inventory_->nodes.names.find(*task.node);

@@ -30,6 +30,16 @@ GPUSCHED_INLINE bool Inventory::matches(const Requirement& requirement, const No
            detail::tolerates_taints(requirement, node_class);
 }
 
+GPUSCHED_INLINE void EligibilityTable::build(const Inventory& inventory) {
+    stride_ = inventory.node_classes.size();
+    bits_.clear();
+    if (stride_ * inventory.requirements.size() > largest) return;
+    bits_.resize(stride_ * inventory.requirements.size());
+    for (std::size_t r = 0; r < inventory.requirements.size(); ++r)
+        for (std::size_t c = 0; c < stride_; ++c)
+            bits_[r * stride_ + c] = Inventory::matches(inventory.requirements[r], inventory.node_classes[c]);
+}
+
 GPUSCHED_INLINE std::shared_ptr<const Inventory> Inventory::build(const ClusterSpec& spec,
                                                                   Problems& problems) {
     Inventory inventory;
