@@ -18,7 +18,10 @@ namespace gpusched {
 
 class Inventory;
 namespace detail {
+class DomainEditor;
 class GroupBuilder;
+class GroupEditor;
+class InventoryEditor;
 struct InventoryBuilder;
 }  // namespace detail
 
@@ -37,6 +40,8 @@ struct NodeTable {
     std::vector<std::uint32_t> node_class;  ///< index into Inventory::node_classes
     std::vector<std::uint32_t> hardware;    ///< index into Inventory::hardware; `no_hardware` = unknown
     std::vector<std::uint32_t> attributes;  ///< index into Inventory::node_attributes
+    std::vector<std::uint32_t> generation;  ///< how often the slot was given up; empty = never any
+    std::vector<std::uint8_t> dead;         ///< 1 = nobody has the slot; empty = none is
     static constexpr std::uint32_t no_hardware = 0xFFFFFFFFu;
 };
 
@@ -111,6 +116,8 @@ struct TaskTable {
     std::vector<std::int64_t> last_checkpoint_time;  ///< `no_time` = absent
     std::vector<std::int64_t> checkpoint_interval;
     std::vector<std::int64_t> eviction_count;
+    std::vector<std::uint32_t> generation;  ///< how often the slot was given up; empty = never any
+    std::vector<std::uint8_t> dead;         ///< 1 = nobody has the slot; empty = none is
     static constexpr std::int64_t no_time = INT64_MIN;
 };
 
@@ -135,6 +142,15 @@ struct HardwareMasks {
     std::vector<GpuMask> socket;
 };
 
+/// Changes that cost more than the node, task or job that changed: O(nodes + tasks) each.
+struct ChangeStatistics {
+    std::uint64_t first_changes = 0;      ///< look-ups were made: the first change of an inventory
+    std::uint64_t copies = 0;             ///< the tables were shared with a copy of the cluster
+    std::uint64_t reclassifications = 0;  ///< a label key was selected for the first time
+    std::uint64_t levels = 0;             ///< a deeper network level was named for the first time
+    std::uint64_t regroupings = 0;        ///< a group that has members got, or lost, a level or a limit
+};
+
 /// Which requirements go with which classes of nodes, worked out once. Empty where that would be too large.
 class EligibilityTable {
   public:
@@ -154,7 +170,8 @@ class EligibilityTable {
     std::size_t stride_ = 0;  // classes that a row has room for
 };
 
-/// The unchanging part of a snapshot. Built and validated once, shared by all copies of a cluster.
+/// The part of a snapshot that placements leave alone. Built and validated once, shared by all copies of a cluster; changes
+/// of membership change it.
 class Inventory {
   public:
     std::int64_t now = 0;
@@ -167,6 +184,14 @@ class Inventory {
     std::vector<std::int64_t> job_min_members;
     std::vector<std::int64_t> job_max_disrupted;  ///< INT64_MAX = any number
     std::vector<std::uint32_t> job_size;
+    std::vector<std::uint8_t> job_listed;       ///< 0 = only tasks name it: it goes with the last of them
+    std::vector<std::uint32_t> job_generation;  ///< how often the slot was given up; empty = never any
+
+    std::uint32_t dead_nodes = 0, dead_tasks = 0;  ///< slots that nobody has
+    ChangeStatistics changes;
+    /// Another number after every change, and for every inventory of the process: what is derived from an inventory knows by it
+    /// whether it still holds.
+    std::uint64_t serial = 0;
 
     std::vector<NodeAttributes> node_attributes;
     std::vector<NodeClass> node_classes;
@@ -228,7 +253,8 @@ class Inventory {
     /// Validates and builds. Adds every problem to `problems`; where there is any, the result has all nodes and
     /// tasks with legal quantities, but no groups.
     /// Placements are not looked at: see `Cluster::build`.
-    static std::shared_ptr<const Inventory> build(const ClusterSpec& spec, Problems& problems);
+    [[nodiscard]] static std::uint64_t next_serial() noexcept;
+    static std::shared_ptr<Inventory> build(const ClusterSpec& spec, Problems& problems);
 
     [[nodiscard]] static bool matches(const Requirement& requirement, const NodeClass& node_class);
     [[nodiscard]] static bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
@@ -236,6 +262,9 @@ class Inventory {
   private:
     friend class detail::GroupBuilder;
     friend struct detail::InventoryBuilder;
+    friend class detail::GroupEditor;
+    friend class detail::DomainEditor;
+    friend class detail::InventoryEditor;
     // Where a profile's memberships begin, where those of kind `affinity` and `network` do, and where they end.
     struct Profile {
         std::uint32_t first = 0, affinity = 0, end = 0;

@@ -22,7 +22,7 @@ class JointSearch {
   public:
     JointSearch(const Cluster& cluster, std::span<const GangRequest> jobs, Budget& budget)
         : cluster_(cluster), jobs_(jobs), budget_(budget), placed_(jobs.size()), alone_(jobs.size(), 0) {
-        cluster_.forget_history();
+        cluster_.commit();
         std::vector<bool> seen(cluster.task_count());  // by TaskId
         for (const auto& job : jobs) {
             if (job.options.time_limit)

@@ -49,7 +49,7 @@ class ExactSearch {
                    std::tuple(-b.worth, std::popcount(b.nodes), b.nodes);
         });
         cluster_ = snapshot_;
-        cluster_.forget_history();
+        cluster_.commit();
         for (const auto& goal : goals)
             if (vacate(goal.nodes)) return found_;
         return {};

@@ -11,7 +11,7 @@ namespace gpusched::consolidation::detail {
 GPUSCHED_INLINE Joiner::Joiner(const Cluster& cluster, const Options& options)
     : snapshot_(cluster), options_(options), scope_(make_scope(cluster, options)), cluster_(cluster),
       vacated_(cluster.node_count()) {
-    cluster_.forget_history();
+    cluster_.commit();
 }
 
 GPUSCHED_INTERNAL bool Joiner::try_take(const Vacated& vacated) {

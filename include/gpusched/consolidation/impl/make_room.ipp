@@ -28,7 +28,7 @@ class RoomSearch {
     RoomSearch(const Cluster& cluster, const Scope& scope, const allocation::detail::Gang& gang)
         : work_(cluster), scope_(scope), gang_(gang), inside_(cluster.node_count()),
           emptied_(cluster.node_count()) {
-        work_.forget_history();
+        work_.commit();
     }
 
     /// The moves, in an order in which each is possible; nothing where some pod finds no room.
@@ -176,7 +176,7 @@ class RoomSearch {
 inline allocation::Allocation place_after(Cluster after, std::span<const TaskId> pods,
                                           const allocation::AllocateOptions& options, Budget& budget,
                                           const Cluster* as) {
-    after.forget_history();
+    after.commit();
     auto found = allocation::detail::Gang(after, pods, options, &budget).place();
     if (found.placed || as == nullptr) return found;
     for (const auto pod : pods) {
@@ -212,7 +212,7 @@ GPUSCHED_INLINE Room make_room(const Cluster& cluster, std::span<const TaskId> p
                                      "none in the gang's options: one limit holds for all"));
     Budget budget(context, options.time_limit);
     Cluster bare(cluster);
-    bare.forget_history();
+    bare.commit();
     const allocation::detail::Gang gang(bare, pods, allocate, &budget);
     Room room;
     const auto start = bare.checkpoint();

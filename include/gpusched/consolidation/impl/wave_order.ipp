@@ -173,7 +173,7 @@ class WaveBuilder {
             if (const auto job = cluster_.inventory().tasks.job[index(move.task)]; job != none<JobId>)
                 disrupted_[index(job)] = 0;
         }
-        cluster_.forget_history();
+        cluster_.commit();
         std::fill(tried_.begin(), tried_.end(), std::uint8_t{0});
         moves_.insert(moves_.end(), wave_.begin(), wave_.end());
         wave_.clear();

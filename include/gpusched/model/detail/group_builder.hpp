@@ -24,10 +24,12 @@ class GroupBuilder {
         out_.group_sets.clear();
         out_.memberships_.clear();
         out_.profiles_.clear();
-        for (std::size_t i = 0; i < tasks(); ++i) name_sets(i);
+        for (std::size_t i = 0; i < tasks(); ++i)
+            if (lives(i)) name_sets(i);
         for (auto& set : out_.group_sets) count_limits(set);
         out_.tasks.profile.assign(tasks(), 0);
-        for (std::size_t i = 0; i < tasks(); ++i) out_.tasks.profile[i] = profile(i);
+        for (std::size_t i = 0; i < tasks(); ++i)
+            if (lives(i)) out_.tasks.profile[i] = profile(i);
     }
 
     /// The name of the set that a task with a required network level belongs to: its job's, or its own.
@@ -43,6 +45,7 @@ class GroupBuilder {
         std::map<std::string, Sets, std::less<>>;  // the sets of each group, in order of appearance
 
     [[nodiscard]] std::size_t tasks() const { return out_.tasks.names.size(); }
+    [[nodiscard]] bool lives(std::size_t task) const { return !out_.tasks.names[task].empty(); }
     [[nodiscard]] const TaskAffinities& wishes(std::size_t task) const {
         return out_.task_affinities[out_.tasks.affinities[task]];
     }

@@ -144,7 +144,7 @@ struct InventoryBuilder {
         }
     }
 
-    void add_job(const JobSpec& job) {
+    void add_job(const JobSpec& job, bool listed) {
         if (!out.job_names.intern(job.name).second) {
             problems.add("job " + gpusched::quoted(job.name) + ": duplicate job name");
             return;
@@ -152,16 +152,17 @@ struct InventoryBuilder {
         out.job_min_members.push_back(job.min_members);
         out.job_max_disrupted.push_back(job.max_disrupted.value_or(INT64_MAX));
         out.job_size.push_back(0);
+        out.job_listed.push_back(listed);
     }
 
     void jobs() {
         for (const auto& job : spec.jobs) {
             check.job(job, out.job_names.size());
-            add_job(job);
+            add_job(job, true);
         }
         for (const auto& task : spec.tasks) {
             if (task.job.empty()) continue;
-            if (!out.job_names.find(task.job)) add_job({.name = task.job});
+            if (!out.job_names.find(task.job)) add_job({.name = task.job}, false);
             ++out.job_size[*out.job_names.find(task.job)];
         }
     }

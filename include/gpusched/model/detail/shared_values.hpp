@@ -16,12 +16,15 @@ namespace gpusched::detail {
 template <class T>
 class SharedValues {
   public:
+    static constexpr std::uint32_t nothing = 0xFFFFFFFFu;
+
     explicit SharedValues(std::vector<T>& values) : values_(&values), ids_(Less{&values}) {}
     SharedValues(const SharedValues&) = delete;
     SharedValues& operator=(const SharedValues&) = delete;
 
     /// Takes over a table that exists, with the references that its users hold.
-    void adopt(const std::vector<std::uint32_t>& users, std::uint32_t nothing = 0xFFFFFFFFu) {
+    /// @param users one index per user; `nothing` for a user that refers to none
+    void adopt(const std::vector<std::uint32_t>& users) {
         references_.assign(values_->size(), 0);
         for (const auto id : users)
             if (id != nothing) ++references_[id];

@@ -234,7 +234,7 @@ GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Cluster cluster, Options option
     state_ = std::make_unique<State>();
     auto& s = *state_;
     s.cluster = std::move(cluster);
-    s.cluster.forget_history();
+    s.cluster.commit();
     s.options = std::move(options);
     s.most_shapes = most_shapes;
     s.objective = detail::objective_of(s.options.policy);
@@ -268,7 +268,7 @@ GPUSCHED_INLINE void PreemptionIndex::place(TaskId task, NodeId node, GpuMask gp
     s.check(task, node, gpus);
     if (const auto old = s.cluster.node_of(task); old != none<NodeId>) s.mark(old);
     s.cluster.assign(task, node, gpus);
-    s.cluster.forget_history();
+    s.cluster.commit();
     s.mark(node);
 }
 
@@ -278,7 +278,7 @@ GPUSCHED_INLINE void PreemptionIndex::remove(TaskId task) {
     const auto node = s.cluster.node_of(task);
     if (node == none<NodeId>) return;
     s.cluster.remove(task);
-    s.cluster.forget_history();
+    s.cluster.commit();
     s.mark(node);
 }
 
@@ -299,7 +299,7 @@ GPUSCHED_INLINE void PreemptionIndex::fail_node(NodeId node, bool failed) {
     s.check(node);
     if (failed)
         while (!s.cluster.tasks_on(node).empty()) s.cluster.remove(*s.cluster.tasks_on(node).begin());
-    s.cluster.forget_history();
+    s.cluster.commit();
     s.gone[index(node)] = failed ? 1 : 0;
     s.mark(node);
 }

@@ -65,7 +65,7 @@ class GangSearch {
     GangSearch(const Cluster& cluster, std::span<const TaskId> pods, const Options& options, Budget& budget)
         : cluster_(cluster), pods_(pods), options_(options), budget_(budget), now_(cluster),
           spared_(cluster.task_count(), 0) {
-        now_.forget_history();
+        now_.commit();
         problem_->watch(&budget);
         const auto& inv = cluster.inventory();
         std::optional<Level> level;

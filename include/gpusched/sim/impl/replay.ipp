@@ -112,7 +112,7 @@ class Replay {
             } else {
                 out.unplaced.push_back(arrival.task.name);
             }
-            cluster_.forget_history();
+            cluster_.commit();
             auto& t = out.timeline;
             t.time.push_back(now);
             t.requested_gpu_milli.push_back(requested);
