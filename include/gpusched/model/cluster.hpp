@@ -89,14 +89,17 @@ class Cluster {
     /// Length of arrays indexed by NodeId (TaskId): slots that a node has left, and no other has yet, included.
     [[nodiscard]] std::size_t node_slots() const noexcept { return inventory_->nodes.names.size(); }
     [[nodiscard]] std::size_t task_slots() const noexcept { return inventory_->tasks.names.size(); }
-    [[nodiscard]] LiveIds<NodeId> nodes() const noexcept {
-        return {inventory_->dead_nodes == 0 ? nullptr : inventory_->nodes.dead.data(), node_slots(),
-                node_count()};
+    /// True where the slot is one that somebody has.
+    [[nodiscard]] bool contains(NodeId node) const noexcept {
+        return index(node) < node_slots() &&
+               (inventory_->dead_nodes == 0 || inventory_->nodes.dead[index(node)] == 0);
     }
-    [[nodiscard]] LiveIds<TaskId> tasks() const noexcept {
-        return {inventory_->dead_tasks == 0 ? nullptr : inventory_->tasks.dead.data(), task_slots(),
-                task_count()};
+    [[nodiscard]] bool contains(TaskId task) const noexcept {
+        return index(task) < task_slots() &&
+               (inventory_->dead_tasks == 0 || inventory_->tasks.dead[index(task)] == 0);
     }
+    [[nodiscard]] LiveIds<NodeId> nodes() const noexcept { return inventory_->living_nodes(); }
+    [[nodiscard]] LiveIds<TaskId> tasks() const noexcept { return inventory_->living_tasks(); }
     [[nodiscard]] const std::string& name(NodeId node) const noexcept {
         return inventory_->nodes.names[index(node)];
     }

@@ -200,6 +200,16 @@ class Inventory {
     std::vector<HardwareMasks> hardware;
     std::vector<GroupSet> group_sets;
 
+    /// The nodes (tasks) that there are: slots that nobody has are left out.
+    [[nodiscard]] LiveIds<NodeId> living_nodes() const noexcept {
+        return {dead_nodes == 0 ? nullptr : nodes.dead.data(), nodes.names.size(),
+                nodes.names.size() - dead_nodes};
+    }
+    [[nodiscard]] LiveIds<TaskId> living_tasks() const noexcept {
+        return {dead_tasks == 0 ? nullptr : tasks.dead.data(), tasks.names.size(),
+                tasks.names.size() - dead_tasks};
+    }
+
     /// Levels of the network tree: the longest path of any node.
     [[nodiscard]] int network_levels() const noexcept { return network_levels_; }
     /// The deepest level at which some node's position is known; `node_level` where none is.

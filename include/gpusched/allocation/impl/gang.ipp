@@ -30,9 +30,9 @@ GPUSCHED_INTERNAL Gang::Gang(Cluster& c, std::span<const TaskId> all, const Allo
     boost::container::flat_set<TaskId> distinct;
     distinct.reserve(pods.size());
     for (const auto pod : pods) {
-        if (index(pod) >= cluster.task_count()) {
+        if (!cluster.contains(pod)) {
             problems.add(bad_value("pods", "#" + number_text(index(pod)),
-                                   "tasks of the cluster's " + number_text(cluster.task_count())));
+                                   "tasks of the cluster's " + number_text(cluster.task_slots())));
             continue;
         }
         const auto named = gpusched::quoted(cluster.name(pod));
@@ -157,7 +157,7 @@ GPUSCHED_INTERNAL std::vector<std::int64_t> Gang::gpus_per_domain() const {
 GPUSCHED_INTERNAL Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
     Rooms room;
     const auto most = static_cast<std::int64_t>(c.pods.size() - next);
-    room.node.resize(cluster.node_count());
+    room.node.resize(cluster.node_slots());
     room.domain.assign(domains(), 0);
     if (!c.by_trial) {
         for (const auto node : cluster.nodes()) {

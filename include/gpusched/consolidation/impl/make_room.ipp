@@ -26,8 +26,8 @@ namespace detail {
 class RoomSearch {
   public:
     RoomSearch(const Cluster& cluster, const Scope& scope, const allocation::detail::Gang& gang)
-        : work_(cluster), scope_(scope), gang_(gang), inside_(cluster.node_count()),
-          emptied_(cluster.node_count()) {
+        : work_(cluster), scope_(scope), gang_(gang), inside_(cluster.node_slots()),
+          emptied_(cluster.node_slots()) {
         work_.commit();
     }
 
@@ -256,7 +256,7 @@ GPUSCHED_INLINE Room make_room(const Cluster& cluster, std::span<const TaskId> p
         room.plan = allocation::to_plan(found);
         room.plan.waves = waves;
         room.plan.moves = std::move(moves);
-        std::vector<std::uint8_t> used(cluster.node_count());
+        std::vector<std::uint8_t> used(cluster.node_slots());
         for (const auto& p : found.pods)
             if (!inv.tasks.daemon[index(p.task)]) used[index(p.node)] = 1;
         for (const auto node : cluster.nodes())

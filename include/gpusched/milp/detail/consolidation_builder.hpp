@@ -20,12 +20,14 @@ class ConsolidationBuilder {
     ConsolidationBuilder(const Cluster& cluster, const ConsolidationOptions& options)
         : cluster_(cluster), options_(options), inventory_(cluster.inventory()), model_("consolidation") {
         result_.form = options.form;
-        result_.task_count = cluster.task_count();
+        result_.task_count = cluster.task_slots();
+        result_.home.assign(cluster.task_slots(), none<NodeId>);
+        result_.movable.assign(cluster.task_slots(), false);
         for (const auto task : cluster.tasks()) {
-            result_.home.push_back(cluster.node_of(task));
-            result_.movable.push_back(cluster.is_movable(task));
+            result_.home[index(task)] = cluster.node_of(task);
+            result_.movable[index(task)] = cluster.is_movable(task);
         }
-        std::vector<int> position(cluster.node_count(), -1);
+        std::vector<int> position(cluster.node_slots(), -1);
         for (const auto node : cluster.nodes())
             if (cluster.occupants(node) > 0) {
                 position[index(node)] = static_cast<int>(result_.nodes.size());

@@ -19,12 +19,10 @@ namespace gpusched {
 // Handles ----------------------------------------------------------------------------------------------------
 
 GPUSCHED_INLINE bool Cluster::has(NodeHandle node) const noexcept {
-    return index(node.id) < node_slots() && !inventory_->nodes.names[index(node.id)].empty() &&
-           handle(node.id) == node;
+    return contains(node.id) && handle(node.id) == node;
 }
 GPUSCHED_INLINE bool Cluster::has(TaskHandle task) const noexcept {
-    return index(task.id) < task_slots() && !inventory_->tasks.names[index(task.id)].empty() &&
-           handle(task.id) == task;
+    return contains(task.id) && handle(task.id) == task;
 }
 GPUSCHED_INLINE bool Cluster::has(JobHandle job) const noexcept {
     return index(job.id) < inventory_->job_names.size() && !inventory_->job_names[index(job.id)].empty() &&

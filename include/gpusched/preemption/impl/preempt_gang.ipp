@@ -64,7 +64,7 @@ class GangSearch {
   public:
     GangSearch(const Cluster& cluster, std::span<const TaskId> pods, const Options& options, Budget& budget)
         : cluster_(cluster), pods_(pods), options_(options), budget_(budget), now_(cluster),
-          spared_(cluster.task_count(), 0) {
+          spared_(cluster.task_slots(), 0) {
         now_.commit();
         problem_->watch(&budget);
         const auto& inv = cluster.inventory();
@@ -75,7 +75,7 @@ class GangSearch {
         for (const auto pod : pods) {
             const Request* known_table = nullptr;
             std::pair<int, std::uint32_t> key;
-            if (index(pod) < cluster.task_count()) {
+            if (cluster.contains(pod)) {
                 key = {inv.tasks.gpu_count[index(pod)], inv.tasks.affinities[index(pod)]};
                 if (const auto at = alike.find(key); at != alike.end()) known_table = at->second;
             }

@@ -141,7 +141,7 @@ class Replay {
     }
 
     void check(TaskId task, const allocation::Destination& chosen) const {
-        if (index(chosen.node) >= cluster_.node_count())
+        if (!cluster_.contains(chosen.node))
             throw InvalidInput("placement: task " + gpusched::quoted(cluster_.name(task)) +
                                " was sent to a node that does not exist");
         const auto obstacle = find_obstacle(cluster_, task, chosen.node);
