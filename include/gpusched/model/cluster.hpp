@@ -18,6 +18,8 @@
 namespace gpusched {
 
 namespace detail {
+struct Demand;
+
 /// Holds what a copy does not get.
 template <class T>
 class NotCopied {
@@ -357,7 +359,8 @@ class Cluster {
     void drop_tables();
     void join_groups(TaskId task);
     void recount_groups();
-    void check_room(const TaskSpec& task, NodeId node, GpuMask gpus, Problems& problems) const;
+    void check_room(const detail::Demand& task, NodeId node, GpuMask gpus, Problems& problems) const;
+    void check_cores(TaskSpec task, NodeId node, Problems& problems) const;
     void place_initially(const ClusterSpec& spec, Problems& problems);
 
     std::shared_ptr<Inventory> inventory_;

@@ -116,15 +116,33 @@ GPUSCHED_INLINE void Cluster::join_groups(TaskId task) {
     if (is_placed(task)) count_groups(task, node_of(task), +1);
 }
 
+namespace detail {
+
+/// What a task would take from a node.
+struct Demand {
+    const std::string& name;
+    std::int64_t cpu_milli, memory_mib, gpu_share_milli, gpu_memory_mib;
+    bool standby, lp;
+
+    explicit Demand(const TaskSpec& t)
+        : name(t.name), cpu_milli(t.cpu_milli), memory_mib(t.memory_mib), gpu_share_milli(t.gpu_share_milli),
+          gpu_memory_mib(t.gpu_memory_mib), standby(t.standby), lp(t.priority_class == PriorityClass::lp) {}
+    Demand(const TaskTable& t, std::size_t i)
+        : name(t.names[i]), cpu_milli(t.cpu_milli[i]), memory_mib(t.memory_mib[i]),
+          gpu_share_milli(t.gpu_share_milli[i]), gpu_memory_mib(t.gpu_memory_mib[i]),
+          standby(t.standby[i] != 0), lp(t.priority_class[i] == PriorityClass::lp) {}
+};
+
+}  // namespace detail
+
 // Reports what of the node's capacity the task, which is not there yet, would exceed.
-GPUSCHED_INLINE void Cluster::check_room(const TaskSpec& task, NodeId node, GpuMask gpus,
+GPUSCHED_INLINE void Cluster::check_room(const detail::Demand& task, NodeId node, GpuMask gpus,
                                          Problems& problems) const {
     const auto& u = usage(node);
-    const detail::Owner owner("task", task.name);
-    const bool consumes = !task.standby, claims = task.standby || task.priority_class != PriorityClass::lp;
+    const bool consumes = !task.standby, claims = task.standby || !task.lp;
     const auto lacks = [&](const std::string& what, std::int64_t by) {
-        problems.add(owner + ": asks for " + std::to_string(by) + " " + what + " more than node " +
-                     gpusched::quoted(name(node)) + " has left");
+        problems.add(detail::Owner("task", task.name) + ": asks for " + std::to_string(by) + " " + what +
+                     " more than node " + gpusched::quoted(name(node)) + " has left");
     };
     const auto cpu = std::min(u.cpu_lendable - (consumes ? task.cpu_milli : 0),
                               u.cpu_firm - (claims ? task.cpu_milli : 0));
@@ -132,26 +150,30 @@ GPUSCHED_INLINE void Cluster::check_room(const TaskSpec& task, NodeId node, GpuM
     if (u.memory < task.memory_mib) lacks("memory_mib", task.memory_mib - u.memory);
     for_each_gpu(gpus, [&](int g) {
         const auto at = slot(node, g);
-        const auto spare =
-            (healthy_gpus(node) & gpu_bit(g)) != 0 ? 0 : whole_gpu_milli;  // one that failed under a task
+        // One that failed under a task has no capacity and is held all the same.
+        const auto spare = (healthy_gpus(node) & gpu_bit(g)) != 0 ? 0 : whole_gpu_milli;
         if (std::min(gpu_[at].lendable - (consumes ? task.gpu_share_milli : 0),
                      gpu_[at].firm - (claims ? task.gpu_share_milli : 0)) +
                 spare <
             0)
-            problems.add(owner + ": GPU " + std::to_string(g) + " of node " + gpusched::quoted(name(node)) +
-                         " would be held beyond its capacity");
+            problems.add(detail::Owner("task", task.name) + ": GPU " + std::to_string(g) + " of node " +
+                         gpusched::quoted(name(node)) + " would be held beyond its capacity");
         if (inventory_->nodes.gpu_memory_mib[index(node)] >= 0 && gpu_memory_[at] < task.gpu_memory_mib)
             lacks("gpu_memory_mib of GPU " + std::to_string(g), task.gpu_memory_mib - gpu_memory_[at]);
     });
+}
+
+// Reports cores of the node that the task would use and others there use wholly.
+GPUSCHED_INLINE void Cluster::check_cores(TaskSpec task, NodeId node, Problems& problems) const {
     if (!task.cpu_local || !task.cores) return;
-    std::vector<TaskSpec> users{task};
-    users.front().node = name(node);
+    task.node = name(node);
+    ClusterSpec here;
+    here.tasks.push_back(std::move(task));
     for (const auto other : tasks_on(node)) {
         const auto& wishes = inventory_->task_affinities[inventory_->tasks.affinities[index(other)]];
-        if (wishes.cpu_local && wishes.cores && name(other) != task.name) users.push_back(task_spec(other));
+        if (wishes.cpu_local && wishes.cores && name(other) != here.tasks.front().name)
+            here.tasks.push_back(task_spec(other));
     }
-    ClusterSpec here;
-    here.tasks = std::move(users);
     detail::check_cores_in_use(here, *inventory_, problems);
 }
 
@@ -337,7 +359,10 @@ GPUSCHED_INLINE TaskHandle Cluster::add_task(const TaskSpec& task) {
     } else if (const auto node = find_home(task, problems)) {
         home = *node;
         held = gpus_named(task, home, problems).value_or(0);
-        if (problems.empty()) check_room(task, home, held, problems);
+        if (problems.empty()) {
+            check_room(detail::Demand(task), home, held, problems);
+            check_cores(task, home, problems);
+        }
     }
     problems.throw_if_any();
     const auto id = editor().add_task(task);
@@ -375,7 +400,8 @@ GPUSCHED_INLINE void Cluster::update_task(TaskHandle task, const TaskSpec& to) {
     problems.throw_if_any();
     if (node != none<NodeId>) {
         use_resources(id, node, gpus, -1);
-        check_room(to, node, gpus, problems);
+        check_room(detail::Demand(to), node, gpus, problems);
+        check_cores(to, node, problems);
         if (!problems.empty()) use_resources(id, node, gpus, +1);
         problems.throw_if_any();
         usage_[index(node)].occupants -= inventory_->tasks.daemon[index(id)] ? 0u : 1u;
@@ -412,11 +438,11 @@ GPUSCHED_INLINE void Cluster::bind(TaskHandle task, NodeHandle node, GpuMask gpu
     require_current(task);
     require_current(node);
     const auto id = task.id;
-    auto spec = task_spec(id);
-    spec.node = name(node.id);
+    const auto& t = inventory_->tasks;
     Problems problems;
     if ((gpus & ~first_gpus(gpu_count(node.id))) != 0 ||
-        gpusched::gpu_count(gpus) != inventory_->tasks.gpu_count[index(id)]) {
+        gpusched::gpu_count(gpus) != t.gpu_count[index(id)]) {
+        auto spec = task_spec(id);
         spec.gpus = gpu_list(gpus);
         (void)gpus_named(spec, node.id, problems);
         problems.throw_if_any();
@@ -424,7 +450,9 @@ GPUSCHED_INLINE void Cluster::bind(TaskHandle task, NodeHandle node, GpuMask gpu
     const auto from = node_of(id);
     const auto held = gpus_of(id);
     if (from != none<NodeId>) use_resources(id, from, held, -1);
-    check_room(spec, node.id, gpus, problems);
+    check_room(detail::Demand(t, index(id)), node.id, gpus, problems);
+    if (inventory_->task_affinities[t.affinities[index(id)]].cpu_local)
+        check_cores(task_spec(id), node.id, problems);
     if (from != none<NodeId>) use_resources(id, from, held, +1);
     problems.throw_if_any();
     place(id, node.id, gpus, none<TaskId>);
