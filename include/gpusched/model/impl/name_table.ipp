@@ -23,9 +23,10 @@ GPUSCHED_INLINE std::size_t NameTable::slot(std::string_view name) const noexcep
 
 GPUSCHED_INLINE std::pair<std::uint32_t, bool> NameTable::intern(std::string_view name) {
     if (slots_.size() < 2 * (names_.size() + 1)) {
-        slots_.assign(std::max<std::size_t>(16, 2 * slots_.size()), empty);
-        for (std::size_t i = 0; i < names_.size(); ++i)
-            if (!names_[i].empty()) slots_[slot(names_[i])] = static_cast<std::uint32_t>(i);
+        const auto old = std::exchange(
+            slots_, std::vector(std::max<std::size_t>(16, 2 * slots_.size()), std::uint32_t{empty}));
+        for (const auto id : old)
+            if (id != empty) slots_[slot(names_[id])] = id;
     }
     auto& id = slots_[slot(name)];
     if (id != empty) return {id, false};
