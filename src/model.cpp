@@ -7,5 +7,6 @@
 #include <gpusched/model/impl/feasibility.ipp>
 #include <gpusched/model/impl/hardware.ipp>
 #include <gpusched/model/impl/inventory.ipp>
+#include <gpusched/model/impl/membership.ipp>
 #include <gpusched/model/impl/name_table.ipp>
 #include <gpusched/model/impl/plan.ipp>

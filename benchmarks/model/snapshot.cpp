@@ -4,7 +4,9 @@
 //   bench_model_snapshot [--smoke]
 //
 // One JSON line. Memory is what the allocator hands out, so that its own overhead counts; `move_ns` is one feasibility
-// question and, where it says yes, one change of a random task on a random node; `undo_ns` is one undo.
+// question and, where it says yes, one change of a random task on a random node; `undo_ns` is one undo. A second line says
+// what changes of membership cost, least of ten rounds of as many tasks and nodes as it says; `rebuild_ms` is what one of
+// them would cost without.
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
@@ -18,6 +20,8 @@
 #include <ctime>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -65,6 +69,73 @@ ClusterSpec make(int nodes, int per_node) {
     return spec;
 }
 
+struct MembershipCosts {
+    double first_change_ms = 0, add_ns = 1e9, bind_ns = 1e9, unbind_ns = 1e9, remove_ns = 1e9,
+           update_node_ns = 1e9;
+    double copy_ms = 1e9;
+};
+
+// Rounds in which tasks at random end, and others like them, of jobs not seen before, come in their place; and nodes fail and
+// are repaired.
+MembershipCosts churn(Cluster& cluster, int tasks) {
+    MembershipCosts costs;
+    auto start = std::clock();
+    cluster.set_now(1);
+    cluster.update_node(cluster.handle(NodeId{0}), cluster.node_spec(NodeId{0}));
+    costs.first_change_ms = milliseconds(start);
+    Rng rng(2);
+    struct Ending {
+        TaskHandle task;
+        TaskSpec next;
+        NodeHandle node;
+        GpuMask gpus;
+    };
+    for (int round = 0; round < 10; ++round) {
+        std::vector<Ending> endings;
+        std::vector<bool> chosen(cluster.task_slots());
+        while (static_cast<int>(endings.size()) < tasks) {
+            const auto task = make_id<TaskId>(rng.below(cluster.task_slots()));
+            if (chosen[index(task)]) continue;
+            chosen[index(task)] = true;
+            auto next = cluster.task_spec(task);
+            next.job = "job of round " + std::to_string(round) + " " + std::to_string(endings.size() / 8);
+            next.name = "round " + std::to_string(round) + " task " + std::to_string(endings.size());
+            for (auto& term : next.anti_affinity) term.group = next.job;
+            next.locked = false;
+            next.node.reset();
+            next.gpus.clear();
+            endings.push_back({cluster.handle(task), std::move(next), cluster.handle(cluster.node_of(task)),
+                               cluster.gpus_of(task)});
+        }
+        const auto each = [&](double& least, auto&& change) {
+            const auto begin = std::clock();
+            for (auto& ending : endings) change(ending);
+            least = std::min(least, milliseconds(begin) * 1e6 / tasks);
+        };
+        each(costs.remove_ns, [&](Ending& e) { cluster.remove_task(e.task); });
+        each(costs.add_ns, [&](Ending& e) { e.task = cluster.add_task(e.next); });
+        each(costs.bind_ns, [&](Ending& e) { cluster.bind(e.task, e.node, e.gpus); });
+        each(costs.unbind_ns, [&](Ending& e) { cluster.unbind(e.task); });
+        for (auto& e : endings) cluster.bind(e.task, e.node, e.gpus);
+        std::vector<NodeSpec> nodes;
+        for (int i = 0; i < tasks / 10; ++i)
+            nodes.push_back(cluster.node_spec(make_id<NodeId>(rng.below(cluster.node_slots()))));
+        const auto begin = std::clock();
+        for (auto& node : nodes) {
+            node.failed_gpus = {0};
+            cluster.update_node(cluster.handle(cluster.find_node(node.name)), node);
+            node.failed_gpus = {};
+            cluster.update_node(cluster.handle(cluster.find_node(node.name)), node);
+        }
+        costs.update_node_ns = std::min(costs.update_node_ns, milliseconds(begin) * 1e6 /
+                                                                  (2.0 * static_cast<double>(nodes.size())));
+        start = std::clock();
+        const auto copy = cluster;
+        costs.copy_ms = std::min(costs.copy_ms, milliseconds(start));
+    }
+    return costs;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -110,5 +181,20 @@ int main(int argc, char** argv) {
                 nodes, 4 * nodes, cluster.task_count(), build_ms, static_cast<double>(built) / 1048576,
                 per_task, static_cast<double>(copied) / 1048576, per_node, copy_ms, attempts, moves,
                 moves_ms * 1e6 / attempts, undo_ms * 1e6 / std::max(1, moves));
-    return cluster.same_placement(copy) ? 0 : 1;
+    if (!cluster.same_placement(copy)) return 1;
+
+    const int changed = smoke ? 200 : 10'000;
+    cluster = Cluster::build(spec);
+    const auto before = heap_bytes();
+    const auto costs = churn(cluster, changed);
+    const auto& slow = cluster.inventory().changes;
+    std::printf("{\"changed\": %d, \"first_change_ms\": %.1f, \"remove_ns\": %.0f, \"add_ns\": %.0f, "
+                "\"bind_ns\": %.0f, "
+                "\"unbind_ns\": %.0f, \"update_node_ns\": %.0f, \"copy_ms\": %.2f, \"lookups_mib\": %.1f, "
+                "\"regroupings\": %llu, \"reclassifications\": %llu, \"rebuild_ms\": %.0f}\n",
+                changed, costs.first_change_ms, costs.remove_ns, costs.add_ns, costs.bind_ns, costs.unbind_ns,
+                costs.update_node_ns, costs.copy_ms, static_cast<double>(heap_bytes() - before) / 1048576,
+                static_cast<unsigned long long>(slow.regroupings),
+                static_cast<unsigned long long>(slow.reclassifications), build_ms);
+    return 0;
 }

@@ -230,7 +230,7 @@ void latencies(std::int64_t nodes, int decisions, std::ofstream& json) {
                     cluster.remove(s.leaves);
                     cluster.assign(s.starts, s.node, s.gpus);
                 }
-                cluster.forget_history();
+                cluster.commit();
                 const auto from = Clock::now();
                 const auto result = preempt(cluster, start.scale_up[w][0], method.options);
                 total.values.push_back(microseconds(from, Clock::now()));

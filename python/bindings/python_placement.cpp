@@ -27,7 +27,7 @@ void PythonPlacement::follow(const Cluster& cluster) {
     for (const auto node : changed_)
         for (const auto task : cluster.tasks_on(node))
             if (mirror.node_of(task) != node) mirror.assign(task, node, cluster.gpus_of(task));
-    mirror.forget_history();
+    mirror.commit();
     changed_.clear();
 }
 

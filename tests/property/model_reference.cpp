@@ -38,13 +38,9 @@ std::string observe(const Cluster& c) {
         out << '\n';
     }
     const auto& inv = c.inventory();
-    for (std::uint32_t s = 0; s < inv.anti_affinity_sets.size(); ++s)
-        for (const auto n : c.nodes())
-            out << c.anti_affinity_count(s, inv.domain(inv.anti_affinity_sets[s].level, n)) << ' ';
-    for (std::uint32_t s = 0; s < inv.affinity_sets.size(); ++s) {
-        out << c.affinity_domains(s) << ':';
-        for (const auto n : c.nodes())
-            out << c.affinity_count(s, inv.domain(inv.affinity_sets[s].level, n)) << ' ';
+    for (std::uint32_t s = 0; s < inv.group_sets.size(); ++s) {
+        out << c.group_domains(s) << ':';
+        for (const auto n : c.nodes()) out << c.group_count(s, inv.domain(inv.group_sets[s].level, n)) << ' ';
     }
     for (const auto t : c.tasks())
         for (const auto n : c.nodes()) out << static_cast<int>(find_obstacle(c, t, n));

@@ -52,11 +52,11 @@ class PowerOfD {
     }
 
     std::optional<Destination> operator()(const Cluster& cluster, TaskId task, Rng& rng) {
-        const auto nodes = cluster.node_count();
+        const auto nodes = cluster.node_slots();
         if (nodes == 0) return std::nullopt;
         if (until_refresh_ == 0 || loads_.size() != nodes) {
-            loads_.clear();
-            for (const auto node : cluster.nodes()) loads_.push_back(load_(cluster, node));
+            loads_.resize(nodes);
+            for (const auto node : cluster.nodes()) loads_[index(node)] = load_(cluster, node);
             until_refresh_ = options_.refresh_every;
         }
         --until_refresh_;
@@ -72,7 +72,7 @@ class PowerOfD {
         };
         for (int draws = 0; draws < 16 * options_.choices && found < options_.choices; ++draws) {
             const auto node = make_id<NodeId>(static_cast<std::size_t>(rng.below(nodes)));
-            if (will_do(node)) consider(node);
+            if (cluster.contains(node) && will_do(node)) consider(node);
         }
         if (best == none<NodeId>) {  // nodes that will do are rare: find them all
             candidates_.clear();

@@ -83,8 +83,8 @@ class BucketLists {
 class FreeIndex {
   public:
     explicit FreeIndex(const Cluster& cluster)
-        : cluster_(&cluster), whole_(cluster.node_count(), gpu_steps * cpu_steps),
-          partial_(cluster.node_count(), share_steps), eligible_(cluster.inventory().requirements.size()) {
+        : cluster_(&cluster), whole_(cluster.node_slots(), gpu_steps * cpu_steps),
+          partial_(cluster.node_slots(), share_steps), eligible_(cluster.inventory().requirements.size()) {
         std::int64_t most_cpu = 0;
         for (const auto node : cluster.nodes())
             most_cpu = std::max(most_cpu, cluster.inventory().nodes.cpu_milli[index(node)]);

@@ -19,6 +19,18 @@ enum class GpuModelId : std::uint32_t {};
 /// A network domain (switch, rack, ...) or a node that stands for itself; dense within its level.
 enum class DomainId : std::uint32_t {};
 
+/// A slot of a table together with how often it was given up before: says of a node, task or job that has left that it is no
+/// longer the one in the slot.
+template <class Id>
+struct Handle {
+    Id id = static_cast<Id>(0xFFFFFFFFu);
+    std::uint32_t generation = 0;
+    bool operator==(const Handle&) const = default;
+};
+using NodeHandle = Handle<NodeId>;
+using TaskHandle = Handle<TaskId>;
+using JobHandle = Handle<JobId>;
+
 /// "None of them", for every id type.
 template <class Id>
 inline constexpr Id none = static_cast<Id>(0xFFFFFFFFu);
@@ -67,6 +79,53 @@ class IdRange {
 
   private:
     std::uint32_t count_;
+};
+
+/// The ids of a table whose slot somebody has, ascending, usable in range-for.
+template <class Id>
+class LiveIds {
+  public:
+    class iterator {
+      public:
+        using value_type = Id;
+        using difference_type = std::ptrdiff_t;
+        constexpr iterator() = default;
+        constexpr iterator(const std::uint8_t* dead, std::uint32_t i, std::uint32_t end)
+            : dead_(dead), i_(i), end_(end) {
+            skip();
+        }
+        constexpr Id operator*() const noexcept { return static_cast<Id>(i_); }
+        constexpr iterator& operator++() noexcept {
+            ++i_;
+            skip();
+            return *this;
+        }
+        constexpr iterator operator++(int) noexcept {
+            auto old = *this;
+            ++*this;
+            return old;
+        }
+        constexpr bool operator==(const iterator& other) const noexcept { return i_ == other.i_; }
+
+      private:
+        constexpr void skip() noexcept {
+            if (dead_ != nullptr)
+                while (i_ < end_ && dead_[i_] != 0) ++i_;
+        }
+        const std::uint8_t* dead_ = nullptr;
+        std::uint32_t i_ = 0, end_ = 0;
+    };
+    /// @param dead by slot; null = somebody has each
+    constexpr LiveIds(const std::uint8_t* dead, std::size_t slots, std::size_t living)
+        : dead_(dead), slots_(static_cast<std::uint32_t>(slots)), living_(living) {}
+    [[nodiscard]] constexpr iterator begin() const noexcept { return {dead_, 0, slots_}; }
+    [[nodiscard]] constexpr iterator end() const noexcept { return {nullptr, slots_, slots_}; }
+    [[nodiscard]] constexpr std::size_t size() const noexcept { return living_; }
+
+  private:
+    const std::uint8_t* dead_;
+    std::uint32_t slots_;
+    std::size_t living_;
 };
 
 }  // namespace GPUSCHED_NAMESPACE

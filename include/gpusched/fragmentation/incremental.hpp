@@ -27,10 +27,10 @@ class Incremental {
   public:
     /// Measures the whole cluster. O(nodes).
     Incremental(M metric, const Cluster& cluster) : metric_(std::move(metric)), total_(metric_.zero()) {
-        states_.reserve(cluster.node_count());
+        states_.resize(cluster.node_slots());
         for (const auto node : cluster.nodes()) {
-            states_.push_back(metric_.state(cluster, node));
-            metric_.add(total_, node, states_.back(), +1);
+            states_[index(node)] = metric_.state(cluster, node);
+            metric_.add(total_, node, states_[index(node)], +1);
         }
     }
 

@@ -9,15 +9,47 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE {
 
+namespace detail {
+struct Demand;
+
+/// Holds what a copy does not get.
+template <class T>
+class NotCopied {
+  public:
+    NotCopied() = default;
+    NotCopied(const NotCopied&) noexcept {}
+    NotCopied(NotCopied&&) noexcept = default;
+    NotCopied& operator=(const NotCopied& other) noexcept {
+        if (this != &other) held_.reset();
+        return *this;
+    }
+    NotCopied& operator=(NotCopied&&) noexcept = default;
+    [[nodiscard]] explicit operator bool() const noexcept { return held_ != nullptr; }
+    [[nodiscard]] T& operator*() const noexcept { return *held_; }
+    [[nodiscard]] T* operator->() const noexcept { return held_.get(); }
+    template <class... Arguments>
+    T& emplace(Arguments&&... arguments) {
+        held_ = std::make_unique<T>(std::forward<Arguments>(arguments)...);
+        return *held_;
+    }
+
+  private:
+    std::unique_ptr<T> held_;
+};
+}  // namespace detail
+
 /// Whether what Standby tasks lend counts as free.
 enum class Lent : bool { no, yes };
 
-/// A snapshot: an unchanging inventory, shared between copies, and the placement of every task.
+/// A snapshot: an inventory, shared between copies until one of them changes it, and the placement of every task.
 ///
 /// Everything that runs is accounted for twice where Standby tasks lend their resources: *lendable* capacity is
 /// what nobody consumes, and is open to LP tasks; *firm* capacity is what nobody consumes or has a claim on, and
@@ -46,12 +78,30 @@ class Cluster {
     /// Legal, but worth knowing: tasks that hold a failed GPU, and network levels that tasks name but no node has.
     [[nodiscard]] std::vector<std::string> warnings() const;
 
-    // What never changes -----------------------------------------------------------------------------------
+    /// One node, task or job as data, as `to_spec` has it.
+    [[nodiscard]] NodeSpec node_spec(NodeId node) const;
+    [[nodiscard]] TaskSpec task_spec(TaskId task) const;
+    [[nodiscard]] JobSpec job_spec(JobId job) const;
+
+    // What only changes of membership change -----------------------------------------------------------------------------------
     [[nodiscard]] const Inventory& inventory() const noexcept { return *inventory_; }
-    [[nodiscard]] std::size_t node_count() const noexcept { return inventory_->nodes.names.size(); }
-    [[nodiscard]] std::size_t task_count() const noexcept { return inventory_->tasks.names.size(); }
-    [[nodiscard]] IdRange<NodeId> nodes() const noexcept { return IdRange<NodeId>(node_count()); }
-    [[nodiscard]] IdRange<TaskId> tasks() const noexcept { return IdRange<TaskId>(task_count()); }
+    /// How many nodes (tasks) there are.
+    [[nodiscard]] std::size_t node_count() const noexcept { return node_slots() - inventory_->dead_nodes; }
+    [[nodiscard]] std::size_t task_count() const noexcept { return task_slots() - inventory_->dead_tasks; }
+    /// Length of arrays indexed by NodeId (TaskId): slots that a node has left, and no other has yet, included.
+    [[nodiscard]] std::size_t node_slots() const noexcept { return inventory_->nodes.names.size(); }
+    [[nodiscard]] std::size_t task_slots() const noexcept { return inventory_->tasks.names.size(); }
+    /// True where the slot is one that somebody has.
+    [[nodiscard]] bool contains(NodeId node) const noexcept {
+        return index(node) < node_slots() &&
+               (inventory_->dead_nodes == 0 || inventory_->nodes.dead[index(node)] == 0);
+    }
+    [[nodiscard]] bool contains(TaskId task) const noexcept {
+        return index(task) < task_slots() &&
+               (inventory_->dead_tasks == 0 || inventory_->tasks.dead[index(task)] == 0);
+    }
+    [[nodiscard]] LiveIds<NodeId> nodes() const noexcept { return inventory_->living_nodes(); }
+    [[nodiscard]] LiveIds<TaskId> tasks() const noexcept { return inventory_->living_tasks(); }
     [[nodiscard]] const std::string& name(NodeId node) const noexcept {
         return inventory_->nodes.names[index(node)];
     }
@@ -163,30 +213,71 @@ class Cluster {
     }
 
     // Groups -----------------------------------------------------------------------------------------------
-    /// Members of an anti-affinity set in a domain, reservations included.
-    [[nodiscard]] std::uint32_t anti_affinity_count(std::uint32_t set, DomainId domain) const noexcept {
-        GPUSCHED_ASSERT(set < anti_affinity_tables_.size());
-        return groups_.count(anti_affinity_tables_[set], domain);
+    /// Members of a set of a group (an index into Inventory::group_sets) in a domain, reservations included.
+    [[nodiscard]] std::uint32_t group_count(std::uint32_t set, DomainId domain) const noexcept {
+        GPUSCHED_ASSERT(set < group_tables_.size());
+        return groups_.count(group_tables_[set], domain);
     }
     /// Members in the domain whose own limit is the set's `limit_index`-th smallest; only for sets not `uniform`.
-    [[nodiscard]] std::uint32_t anti_affinity_count(std::uint32_t set, std::size_t limit_index,
-                                                    DomainId domain) const noexcept {
-        GPUSCHED_ASSERT(set < anti_affinity_tables_.size() && !inventory_->anti_affinity_sets[set].uniform);
-        GPUSCHED_ASSERT(limit_index < inventory_->anti_affinity_sets[set].limits.size());
-        return groups_.count(anti_affinity_tables_[set] + 1 + static_cast<std::uint32_t>(limit_index),
-                             domain);
+    [[nodiscard]] std::uint32_t group_count(std::uint32_t set, std::size_t limit_index,
+                                            DomainId domain) const noexcept {
+        GPUSCHED_ASSERT(set < group_tables_.size() && !inventory_->group_sets[set].uniform);
+        GPUSCHED_ASSERT(limit_index < inventory_->group_sets[set].limits.size());
+        return groups_.count(group_tables_[set] + 1 + static_cast<std::uint32_t>(limit_index), domain);
     }
-    [[nodiscard]] std::uint32_t affinity_count(std::uint32_t set, DomainId domain) const noexcept {
-        GPUSCHED_ASSERT(set < affinity_tables_.size());
-        return groups_.count(affinity_tables_[set], domain);
-    }
-    /// How many domains hold members of an affinity set.
-    [[nodiscard]] std::uint32_t affinity_domains(std::uint32_t set) const noexcept {
-        GPUSCHED_ASSERT(set < affinity_tables_.size());
-        return groups_.domains(affinity_tables_[set]);
+    /// How many domains hold members of the set.
+    [[nodiscard]] std::uint32_t group_domains(std::uint32_t set) const noexcept {
+        GPUSCHED_ASSERT(set < group_tables_.size());
+        return groups_.domains(group_tables_[set]);
     }
 
-    // Changes ----------------------------------------------------------------------------------------------
+    // Membership -------------------------------------------------------------------------------------------
+    // Nodes, tasks and jobs come, change and go, at the cost of what changes. The first change makes look-ups in O(nodes +
+    // tasks); so does the first after a copy was made (`inventory().changes` counts what else costs as much).
+    // Each call checks as `build` does, and throws InvalidInput with all problems, nothing changed. None is possible while
+    // changes can be undone: commit or roll back first. Ids are slots: who leaves gives one up, and it is given away again,
+    // first in, first out. A handle whose slot somebody else has is refused.
+    [[nodiscard]] NodeHandle handle(NodeId node) const noexcept {
+        const auto& g = inventory_->nodes.generation;
+        return {node, g.empty() ? 0 : g[index(node)]};
+    }
+    [[nodiscard]] TaskHandle handle(TaskId task) const noexcept {
+        const auto& g = inventory_->tasks.generation;
+        return {task, g.empty() ? 0 : g[index(task)]};
+    }
+    [[nodiscard]] JobHandle handle(JobId job) const noexcept {
+        const auto& g = inventory_->job_generation;
+        return {job, g.empty() ? 0 : g[index(job)]};
+    }
+    /// False when it has left.
+    [[nodiscard]] bool has(NodeHandle node) const noexcept;
+    [[nodiscard]] bool has(TaskHandle task) const noexcept;
+    [[nodiscard]] bool has(JobHandle job) const noexcept;
+
+    NodeHandle add_node(const NodeSpec& node);
+    /// Everything about the node but its name may change; its tasks stay.
+    void update_node(NodeHandle node, const NodeSpec& to);
+    /// @throws InvalidInput if tasks run or reserve room there, too
+    void remove_node(NodeHandle node);
+    /// A task that says on which node it runs is placed there.
+    TaskHandle add_task(const TaskSpec& task);
+    /// Everything about the task but its name, node and GPUs may change.
+    void update_task(TaskHandle task, const TaskSpec& to);
+    /// Wherever it runs.
+    void remove_task(TaskHandle task);
+    JobHandle add_job(const JobSpec& job);
+    void update_job(JobHandle job, const JobSpec& to);
+    /// @throws InvalidInput if it has tasks, too
+    void remove_job(JobHandle job);
+    /// Puts the task on the node with those GPUs, from wherever it was. Only what `build` checks is checked: a cluster may run
+    /// what a scheduler would not have placed there.
+    void bind(TaskHandle task, NodeHandle node, GpuMask gpus);
+    /// Makes the task pending.
+    void unbind(TaskHandle task);
+    void set_now(std::int64_t now);
+
+    // What-if ----------------------------------------------------------------------------------------------
+    // Changes that can be undone, until `commit`.
     /// Puts the task on `node` with those GPUs, from wherever it was; `none<NodeId>` makes it pending.
     void assign(TaskId task, NodeId node, GpuMask gpus);
     /// Makes the task pending.
@@ -206,8 +297,8 @@ class Cluster {
         GPUSCHED_ASSERT(to <= log_.size());
         while (log_.size() > to) undo();
     }
-    /// Forgets the log: what was done can no longer be undone.
-    void forget_history() noexcept { log_.clear(); }
+    /// Keeps what was done: it can no longer be undone.
+    void commit();
 
     /// Same inventory and same placements (orders and history do not matter).
     [[nodiscard]] bool same_placement(const Cluster& other) const noexcept;
@@ -246,26 +337,58 @@ class Cluster {
         return inventory_->nodes.first_gpu[index(node)] + static_cast<std::size_t>(gpu);
     }
     void use(TaskId task, NodeId node, GpuMask gpus, int sign);
+    void use_resources(TaskId task, NodeId node, GpuMask gpus, int sign);
+    void count_groups(TaskId task, NodeId node, int sign);
     void link(TaskId task, NodeId node, TaskId previous);
     void unlink(TaskId task);
     void place(TaskId task, NodeId node, GpuMask gpus, TaskId previous);
     void set_capacities();
+    void set_capacity(NodeId node);
+    void add_group_tables();
+    [[nodiscard]] std::optional<NodeId> find_home(const TaskSpec& task, Problems& problems) const;
+    [[nodiscard]] std::optional<GpuMask> gpus_named(const TaskSpec& task, NodeId node,
+                                                    Problems& problems) const;
+
+    // Changes of membership.
+    void require_no_what_if() const;
+    template <class Id>
+    void require_current(Handle<Id> handle) const;
+    Inventory& edit();
+    detail::InventoryEditor& editor();
+    void remember_sets(TaskId task);
+    void drop_tables();
+    void join_groups(TaskId task);
+    void recount_groups();
+    void check_room(const detail::Demand& task, NodeId node, GpuMask gpus, Problems& problems) const;
+    void check_cores(TaskSpec task, NodeId node, Problems& problems) const;
     void place_initially(const ClusterSpec& spec, Problems& problems);
 
-    std::shared_ptr<const Inventory> inventory_;
+    std::shared_ptr<Inventory> inventory_;
+    detail::NotCopied<detail::InventoryEditor> editor_;  // after the first change of membership
     std::vector<Place> place_;
     std::vector<NodeUsage> usage_;
     std::vector<GpuFree> gpu_;              // by NodeTable::first_gpu
     std::vector<std::int64_t> gpu_memory_;  // likewise
     detail::DomainCounts groups_;
-    std::vector<std::uint32_t>
-        anti_affinity_tables_;  // total of each set, followed by one table per distinct limit
-    std::vector<std::uint32_t> affinity_tables_;
+    std::vector<std::uint32_t> group_tables_;  // by set: its total, followed by one table per distinct limit
     std::vector<Change> log_;
+    struct Reservation {
+        TaskId task;
+        NodeId node;
+        GpuMask gpus;
+        bool operator==(const Reservation&) const = default;
+    };
+    std::vector<Reservation> reservations_;  // committed ones
+    struct LeftSet {
+        std::uint32_t set, limits;
+    };
+    std::vector<LeftSet> left_;
+    static constexpr std::uint32_t no_table = 0xFFFFFFFFu;
 };
 
 }  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/model/impl/cluster.ipp>
+#include <gpusched/model/impl/membership.ipp>
 #endif

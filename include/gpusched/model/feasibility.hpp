@@ -81,7 +81,7 @@ struct Localities {
 [[nodiscard]] Localities guaranteed_localities(const Cluster& cluster, TaskId task, NodeId node) noexcept;
 
 namespace detail {
-/// Which group forbids it, and how: index into anti_affinity_sets or affinity_sets; for the former how many members
+/// Which group forbids it, and how: index into Inventory::group_sets; for anti-affinity how many members
 /// the domain would have, and how many it may.
 struct GroupConflict {
     Obstacle obstacle = Obstacle::none;

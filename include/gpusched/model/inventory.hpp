@@ -16,8 +16,12 @@
 
 namespace GPUSCHED_NAMESPACE {
 
+class Inventory;
 namespace detail {
-struct GroupBuilder;
+class DomainEditor;
+class GroupBuilder;
+class GroupEditor;
+class InventoryEditor;
 struct InventoryBuilder;
 }  // namespace detail
 
@@ -32,10 +36,12 @@ struct NodeTable {
     std::vector<std::uint8_t> schedulable;
     std::vector<GpuMask> failed_gpus;
     std::vector<std::uint32_t>
-        first_gpu;  ///< offset of its GPU 0 in per-GPU arrays; one more entry at the end
+        first_gpu;  ///< offset of its GPU 0 in arrays of `Inventory::gpu_slots` entries
     std::vector<std::uint32_t> node_class;  ///< index into Inventory::node_classes
     std::vector<std::uint32_t> hardware;    ///< index into Inventory::hardware; `no_hardware` = unknown
     std::vector<std::uint32_t> attributes;  ///< index into Inventory::node_attributes
+    std::vector<std::uint32_t> generation;  ///< how often the slot was given up; empty = never any
+    std::vector<std::uint8_t> dead;         ///< 1 = nobody has the slot; empty = none is
     static constexpr std::uint32_t no_hardware = 0xFFFFFFFFu;
 };
 
@@ -62,30 +68,32 @@ struct Requirement {
     bool operator==(const Requirement&) const = default;
 };
 
-/// One task's part in a group constraint.
-struct Membership {
-    std::uint32_t set = 0;  ///< index into Inventory::anti_affinity_sets or affinity_sets
-    std::uint32_t limit =
-        0;  ///< anti-affinity sets: this task's own limit; `no_limit` = it names another level
-    static constexpr std::uint32_t no_limit = 0xFFFFFFFFu;
+/// What the sets of a group constrain, in the order in which a task's memberships are kept.
+enum class GroupKind : std::uint8_t {
+    anti_affinity,  ///< at most so many members in one domain
+    affinity,       ///< all members in one domain
+    network,        ///< all tasks of a job in one domain; its own old copy counts during a move
 };
 
-/// Anti-affinity of one group at one level.
-struct AntiAffinitySet {
-    std::string group;
+/// The tasks that one constraint on a group binds at one level. Members are counted per domain: `Cluster::group_count`.
+struct GroupSet {
+    GroupKind kind = GroupKind::anti_affinity;
+    std::string group;  ///< its name; of kind `network` "job " or "task " and the name of that
     Level level = node_level;
     std::uint32_t members = 0;
+    // Of kind `anti_affinity` only.
     std::vector<std::uint32_t> limits;        ///< distinct limits, ascending
     std::vector<std::uint32_t> members_with;  ///< how many members name each of them
     bool uniform = true;                      ///< every member names this level, with the same limit
 };
 
-/// Tasks that must share one domain: an affinity group, or a job with a required network level.
-struct AffinitySet {
-    std::string name;  ///< the group or job
-    Level level = node_level;
-    std::uint32_t members = 0;
-    bool is_network = false;  ///< a gang's required network level: its own old copy counts during a move
+/// One task's part in a set of a group.
+struct Membership {
+    std::uint32_t set = 0;  ///< index into Inventory::group_sets
+    std::uint32_t limit =
+        0;  ///< of kind `anti_affinity`: the task's own limit; `no_limit` = it names another level
+    static constexpr std::uint32_t no_limit = 0xFFFFFFFFu;
+    bool operator==(const Membership&) const = default;
 };
 
 /// Indexed by TaskId.
@@ -102,11 +110,14 @@ struct TaskTable {
     std::vector<std::uint8_t> locked, preemptible, standby, daemon;
     std::vector<std::uint32_t> requirement;  ///< index into Inventory::requirements
     std::vector<std::uint32_t> affinities;   ///< index into Inventory::task_affinities
+    std::vector<std::uint32_t> profile;      ///< which memberships it has; shared by tasks that have the same
     std::vector<std::int64_t> move_cost;
     std::vector<std::int64_t> start_time;
     std::vector<std::int64_t> last_checkpoint_time;  ///< `no_time` = absent
     std::vector<std::int64_t> checkpoint_interval;
     std::vector<std::int64_t> eviction_count;
+    std::vector<std::uint32_t> generation;  ///< how often the slot was given up; empty = never any
+    std::vector<std::uint8_t> dead;         ///< 1 = nobody has the slot; empty = none is
     static constexpr std::int64_t no_time = INT64_MIN;
 };
 
@@ -131,26 +142,73 @@ struct HardwareMasks {
     std::vector<GpuMask> socket;
 };
 
-/// The unchanging part of a snapshot. Built and validated once, shared by all copies of a cluster.
+/// Changes that cost more than the node, task or job that changed: O(nodes + tasks) each.
+struct ChangeStatistics {
+    std::uint64_t first_changes = 0;      ///< look-ups were made: the first change of an inventory
+    std::uint64_t copies = 0;             ///< the tables were shared with a copy of the cluster
+    std::uint64_t reclassifications = 0;  ///< a label key was selected for the first time
+    std::uint64_t levels = 0;             ///< a deeper network level was named for the first time
+    std::uint64_t regroupings = 0;        ///< a group that has members got, or lost, a level or a limit
+};
+
+/// Which requirements go with which classes of nodes, worked out once. Empty where that would be too large.
+class EligibilityTable {
+  public:
+    [[nodiscard]] bool empty() const noexcept { return bits_.empty(); }
+    [[nodiscard]] bool operator()(std::uint32_t requirement, std::uint32_t node_class) const {
+        return bits_[requirement * stride_ + node_class];
+    }
+    void build(const Inventory& inventory);
+    /// Works out what is new: a requirement or a class that was added, or whose index was given away again.
+    void update_requirement(const Inventory& inventory, std::uint32_t requirement);
+    void update_class(const Inventory& inventory, std::uint32_t node_class);
+
+  private:
+    // Above this many (requirement, node class) pairs eligibility is worked out on demand.
+    static constexpr std::size_t largest = std::size_t{1} << 28;
+    std::vector<bool> bits_;  // [requirement][node class]
+    std::size_t stride_ = 0;  // classes that a row has room for
+};
+
+/// The part of a snapshot that placements leave alone. Built and validated once, shared by all copies of a cluster; changes
+/// of membership change it.
 class Inventory {
   public:
     std::int64_t now = 0;
     NodeTable nodes;
     TaskTable tasks;
     NameTable gpu_models;
+    std::uint32_t gpu_slots = 0;  ///< length of arrays over the GPUs of all nodes
 
     NameTable job_names;
     std::vector<std::int64_t> job_min_members;
     std::vector<std::int64_t> job_max_disrupted;  ///< INT64_MAX = any number
     std::vector<std::uint32_t> job_size;
+    std::vector<std::uint8_t> job_listed;       ///< 0 = only tasks name it: it goes with the last of them
+    std::vector<std::uint32_t> job_generation;  ///< how often the slot was given up; empty = never any
+
+    std::uint32_t dead_nodes = 0, dead_tasks = 0;  ///< slots that nobody has
+    ChangeStatistics changes;
+    /// Another number after every change, and for every inventory of the process: what is derived from an inventory knows by it
+    /// whether it still holds.
+    std::uint64_t serial = 0;
 
     std::vector<NodeAttributes> node_attributes;
     std::vector<NodeClass> node_classes;
     std::vector<Requirement> requirements;
     std::vector<TaskAffinities> task_affinities;
     std::vector<HardwareMasks> hardware;
-    std::vector<AntiAffinitySet> anti_affinity_sets;
-    std::vector<AffinitySet> affinity_sets;
+    std::vector<GroupSet> group_sets;
+
+    /// The nodes (tasks) that there are: slots that nobody has are left out.
+    [[nodiscard]] LiveIds<NodeId> living_nodes() const noexcept {
+        return {dead_nodes == 0 ? nullptr : nodes.dead.data(), nodes.names.size(),
+                nodes.names.size() - dead_nodes};
+    }
+    [[nodiscard]] LiveIds<TaskId> living_tasks() const noexcept {
+        return {dead_tasks == 0 ? nullptr : tasks.dead.data(), tasks.names.size(),
+                tasks.names.size() - dead_tasks};
+    }
 
     /// Levels of the network tree: the longest path of any node.
     [[nodiscard]] int network_levels() const noexcept { return network_levels_; }
@@ -183,39 +241,51 @@ class Inventory {
     /// May tasks of that requirement run on nodes of that class (model, labels, taints)?
     [[nodiscard]] bool eligible(std::uint32_t requirement, std::uint32_t node_class) const {
         if (eligible_.empty()) return matches(requirements[requirement], node_classes[node_class]);
-        return eligible_[requirement * node_classes.size() + node_class];
+        return eligible_(requirement, node_class);
     }
 
-    [[nodiscard]] std::span<const Membership> anti_affinity_memberships(TaskId task) const noexcept {
-        return memberships(anti_affinity_members_, anti_affinity_offset_, task);
+    /// The sets of groups that the task belongs to, by ascending kind.
+    [[nodiscard]] std::span<const Membership> memberships(TaskId task) const noexcept {
+        const auto& p = profiles_[tasks.profile[index(task)]];
+        return {memberships_.data() + p.first, memberships_.data() + p.end};
     }
+    /// Those of kind `anti_affinity`.
+    [[nodiscard]] std::span<const Membership> anti_affinity_memberships(TaskId task) const noexcept {
+        const auto& p = profiles_[tasks.profile[index(task)]];
+        return {memberships_.data() + p.first, memberships_.data() + p.affinity};
+    }
+    /// Those of kinds `affinity` and `network`.
     [[nodiscard]] std::span<const Membership> affinity_memberships(TaskId task) const noexcept {
-        return memberships(affinity_members_, affinity_offset_, task);
+        const auto& p = profiles_[tasks.profile[index(task)]];
+        return {memberships_.data() + p.affinity, memberships_.data() + p.end};
     }
 
     /// Validates and builds. Adds every problem to `problems`; where there is any, the result has all nodes and
     /// tasks with legal quantities, but no groups.
     /// Placements are not looked at: see `Cluster::build`.
-    static std::shared_ptr<const Inventory> build(const ClusterSpec& spec, Problems& problems);
+    [[nodiscard]] static std::uint64_t next_serial() noexcept;
+    static std::shared_ptr<Inventory> build(const ClusterSpec& spec, Problems& problems);
 
     [[nodiscard]] static bool matches(const Requirement& requirement, const NodeClass& node_class);
     [[nodiscard]] static bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
 
   private:
-    friend struct detail::GroupBuilder;
+    friend class detail::GroupBuilder;
     friend struct detail::InventoryBuilder;
-    [[nodiscard]] static std::span<const Membership> memberships(const std::vector<Membership>& all,
-                                                                 const std::vector<std::uint32_t>& offset,
-                                                                 TaskId task) noexcept {
-        return {all.data() + offset[index(task)], all.data() + offset[index(task) + 1]};
-    }
+    friend class detail::GroupEditor;
+    friend class detail::DomainEditor;
+    friend class detail::InventoryEditor;
+    // Where a profile's memberships begin, where those of kind `affinity` and `network` do, and where they end.
+    struct Profile {
+        std::uint32_t first = 0, affinity = 0, end = 0;
+    };
     std::vector<std::vector<DomainId>> domain_of_;        // [level][node]
     std::vector<std::vector<std::string>> domain_names_;  // [level][domain]
     std::vector<std::int8_t> network_depth_;              // [node]
     int network_levels_ = 0;                              // the largest of them
-    std::vector<bool> eligible_;  // [requirement][node class]; empty = too large to hold
-    std::vector<Membership> anti_affinity_members_, affinity_members_;
-    std::vector<std::uint32_t> anti_affinity_offset_, affinity_offset_;
+    EligibilityTable eligible_;
+    std::vector<Membership> memberships_;  // of all profiles
+    std::vector<Profile> profiles_;
 };
 
 }  // namespace GPUSCHED_NAMESPACE

@@ -13,16 +13,22 @@
 
 namespace GPUSCHED_NAMESPACE {
 
-/// Names in id order with look-up by name (a hash table with linear probing over the ids).
+/// Names in id order with look-up by name (a hash table with linear probing over the ids). An id without a name has the
+/// empty text.
 class NameTable {
   public:
     /// The id of `name`, adding it if new; `second` tells whether it was new.
     std::pair<std::uint32_t, bool> intern(std::string_view name);
+    /// Takes the id's name away; nothing finds it any more.
+    void erase(std::size_t id);
+    /// Names an id that has no name. No other id may have that name.
+    void assign(std::size_t id, std::string_view name);
     [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const;
     [[nodiscard]] const std::string& operator[](std::size_t i) const noexcept { return names_[i]; }
     [[nodiscard]] std::size_t size() const noexcept { return names_.size(); }
 
   private:
+    [[nodiscard]] std::size_t home(std::string_view name) const noexcept;
     [[nodiscard]] std::size_t slot(std::string_view name) const noexcept;
     static constexpr std::uint32_t empty = 0xFFFFFFFFu;
     std::vector<std::string> names_;

@@ -55,7 +55,7 @@ TEST_CASE(
         Rng rng(seed);
         for (int step = 0; step < 40; ++step)
             for (const auto n : random_change(cluster, rng)) running.update(cluster, n);
-        cluster.forget_history();
+        cluster.commit();
 
         const auto spec = cluster.to_spec();
         // Reservations are not part of a description: compare where there are none.

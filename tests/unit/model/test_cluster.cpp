@@ -351,7 +351,7 @@ TEST_CASE("what cannot be is caught where assertions are on") {
     CHECK(testing_support::aborts([&] { c.unreserve(t, n, 0b01); }));  // nothing was reserved
     CHECK(testing_support::aborts([&] { c.undo(); }));
     CHECK(testing_support::aborts([&] { c.rollback(1); }));
-    CHECK(testing_support::aborts([&] { (void)c.anti_affinity_count(0, DomainId{0}); }));
-    CHECK(testing_support::aborts([&] { (void)c.affinity_domains(0); }));
+    CHECK(testing_support::aborts([&] { (void)c.group_count(0, DomainId{0}); }));
+    CHECK(testing_support::aborts([&] { (void)c.group_domains(0); }));
 }
 #endif

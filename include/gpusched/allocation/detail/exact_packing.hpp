@@ -20,7 +20,7 @@ inline auto shape_of(const Inventory& inv, TaskId task) {
     const auto i = index(task);
     auto gang = none<JobId>;
     for (const auto& m : inv.affinity_memberships(task))
-        if (inv.affinity_sets[m.set].is_network) gang = t.job[i];
+        if (inv.group_sets[m.set].kind == GroupKind::network) gang = t.job[i];
     return std::tuple(t.gpu_count[i], t.gpu_share_milli[i], t.cpu_milli[i], t.memory_mib[i],
                       t.gpu_memory_mib[i], t.requirement[i], t.affinities[i], t.priority_class[i], gang);
 }

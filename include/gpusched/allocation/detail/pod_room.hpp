@@ -50,7 +50,7 @@ inline bool needs_trial(const Cluster& cluster, TaskId task) {
     const auto groups = inv.affinity_memberships(task);
     return !inv.anti_affinity_memberships(task).empty() ||
            std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
-               return !inv.affinity_sets[m.set].is_network || cluster.affinity_domains(m.set) > 0;
+               return inv.group_sets[m.set].kind != GroupKind::network || cluster.group_domains(m.set) > 0;
            });
 }
 

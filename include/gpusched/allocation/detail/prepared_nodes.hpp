@@ -24,7 +24,7 @@ class PreparedNodes<R> {
     using State = decltype(std::declval<const R&>().prepare(std::declval<const Cluster&>(), NodeId{}));
 
     const State& of(const Cluster& cluster, NodeId node, const R& ranker) {
-        states_.resize(cluster.node_count());
+        states_.resize(cluster.node_slots());
         auto& state = states_[index(node)];
         if (!state) state = ranker.prepare(cluster, node);
         return *state;

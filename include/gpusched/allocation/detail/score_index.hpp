@@ -26,7 +26,7 @@ class ScoreIndex {
     /// The first feasible node of the greatest score; `none` if there is none.
     template <class ScoreOf>
     NodeId best(const Cluster& cluster, TaskId task, ScoreOf&& score_of) {
-        if (inventory_ != &cluster.inventory()) bind(cluster);
+        if (serial_ != cluster.inventory().serial) bind(cluster);
         auto& row = row_of(task);
         const auto& nodes = candidates_[row.candidates].nodes;
         refresh(row, [&](NodeId node) -> std::optional<Score> {
@@ -110,7 +110,8 @@ class ScoreIndex {
     void bind(const Cluster& cluster) {
         *this = {};
         inventory_ = &cluster.inventory();
-        latest_.assign(cluster.node_count(), 0);
+        serial_ = inventory_->serial;
+        latest_.assign(cluster.node_slots(), 0);
         candidates_of_.assign(inventory_->requirements.size(), npos);
     }
 
@@ -142,7 +143,7 @@ class ScoreIndex {
         auto& added = candidates_.emplace_back();
         const auto count = latest_.size();
         added.position.assign(count, static_cast<std::uint32_t>(count));
-        for (const auto node : IdRange<NodeId>(count)) {
+        for (const auto node : inventory_->living_nodes()) {
             if (!inventory_->nodes.schedulable[index(node)] ||
                 !inventory_->eligible(requirement, inventory_->nodes.node_class[index(node)]))
                 continue;
@@ -200,6 +201,7 @@ class ScoreIndex {
         }
     }
 
+    std::uint64_t serial_ = 0;
     const Inventory* inventory_ =
         nullptr;  // whose nodes and tasks these are; compared, never followed when stale
     std::vector<std::size_t> candidates_of_;  // by requirement

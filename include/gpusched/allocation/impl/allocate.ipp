@@ -31,7 +31,7 @@ GPUSCHED_INLINE Allocation allocate(const Cluster& cluster, std::span<const Task
     Budget budget(context, detail::limit_of(options));
     budget.report("allocation", 0, 0);
     Cluster copy(cluster);
-    copy.forget_history();
+    copy.commit();
     return detail::Gang(copy, pods, options, &budget).place();
 }
 

@@ -22,8 +22,8 @@ class JointSearch {
   public:
     JointSearch(const Cluster& cluster, std::span<const GangRequest> jobs, Budget& budget)
         : cluster_(cluster), jobs_(jobs), budget_(budget), placed_(jobs.size()), alone_(jobs.size(), 0) {
-        cluster_.forget_history();
-        std::vector<bool> seen(cluster.task_count());  // by TaskId
+        cluster_.commit();
+        std::vector<bool> seen(cluster.task_slots());  // by TaskId
         for (const auto& job : jobs) {
             if (job.options.time_limit)
                 throw InvalidInput(bad_value("time_limit", number_text(*job.options.time_limit),
@@ -54,7 +54,7 @@ class JointSearch {
         Rng rng(options.seed);
         auto now = value();
         std::int64_t trials = 0;
-        const auto nodes = static_cast<std::int64_t>(cluster_.node_count());
+        const auto nodes = static_cast<std::int64_t>(cluster_.node_slots());
         std::int64_t visits = 0;
         std::vector<std::size_t> set;
         std::vector<Allocation> before;

@@ -30,9 +30,9 @@ GPUSCHED_INTERNAL Gang::Gang(Cluster& c, std::span<const TaskId> all, const Allo
     boost::container::flat_set<TaskId> distinct;
     distinct.reserve(pods.size());
     for (const auto pod : pods) {
-        if (index(pod) >= cluster.task_count()) {
+        if (!cluster.contains(pod)) {
             problems.add(bad_value("pods", "#" + number_text(index(pod)),
-                                   "tasks of the cluster's " + number_text(cluster.task_count())));
+                                   "tasks of the cluster's " + number_text(cluster.task_slots())));
             continue;
         }
         const auto named = gpusched::quoted(cluster.name(pod));
@@ -106,15 +106,15 @@ GPUSCHED_INTERNAL void Gang::read_levels() {
             require(wish->level, false);
         // A group that all pods share makes them share its domain.
         for (const auto& m : inv.affinity_memberships(c.sample)) {
-            const auto& set = inv.affinity_sets[m.set];
+            const auto& set = inv.group_sets[m.set];
             const bool shared = std::all_of(classes.begin(), classes.end(), [&](const PodClass& other) {
                 const auto groups = inv.affinity_memberships(other.sample);
                 return std::any_of(groups.begin(), groups.end(),
                                    [&](const Membership& o) { return o.set == m.set; });
             });
-            if (shared && !set.is_network) require(set.level, true);
+            if (shared && set.kind != GroupKind::network) require(set.level, true);
             // What any member of the job requires binds them all.
-            if (set.is_network) require(set.level, false);
+            if (set.kind == GroupKind::network) require(set.level, false);
         }
     }
     if (options.mode == NetworkMode::required) require(level, false);
@@ -132,7 +132,7 @@ GPUSCHED_INTERNAL void Gang::read_levels() {
     fine = region && depth_of(*region) > depth_of(level) ? *region : level;
     for (auto& c : classes)
         for (const auto& m : inv.affinity_memberships(c.sample))
-            c.follows_first = c.follows_first || depth_of(inv.affinity_sets[m.set].level) > depth_of(fine);
+            c.follows_first = c.follows_first || depth_of(inv.group_sets[m.set].level) > depth_of(fine);
 }
 
 GPUSCHED_INTERNAL std::int64_t Gang::weight(const PodClass& c) const { return cluster.gpu_milli(c.sample); }
@@ -157,7 +157,7 @@ GPUSCHED_INTERNAL std::vector<std::int64_t> Gang::gpus_per_domain() const {
 GPUSCHED_INTERNAL Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
     Rooms room;
     const auto most = static_cast<std::int64_t>(c.pods.size() - next);
-    room.node.resize(cluster.node_count());
+    room.node.resize(cluster.node_slots());
     room.domain.assign(domains(), 0);
     if (!c.by_trial) {
         for (const auto node : cluster.nodes()) {
@@ -200,8 +200,8 @@ GPUSCHED_INTERNAL bool Gang::is_tied(const PodClass& c) const {
     const auto groups = inv.affinity_memberships(c.sample);
     return !inv.anti_affinity_memberships(c.sample).empty() ||
            std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
-               return !inv.affinity_sets[m.set].is_network &&
-                      (!region || depth_of(*region) < depth_of(inv.affinity_sets[m.set].level));
+               return inv.group_sets[m.set].kind != GroupKind::network &&
+                      (!region || depth_of(*region) < depth_of(inv.group_sets[m.set].level));
            });
 }
 

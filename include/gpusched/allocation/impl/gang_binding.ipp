@@ -20,7 +20,7 @@ GPUSCHED_INTERNAL bool Gang::fits_without(Obstacle kind) const {
         shape.level = inv.task_affinities[inv.tasks.affinities[index(c.sample)]].guaranteed_level();
         limits = limits || !inv.anti_affinity_memberships(c.sample).empty();
         for (const auto& m : inv.affinity_memberships(c.sample))
-            together = together || !inv.affinity_sets[m.set].is_network;
+            together = together || inv.group_sets[m.set].kind != GroupKind::network;
     }
     if (kind == Obstacle::network ? !network_region : !(kind == Obstacle::affinity ? together : limits))
         return false;  // nobody asks for it

@@ -34,7 +34,7 @@ class GroupSearch {
                 nodes_[gang.domain(node)].push_back(node);
         for (const auto& c : gang.classes) {
             if (gang.out_of_grace())
-                rooms_.push_back({std::vector<std::int32_t>(cluster_.node_count(), 0),
+                rooms_.push_back({std::vector<std::int32_t>(cluster_.node_slots(), 0),
                                   std::vector<std::int64_t>(nodes_.size(), 0)});
             else
                 rooms_.push_back(gang.rooms(c));
@@ -155,7 +155,7 @@ class GroupSearch {
             if (gang_.out_of_grace()) break;
             PodClass part{gang_.classes[c].sample, gang_.classes[c].group, left, gang_.classes[c].by_trial};
             std::vector<std::int32_t>& room = node_room_;
-            room.resize(cluster_.node_count());
+            room.resize(cluster_.node_slots());
             if (!part.by_trial)
                 for (const auto node : nodes_[domain])
                     room[index(node)] = static_cast<std::int32_t>(

@@ -245,7 +245,7 @@ GPUSCHED_INTERNAL void Gang::explain(const PodClass& c, std::size_t next, Alloca
     // Only groups are left: say which by a pod that still finds nothing.
     const auto groups = inv.affinity_memberships(task);
     const bool only_network = std::all_of(groups.begin(), groups.end(), [&](const Membership& m) {
-        return inv.affinity_sets[m.set].is_network;
+        return inv.group_sets[m.set].kind == GroupKind::network;
     });
     result.obstacle = kind != Obstacle::none                         ? kind
                       : !inv.anti_affinity_memberships(task).empty() ? Obstacle::anti_affinity

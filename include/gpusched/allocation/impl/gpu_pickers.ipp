@@ -195,9 +195,9 @@ GPUSCHED_INLINE ByLinks::ByLinks(const Inventory& inventory, MachineGraphs machi
     for (const auto& [name, graph] : machines_->by_node)
         if (!inventory.nodes.names.find(name))
             problems.add(bad_value("by_node", gpusched::quoted(name), "a node of the cluster"));
-    for (std::size_t n = 0; n < inventory.nodes.names.size(); ++n)
-        if (const auto* graph = detail::graph_of(*machines_, inventory, make_id<NodeId>(n)))
-            if (auto lacks = detail::lacking_gpus(*graph, inventory, make_id<NodeId>(n)); !lacks.empty())
+    for (const auto node : inventory.living_nodes())
+        if (const auto* graph = detail::graph_of(*machines_, inventory, node))
+            if (auto lacks = detail::lacking_gpus(*graph, inventory, node); !lacks.empty())
                 problems.add(std::move(lacks));
     problems.throw_if_any();
 }

@@ -10,9 +10,9 @@ namespace GPUSCHED_NAMESPACE::allocation {
 namespace detail {
 
 GPUSCHED_INTERNAL void require_task(const Cluster& cluster, TaskId task) {
-    if (index(task) >= cluster.task_count())
+    if (!cluster.contains(task))
         throw InvalidInput(bad_value("task", "#" + number_text(index(task)),
-                                     "one of the cluster's " + number_text(cluster.task_count())));
+                                     "one of the cluster's " + number_text(cluster.task_slots())));
 }
 
 }  // namespace detail

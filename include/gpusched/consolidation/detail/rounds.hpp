@@ -38,7 +38,7 @@ class WorkspacePool {
             const auto& step = applied[work->applied];
             work->cluster.assign(step.task, step.to, step.gpus);
         }
-        work->cluster.forget_history();
+        work->cluster.commit();
         return work;
     }
     void release(std::unique_ptr<Workspace> work) {

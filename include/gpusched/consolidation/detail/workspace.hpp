@@ -17,7 +17,7 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 /// What a search works on: its own copy of the snapshot and the indices over it.
 struct Workspace {
     Workspace(const Cluster& before, const Scope& s)
-        : snapshot(before), cluster(before), scope(s), index(cluster), on_stack(cluster.node_count()) {}
+        : snapshot(before), cluster(before), scope(s), index(cluster), on_stack(cluster.node_slots()) {}
     Workspace(const Workspace&) = delete;
     Workspace& operator=(const Workspace&) = delete;
 

@@ -19,7 +19,7 @@ class ExactSearch {
           budget_(budget) {}
 
     std::vector<Vacated> run(std::int64_t known) {
-        if (snapshot_.node_count() > 1000) return {};
+        if (snapshot_.node_slots() > 1000) return {};
         for (std::size_t i = 0; i < group_.size(); ++i) {
             const auto node = group_[i];
             if (scope_.may_vacate[index(node)]) sources_.push_back(i);
@@ -49,7 +49,7 @@ class ExactSearch {
                    std::tuple(-b.worth, std::popcount(b.nodes), b.nodes);
         });
         cluster_ = snapshot_;
-        cluster_.forget_history();
+        cluster_.commit();
         for (const auto& goal : goals)
             if (vacate(goal.nodes)) return found_;
         return {};
@@ -57,7 +57,7 @@ class ExactSearch {
 
   private:
     bool vacate(std::uint32_t nodes) {
-        closed_.assign(snapshot_.node_count(), 0);
+        closed_.assign(snapshot_.node_slots(), 0);
         for (const auto node : snapshot_.nodes()) closed_[index(node)] = !scope_.may_receive[index(node)];
         goal_.clear();
         for (std::size_t s = 0; s < sources_.size(); ++s)

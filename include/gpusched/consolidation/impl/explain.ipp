@@ -68,12 +68,12 @@ inline Blocker look_for_place(const Cluster& after, const Scope& scope,
 GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node,
                                     const Options& options) {
     validate(options, cluster);
-    if (index(node) >= cluster.node_count())
+    if (!cluster.contains(node))
         throw InvalidInput("node: there is no node " + std::to_string(index(node)) + "; expected less than " +
-                           std::to_string(cluster.node_count()));
+                           std::to_string(cluster.node_slots()));
     const auto after = apply(cluster, plan);
     const auto scope = make_scope(cluster, options);
-    std::vector<std::uint8_t> closed(cluster.node_count());
+    std::vector<std::uint8_t> closed(cluster.node_slots());
     for (const auto vacated : plan.vacated_nodes) closed[index(vacated)] = 1;
 
     Explanation result{.node = node,

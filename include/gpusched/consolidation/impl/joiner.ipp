@@ -10,8 +10,8 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 GPUSCHED_INLINE Joiner::Joiner(const Cluster& cluster, const Options& options)
     : snapshot_(cluster), options_(options), scope_(make_scope(cluster, options)), cluster_(cluster),
-      vacated_(cluster.node_count()) {
-    cluster_.forget_history();
+      vacated_(cluster.node_slots()) {
+    cluster_.commit();
 }
 
 GPUSCHED_INTERNAL bool Joiner::try_take(const Vacated& vacated) {
@@ -99,7 +99,7 @@ GPUSCHED_INLINE Result Joiner::finish(const Budget& budget) {
         result.stop_reason = StopReason::move_budget;
 
     cluster_.rollback(0);
-    std::vector<std::uint8_t> closed(cluster_.node_count());
+    std::vector<std::uint8_t> closed(cluster_.node_slots());
     for (const auto node : cluster_.nodes())
         closed[index(node)] = vacated_[index(node)] || !scope_.may_receive[index(node)];
     auto order = order_into_waves(std::move(cluster_), steps_, closed, options_, scope_.may_vacate);

@@ -26,9 +26,9 @@ namespace detail {
 class RoomSearch {
   public:
     RoomSearch(const Cluster& cluster, const Scope& scope, const allocation::detail::Gang& gang)
-        : work_(cluster), scope_(scope), gang_(gang), inside_(cluster.node_count()),
-          emptied_(cluster.node_count()) {
-        work_.forget_history();
+        : work_(cluster), scope_(scope), gang_(gang), inside_(cluster.node_slots()),
+          emptied_(cluster.node_slots()) {
+        work_.commit();
     }
 
     /// The moves, in an order in which each is possible; nothing where some pod finds no room.
@@ -176,7 +176,7 @@ class RoomSearch {
 inline allocation::Allocation place_after(Cluster after, std::span<const TaskId> pods,
                                           const allocation::AllocateOptions& options, Budget& budget,
                                           const Cluster* as) {
-    after.forget_history();
+    after.commit();
     auto found = allocation::detail::Gang(after, pods, options, &budget).place();
     if (found.placed || as == nullptr) return found;
     for (const auto pod : pods) {
@@ -212,7 +212,7 @@ GPUSCHED_INLINE Room make_room(const Cluster& cluster, std::span<const TaskId> p
                                      "none in the gang's options: one limit holds for all"));
     Budget budget(context, options.time_limit);
     Cluster bare(cluster);
-    bare.forget_history();
+    bare.commit();
     const allocation::detail::Gang gang(bare, pods, allocate, &budget);
     Room room;
     const auto start = bare.checkpoint();
@@ -256,7 +256,7 @@ GPUSCHED_INLINE Room make_room(const Cluster& cluster, std::span<const TaskId> p
         room.plan = allocation::to_plan(found);
         room.plan.waves = waves;
         room.plan.moves = std::move(moves);
-        std::vector<std::uint8_t> used(cluster.node_count());
+        std::vector<std::uint8_t> used(cluster.node_slots());
         for (const auto& p : found.pods)
             if (!inv.tasks.daemon[index(p.task)]) used[index(p.node)] = 1;
         for (const auto node : cluster.nodes())

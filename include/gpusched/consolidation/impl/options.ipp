@@ -11,9 +11,9 @@ GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
     check_fields(problems, options);
     const auto known = [&](const char* field, const std::vector<NodeId>& nodes) {
         for (const auto node : nodes)
-            if (index(node) >= cluster.node_count())
+            if (!cluster.contains(node))
                 problems.add(std::string(field) + ": there is no node " + std::to_string(index(node)) +
-                             "; expected less than " + std::to_string(cluster.node_count()));
+                             "; expected less than " + std::to_string(cluster.node_slots()));
     };
     if (options.clear) known("clear", *options.clear);
     known("exempt", options.exempt);

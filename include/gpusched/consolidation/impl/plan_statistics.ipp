@@ -43,7 +43,7 @@ GPUSCHED_INLINE PlanStatistics plan_statistics(const Cluster& before, const Clus
     stats.moves = static_cast<std::int64_t>(plan.moves.size());
     stats.waves = plan.waves;
     std::vector<std::int64_t> per_wave(plan.waves);
-    std::vector<std::uint8_t> task_moved(before.task_count()), job_moved(inv.job_names.size());
+    std::vector<std::uint8_t> task_moved(before.task_slots()), job_moved(inv.job_names.size());
     for (const auto& move : plan.moves) {
         stats.move_cost += inv.tasks.move_cost[index(move.task)];
         ++per_wave[move.wave];

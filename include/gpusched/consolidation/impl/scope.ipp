@@ -10,10 +10,10 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 GPUSCHED_INLINE Scope make_scope(const Cluster& cluster, const Options& options) {
     const auto& inv = cluster.inventory();
     Scope scope;
-    scope.movable.resize(cluster.task_count());
-    scope.may_vacate.resize(cluster.node_count());
-    scope.may_receive.resize(cluster.node_count());
-    std::vector<std::uint8_t> exempt(cluster.node_count()), clear(cluster.node_count());
+    scope.movable.resize(cluster.task_slots());
+    scope.may_vacate.resize(cluster.node_slots());
+    scope.may_receive.resize(cluster.node_slots());
+    std::vector<std::uint8_t> exempt(cluster.node_slots()), clear(cluster.node_slots());
     for (const auto node : options.exempt) exempt[index(node)] = 1;
     if (options.clear)
         for (const auto node : *options.clear) clear[index(node)] = 1;

@@ -18,7 +18,7 @@ GPUSCHED_INLINE ValueReport value_report(const Cluster& cluster, const Plan& pla
         const auto model = inv.nodes.gpu_model[index(node)];
         return model != none<GpuModelId> ? models[index(model)] : models.back();
     };
-    std::vector<std::uint8_t> moved(cluster.task_count());
+    std::vector<std::uint8_t> moved(cluster.task_slots());
     for (const auto& move : plan.moves)
         if (!std::exchange(moved[index(move.task)], std::uint8_t{1}))
             ++model_of(cluster.node_of(move.task)).moved_tasks;

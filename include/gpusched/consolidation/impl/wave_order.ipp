@@ -15,9 +15,9 @@ class WaveBuilder {
   public:
     WaveBuilder(Cluster cluster, std::span<const std::uint8_t> closed, const Options& options,
                 std::span<const std::uint8_t> may_vacate)
-        : closed_(closed), may_vacate_(may_vacate), options_(options), tried_(cluster.node_count()),
-          touched_(cluster.node_count()), disrupted_(cluster.inventory().job_names.size()),
-          leaving_(cluster.node_count()), cluster_(std::move(cluster)) {}
+        : closed_(closed), may_vacate_(may_vacate), options_(options), tried_(cluster.node_slots()),
+          touched_(cluster.node_slots()), disrupted_(cluster.inventory().job_names.size()),
+          leaving_(cluster.node_slots()), cluster_(std::move(cluster)) {}
 
     WaveOrder run(std::span<const Step> steps) {
         join(steps);
@@ -42,7 +42,7 @@ class WaveBuilder {
 
     // The last step of a task is where it ends up; steps in between are not needed, unless moves wait in a circle.
     void join(std::span<const Step> steps) {
-        std::vector<std::uint8_t> seen(cluster_.task_count());
+        std::vector<std::uint8_t> seen(cluster_.task_slots());
         for (auto step = steps.rbegin(); step != steps.rend(); ++step)
             if (!std::exchange(seen[index(step->task)], std::uint8_t{1}) &&
                 step->to != cluster_.node_of(step->task))
@@ -71,7 +71,7 @@ class WaveBuilder {
     bool crowds_out_earlier(TaskId task, NodeId from, NodeId to) {
         const auto& inv = cluster_.inventory();
         const auto doubled = [&](const Membership& m) {
-            const auto level = inv.anti_affinity_sets[m.set].level;
+            const auto level = inv.group_sets[m.set].level;
             return inv.domain(level, from) == inv.domain(level, to);
         };
         const auto sets = inv.anti_affinity_memberships(task);
@@ -118,7 +118,7 @@ class WaveBuilder {
 
     // Sends one waiting task, which stands in another's way, to a temporary place.
     bool hop() {
-        std::vector<std::uint8_t> wanted(cluster_.node_count());
+        std::vector<std::uint8_t> wanted(cluster_.node_slots());
         for (const auto& w : waiting_) wanted[index(w.to)] = 1;
         const auto moved = static_cast<std::int64_t>(moves_.size() + waiting_.size());
         if (options_.max_moves && moved >= *options_.max_moves) return false;
@@ -129,7 +129,7 @@ class WaveBuilder {
         }
         // Places that no waiting move needs, so that the hop makes nothing worse, and where some task stays: a node that
         // runs empty later must not have been moved to.
-        std::vector<int> waits(cluster_.node_count());
+        std::vector<int> waits(cluster_.node_slots());
         for (const auto& w : waiting_) ++waits[index(cluster_.node_of(w.task))];
         std::vector<NodeId> stops;
         for (const auto node : cluster_.nodes())
@@ -173,7 +173,7 @@ class WaveBuilder {
             if (const auto job = cluster_.inventory().tasks.job[index(move.task)]; job != none<JobId>)
                 disrupted_[index(job)] = 0;
         }
-        cluster_.forget_history();
+        cluster_.commit();
         std::fill(tried_.begin(), tried_.end(), std::uint8_t{0});
         moves_.insert(moves_.end(), wave_.begin(), wave_.end());
         wave_.clear();

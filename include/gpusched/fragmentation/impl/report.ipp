@@ -40,7 +40,7 @@ GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span
         return 0;
     };
     // Groups in ascending order of their key, whatever the order of the nodes.
-    const IdRange<NodeId> nodes(inventory.nodes.names.size());
+    const auto nodes = inventory.living_nodes();
     std::vector<std::size_t> keys;
     if (options.by == GroupBy::none) keys.push_back(0);
     for (const auto node : nodes)

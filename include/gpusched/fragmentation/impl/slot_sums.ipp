@@ -16,7 +16,7 @@ GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool
                                    int cores_per_gpu)
     : cluster_level_(top_level(inventory)), switch_level_(level), gpus_per_pod_(gpus_per_pod),
       cpu_milli_per_gpu_(std::int64_t{1000} * cores_per_gpu) {
-    const IdRange<NodeId> nodes(inventory.nodes.names.size());
+    const auto nodes = inventory.living_nodes();
     std::vector<std::size_t> models;
     for (const auto node : nodes)
         if (counts(inventory.nodes, node, true, max_gpus_per_node))

@@ -20,12 +20,14 @@ class ConsolidationBuilder {
     ConsolidationBuilder(const Cluster& cluster, const ConsolidationOptions& options)
         : cluster_(cluster), options_(options), inventory_(cluster.inventory()), model_("consolidation") {
         result_.form = options.form;
-        result_.task_count = cluster.task_count();
+        result_.task_count = cluster.task_slots();
+        result_.home.assign(cluster.task_slots(), none<NodeId>);
+        result_.movable.assign(cluster.task_slots(), false);
         for (const auto task : cluster.tasks()) {
-            result_.home.push_back(cluster.node_of(task));
-            result_.movable.push_back(cluster.is_movable(task));
+            result_.home[index(task)] = cluster.node_of(task);
+            result_.movable[index(task)] = cluster.is_movable(task);
         }
-        std::vector<int> position(cluster.node_count(), -1);
+        std::vector<int> position(cluster.node_slots(), -1);
         for (const auto node : cluster.nodes())
             if (cluster.occupants(node) > 0) {
                 position[index(node)] = static_cast<int>(result_.nodes.size());
@@ -120,8 +122,7 @@ class ConsolidationBuilder {
                    inventory_.tasks.requirement[index(task)],
                    cluster_.may_borrow(task) ? 1 : 0};
         for (const auto& m : inventory_.anti_affinity_memberships(task))
-            if (inventory_.anti_affinity_sets[m.set].level == node_level)
-                k.second.emplace_back(m.set, m.limit);
+            if (inventory_.group_sets[m.set].level == node_level) k.second.emplace_back(m.set, m.limit);
         return k;
     }
 
@@ -279,9 +280,9 @@ class ConsolidationBuilder {
 
     void anti_affinity() {
         const auto N = static_cast<int>(nodes());
-        for (std::uint32_t set = 0; set < inventory_.anti_affinity_sets.size(); ++set) {
-            const auto& group = inventory_.anti_affinity_sets[set];
-            if (group.level != node_level) continue;
+        for (std::uint32_t set = 0; set < inventory_.group_sets.size(); ++set) {
+            const auto& group = inventory_.group_sets[set];
+            if (group.kind != GroupKind::anti_affinity || group.level != node_level) continue;
             const auto member = [&](TaskId task) {
                 const auto memberships = inventory_.anti_affinity_memberships(task);
                 return std::find_if(memberships.begin(), memberships.end(),

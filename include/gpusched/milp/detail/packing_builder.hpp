@@ -67,7 +67,7 @@ class PackingBuilder {
     }
 
     void columns(std::int64_t priority) {
-        const auto I = static_cast<int>(result_.tasks.size()), N = static_cast<int>(cluster_.node_count());
+        const auto I = static_cast<int>(result_.tasks.size()), N = static_cast<int>(cluster_.node_slots());
         x_ = IndexMap("x", {I, N});
         card_ = IndexMap("card", {I, N, max_gpus_});
         used_ = IndexMap("used", {N, max_gpus_});
@@ -101,7 +101,7 @@ class PackingBuilder {
     }
 
     void rows(const std::vector<std::int64_t>& placed) {
-        const auto I = static_cast<int>(result_.tasks.size()), N = static_cast<int>(cluster_.node_count());
+        const auto I = static_cast<int>(result_.tasks.size()), N = static_cast<int>(cluster_.node_slots());
         std::vector<Entry> e;
         const auto collect = [&](int i, int n, double value) {
             each_place(i, n, [&](int column) { e.push_back({column, value}); });
@@ -177,10 +177,12 @@ class PackingBuilder {
     }
 
     void anti_affinity() {
-        for (std::uint32_t set = 0; set < inventory_.anti_affinity_sets.size(); ++set) {
-            const auto& group = inventory_.anti_affinity_sets[set];
-            if (group.level != node_level || !group.uniform || group.limits.empty()) continue;
-            for (int n = 0; n < static_cast<int>(cluster_.node_count()); ++n) {
+        for (std::uint32_t set = 0; set < inventory_.group_sets.size(); ++set) {
+            const auto& group = inventory_.group_sets[set];
+            if (group.kind != GroupKind::anti_affinity || group.level != node_level || !group.uniform ||
+                group.limits.empty())
+                continue;
+            for (int n = 0; n < static_cast<int>(cluster_.node_slots()); ++n) {
                 std::vector<Entry> e;
                 std::int64_t home = 0;
                 for (int i = 0; i < static_cast<int>(result_.tasks.size()); ++i) {
@@ -192,8 +194,8 @@ class PackingBuilder {
                     each_place(i, n, [&](int column) { e.push_back({column, 1}); });
                 }
                 if (e.empty()) continue;
-                const auto stay = static_cast<std::int64_t>(
-                    rest_.anti_affinity_count(set, inventory_.domain(node_level, node(n))));
+                const auto stay =
+                    static_cast<std::int64_t>(rest_.group_count(set, inventory_.domain(node_level, node(n))));
                 model_.at_most("anti_affinity",
                                "anti_affinity(" + group.group + "," + cluster_.name(node(n)) + ")", e,
                                static_cast<double>(

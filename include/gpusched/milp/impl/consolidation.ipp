@@ -20,7 +20,7 @@ GPUSCHED_INLINE ConsolidationModel consolidation(const Cluster& cluster,
     check_fields(problems, options);
     if (options.occupied_at_least)
         check_range(problems, "occupied_at_least", *options.occupied_at_least, std::int64_t{0},
-                    static_cast<std::int64_t>(cluster.node_count()));
+                    static_cast<std::int64_t>(cluster.node_slots()));
     problems.throw_if_any();
     return detail::ConsolidationBuilder(cluster, options).build();
 }

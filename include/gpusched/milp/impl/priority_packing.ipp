@@ -18,21 +18,21 @@ namespace detail {
 
 /// Other clusters may have fewer nodes, tasks or cards than the model speaks of.
 inline void require_cluster(const PackingModel& model, const Cluster& cluster) {
-    const auto nodes = cluster.node_count();
+    const auto nodes = cluster.node_slots();
     const auto extents = [&](const char* name) { return model.index(name).extents; };
     const auto I = static_cast<int>(model.tasks.size()), N = static_cast<int>(nodes);
     const auto card = extents("card");
     bool same = model.untouched.size() == nodes && model.card_milli.size() == nodes &&
                 extents("x") == std::vector<int>{I, N} && card.size() == 3 && card[0] == I && card[1] == N &&
                 extents("used") == std::vector<int>{N, card[2]};
-    for (const auto task : model.tasks) same = same && gpusched::index(task) < cluster.task_count();
+    for (const auto task : model.tasks) same = same && gpusched::index(task) < cluster.task_slots();
     for (std::size_t n = 0; same && n < nodes; ++n)
         same = static_cast<int>(model.card_milli[n].size()) == cluster.gpu_count(make_id<NodeId>(n)) &&
                cluster.gpu_count(make_id<NodeId>(n)) <= card[2];
     if (!same)
         throw InvalidInput(
             bad_value("cluster",
-                      std::to_string(nodes) + " nodes and " + std::to_string(cluster.task_count()) + " tasks",
+                      std::to_string(nodes) + " nodes and " + std::to_string(cluster.task_slots()) + " tasks",
                       "the one that the model was made of"));
 }
 
@@ -62,8 +62,8 @@ GPUSCHED_INLINE std::vector<NodeId> PackingModel::decode(const Cluster& cluster,
                                                          std::span<const double> values) const {
     detail::require_cluster(*this, cluster);
     require_values(*this, values);
-    std::vector<NodeId> placement;
-    for (const auto task : cluster.tasks()) placement.push_back(cluster.node_of(task));
+    std::vector<NodeId> placement(cluster.task_slots(), none<NodeId>);
+    for (const auto task : cluster.tasks()) placement[gpusched::index(task)] = cluster.node_of(task);
     const auto& x = index("x");
     const auto& card = index("card");
     const auto on = [&](int column) { return column >= 0 && values[static_cast<std::size_t>(column)] > 0.5; };
@@ -81,9 +81,9 @@ GPUSCHED_INLINE std::vector<NodeId> PackingModel::decode(const Cluster& cluster,
 GPUSCHED_INLINE std::vector<double> PackingModel::encode(const Cluster& cluster,
                                                          const std::vector<NodeId>& placement) const {
     detail::require_cluster(*this, cluster);
-    if (placement.size() != cluster.task_count())
+    if (placement.size() != cluster.task_slots())
         throw InvalidInput(bad_value("entries of placement", std::to_string(placement.size()),
-                                     std::to_string(cluster.task_count())));
+                                     std::to_string(cluster.task_slots())));
     const auto& x = index("x");
     const auto& card = index("card");
     const auto& used = index("used");
@@ -94,15 +94,15 @@ GPUSCHED_INLINE std::vector<double> PackingModel::encode(const Cluster& cluster,
     const auto expect = [&](TaskId task, const std::string& expectation) {
         const auto n = gpusched::index(at(task));
         const auto place = at(task) == none<NodeId>   ? "no node"
-                           : n < cluster.node_count() ? gpusched::quoted(cluster.name(at(task)))
+                           : n < cluster.node_slots() ? gpusched::quoted(cluster.name(at(task)))
                                                       : "node " + std::to_string(n);
         problems.add(
             bad_value("placement", place, expectation, "task " + gpusched::quoted(cluster.name(task))));
     };
-    std::vector<std::vector<int>> fractions(cluster.node_count());  // which i, by node
+    std::vector<std::vector<int>> fractions(cluster.node_slots());  // which i, by node
     auto left = untouched;                                          // cards, by node
-    std::vector<GpuMask> held(cluster.node_count(), 0);
-    std::vector<bool> known(cluster.task_count(), false);
+    std::vector<GpuMask> held(cluster.node_slots(), 0);
+    std::vector<bool> known(cluster.task_slots(), false);
     for (int i = 0; i < static_cast<int>(tasks.size()); ++i) {
         const auto task = tasks[static_cast<std::size_t>(i)];
         const auto n = gpusched::index(at(task));
@@ -111,7 +111,7 @@ GPUSCHED_INLINE std::vector<double> PackingModel::encode(const Cluster& cluster,
             if (cluster.is_placed(task)) expect(task, "a node, since it runs");
             continue;
         }
-        bool column = n < cluster.node_count() && x(i, n) >= 0;
+        bool column = n < cluster.node_slots() && x(i, n) >= 0;
         if (column) {
             set(x(i, n));
             left[n] -= static_cast<int>(cluster.inventory().tasks.gpu_count[gpusched::index(task)]);
@@ -119,7 +119,7 @@ GPUSCHED_INLINE std::vector<double> PackingModel::encode(const Cluster& cluster,
                 held[n] = static_cast<GpuMask>(held[n] | cluster.gpus_of(task));
             continue;
         }
-        for (int g = 0; n < cluster.node_count() && g < card.extents[2]; ++g)
+        for (int g = 0; n < cluster.node_slots() && g < card.extents[2]; ++g)
             column = column || card(i, n, g) >= 0;
         if (column)
             fractions[n].push_back(i);
@@ -156,7 +156,8 @@ GPUSCHED_INLINE PackingResult priority_packing(const Cluster& cluster, const Pac
                                                const AnySolver& solver, const Context& context) {
     validate(options);
     PackingResult result;
-    for (const auto task : cluster.tasks()) result.placement.push_back(cluster.node_of(task));
+    result.placement.assign(cluster.task_slots(), none<NodeId>);
+    for (const auto task : cluster.tasks()) result.placement[index(task)] = cluster.node_of(task);
     result.optimal = true;
     std::vector<std::int64_t> placed;
     std::vector<double> last;

@@ -10,12 +10,16 @@
 
 namespace GPUSCHED_NAMESPACE::detail {
 
-/// One small open-addressing table (domain -> count) per set, all in one array, sized when the sets are known.
-/// A table holds as many domains as three copies of every member can touch. O(1) expected per call.
+/// One small open-addressing table (domain -> count) per set, all in one array. A table holds as many domains as three
+/// copies of every member can touch. O(1) expected per call; room that is given back is used again.
 class DomainCounts {
   public:
     /// Appends a table for a set of `members` and returns its number.
     std::uint32_t add_table(std::uint32_t members);
+    /// Makes room in the table for a set of `members`; amortised O(1) where sets grow by single members.
+    void grow_table(std::uint32_t table, std::uint32_t members);
+    /// Gives back a table that counts nothing. Its number may be what `add_table` returns next.
+    void remove_table(std::uint32_t table);
 
     [[nodiscard]] std::uint32_t count(std::uint32_t table, DomainId domain) const noexcept {
         const auto& t = tables_[table];
@@ -44,8 +48,13 @@ class DomainCounts {
     [[nodiscard]] static std::uint32_t slot(const Table& t, DomainId domain) noexcept {
         return (static_cast<std::uint32_t>(domain) * 0x9E3779B1u >> 7) & t.mask;
     }
+    [[nodiscard]] static std::uint32_t capacity_for(std::uint32_t members) noexcept;
+    [[nodiscard]] std::uint32_t take_cells(std::uint32_t capacity);
     std::vector<Table> tables_;
     std::vector<Cell> cells_;
+    std::vector<std::uint32_t> free_tables_;
+    std::vector<std::vector<std::uint32_t>>
+        free_cells_;  // by the logarithm of their number: where they begin
 };
 
 }  // namespace GPUSCHED_NAMESPACE::detail

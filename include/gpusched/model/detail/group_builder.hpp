@@ -1,7 +1,6 @@
-// Finds the sets of tasks that group constraints bind, and who belongs to which.
+// Finds the sets of tasks that group constraints bind, and which tasks belong to which.
 #pragma once
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -15,99 +14,123 @@
 
 namespace GPUSCHED_NAMESPACE::detail {
 
-struct GroupBuilder {
-    const ClusterSpec& spec;
-    const Problems& problems;
-    Inventory& out;
+/// Makes the sets of groups and the profiles of all tasks from the tables of tasks and jobs. Which sets there are depends
+/// on all tasks: every member of a group belongs at every level that any member names.
+class GroupBuilder {
+  public:
+    explicit GroupBuilder(Inventory& inventory) : out_(inventory) {}
 
-    // With problems the inventory is never used, but placements are still looked at: members of nothing will do.
     void build() {
-        if (problems.count() > 0) {
-            out.anti_affinity_offset_.resize(spec.tasks.size() + 1);
-            out.affinity_offset_.resize(spec.tasks.size() + 1);
-            return;
-        }
-        std::map<std::pair<std::string, Level>, std::uint32_t> anti_affinity_ids;
-        std::map<std::tuple<bool, std::string, Level>, std::uint32_t> affinity_ids;
-        std::map<std::string, std::vector<std::uint32_t>, std::less<>> anti_affinity_of_group,
-            affinity_of_group;
-        std::map<std::string, std::vector<std::uint32_t>, std::less<>> affinity_of_job, affinity_of_lone_task;
-        const auto together = [&](bool is_network, const std::string& name, Level level, auto& index_by,
-                                  auto key) {
-            const auto [at, added] = affinity_ids.try_emplace(
-                {is_network, name, level}, static_cast<std::uint32_t>(out.affinity_sets.size()));
-            if (!added) return;
-            out.affinity_sets.push_back({name, level, 0, is_network});
-            index_by[key].push_back(at->second);
-        };
-        // First which sets exist, then who belongs to them: every member of a group belongs at every level that
-        // any member names.
-        for (const auto& task : spec.tasks) {
-            for (const auto& term : task.anti_affinity) {
-                const auto [at, added] = anti_affinity_ids.try_emplace(
-                    {term.group, term.level}, static_cast<std::uint32_t>(out.anti_affinity_sets.size()));
-                if (added) {
-                    out.anti_affinity_sets.push_back({term.group, term.level, 0, {}, {}, true});
-                    anti_affinity_of_group[term.group].push_back(at->second);
-                }
-                out.anti_affinity_sets[at->second].limits.push_back(static_cast<std::uint32_t>(term.limit));
-            }
-            for (const auto& term : task.affinity)
-                together(false, term.group, term.level, affinity_of_group, term.group);
-            if (task.network_affinity && task.network_affinity->mode == NetworkMode::required) {
-                const auto level = task.network_affinity->level;
-                if (task.job.empty())
-                    together(true, "task " + task.name, level, affinity_of_lone_task, task.name);
-                else
-                    together(true, "job " + task.job, level, affinity_of_job, task.job);
-            }
-        }
-        for (auto& set : out.anti_affinity_sets) {
-            std::sort(set.limits.begin(), set.limits.end());
-            for (auto from = set.limits.begin(); from != set.limits.end();) {
-                const auto to = std::upper_bound(from, set.limits.end(), *from);
-                set.members_with.push_back(static_cast<std::uint32_t>(to - from));
-                from = to;
-            }
-            set.limits.erase(std::unique(set.limits.begin(), set.limits.end()), set.limits.end());
-            set.uniform = set.limits.size() == 1;
-        }
-        for (const auto& task : spec.tasks) {
-            out.anti_affinity_offset_.push_back(
-                static_cast<std::uint32_t>(out.anti_affinity_members_.size()));
-            out.affinity_offset_.push_back(static_cast<std::uint32_t>(out.affinity_members_.size()));
-            const auto join_together = [&](std::uint32_t set) {
-                const auto first = out.affinity_members_.begin() + out.affinity_offset_.back();
-                if (std::any_of(first, out.affinity_members_.end(),
-                                [&](const Membership& m) { return m.set == set; }))
-                    return;
-                out.affinity_members_.push_back({set, 0});
-                ++out.affinity_sets[set].members;
-            };
-            for (const auto& term : task.anti_affinity) {
-                const auto first =
-                    std::find_if(task.anti_affinity.begin(), task.anti_affinity.end(),
-                                 [&](const AntiAffinity& own) { return own.group == term.group; });
-                if (&*first != &term) continue;
-                for (const auto set : anti_affinity_of_group[term.group]) {
-                    auto limit = Membership::no_limit;
-                    for (const auto& own : task.anti_affinity)
-                        if (own.group == term.group && own.level == out.anti_affinity_sets[set].level)
-                            limit = std::min(limit, static_cast<std::uint32_t>(own.limit));
-                    if (limit == Membership::no_limit) out.anti_affinity_sets[set].uniform = false;
-                    out.anti_affinity_members_.push_back({set, limit});
-                    ++out.anti_affinity_sets[set].members;
-                }
-            }
-            for (const auto& term : task.affinity)
-                for (const auto set : affinity_of_group[term.group]) join_together(set);
-            const auto& gangs = task.job.empty() ? affinity_of_lone_task : affinity_of_job;
-            if (const auto found = gangs.find(task.job.empty() ? task.name : task.job); found != gangs.end())
-                for (const auto set : found->second) join_together(set);
-        }
-        out.anti_affinity_offset_.push_back(static_cast<std::uint32_t>(out.anti_affinity_members_.size()));
-        out.affinity_offset_.push_back(static_cast<std::uint32_t>(out.affinity_members_.size()));
+        out_.group_sets.clear();
+        out_.memberships_.clear();
+        out_.profiles_.clear();
+        for (std::size_t i = 0; i < tasks(); ++i)
+            if (lives(i)) name_sets(i);
+        for (auto& set : out_.group_sets) count_limits(set);
+        out_.tasks.profile.assign(tasks(), 0);
+        for (std::size_t i = 0; i < tasks(); ++i)
+            if (lives(i)) out_.tasks.profile[i] = profile(i);
     }
+
+    /// The name of the set that a task with a required network level belongs to: its job's, or its own.
+    [[nodiscard]] static std::string network_group(const Inventory& inventory, std::size_t task) {
+        const auto job = inventory.tasks.job[task];
+        return job == none<JobId> ? "task " + inventory.tasks.names[task]
+                                  : "job " + inventory.job_names[index(job)];
+    }
+
+  private:
+    using Sets = std::vector<std::uint32_t>;
+    using Family =
+        std::map<std::string, Sets, std::less<>>;  // the sets of each group, in order of appearance
+
+    [[nodiscard]] std::size_t tasks() const { return out_.tasks.names.size(); }
+    [[nodiscard]] bool lives(std::size_t task) const { return !out_.tasks.names[task].empty(); }
+    [[nodiscard]] const TaskAffinities& wishes(std::size_t task) const {
+        return out_.task_affinities[out_.tasks.affinities[task]];
+    }
+    [[nodiscard]] Family& family(GroupKind kind) { return families_[static_cast<std::size_t>(kind)]; }
+
+    GroupSet& set_of(GroupKind kind, const std::string& group, Level level) {
+        auto& sets = family(kind)[group];
+        const auto at = std::find_if(sets.begin(), sets.end(),
+                                     [&](std::uint32_t set) { return out_.group_sets[set].level == level; });
+        if (at != sets.end()) return out_.group_sets[*at];
+        sets.push_back(static_cast<std::uint32_t>(out_.group_sets.size()));
+        out_.group_sets.push_back({kind, group, level, 0, {}, {}, true});
+        return out_.group_sets.back();
+    }
+
+    void name_sets(std::size_t task) {
+        const auto& asked = wishes(task);
+        for (const auto& term : asked.anti_affinity)
+            set_of(GroupKind::anti_affinity, term.group, term.level)
+                .limits.push_back(static_cast<std::uint32_t>(term.limit));
+        for (const auto& term : asked.affinity) set_of(GroupKind::affinity, term.group, term.level);
+        if (asked.network_affinity && asked.network_affinity->mode == NetworkMode::required)
+            set_of(GroupKind::network, network_group(out_, task), asked.network_affinity->level);
+    }
+
+    // From one limit per term that names the set to each limit once, and how many name it.
+    static void count_limits(GroupSet& set) {
+        if (set.kind != GroupKind::anti_affinity) return;
+        std::sort(set.limits.begin(), set.limits.end());
+        for (auto from = set.limits.begin(); from != set.limits.end();) {
+            const auto to = std::upper_bound(from, set.limits.end(), *from);
+            set.members_with.push_back(static_cast<std::uint32_t>(to - from));
+            from = to;
+        }
+        set.limits.erase(std::unique(set.limits.begin(), set.limits.end()), set.limits.end());
+        set.uniform = set.limits.size() == 1;
+    }
+
+    void join(std::uint32_t set, std::uint32_t limit) {
+        if (std::any_of(joined_.begin(), joined_.end(), [&](const Membership& m) { return m.set == set; }))
+            return;
+        joined_.push_back({set, limit});
+        ++out_.group_sets[set].members;
+    }
+
+    std::uint32_t profile(std::size_t task) {
+        const auto& asked = wishes(task);
+        joined_.clear();
+        for (const auto& term : asked.anti_affinity)
+            for (const auto set : family(GroupKind::anti_affinity)[term.group]) {
+                auto limit = Membership::no_limit;
+                for (const auto& own : asked.anti_affinity)
+                    if (own.group == term.group && own.level == out_.group_sets[set].level)
+                        limit = std::min(limit, static_cast<std::uint32_t>(own.limit));
+                if (limit == Membership::no_limit) out_.group_sets[set].uniform = false;
+                join(set, limit);
+            }
+        const auto affinity = static_cast<std::uint32_t>(joined_.size());
+        for (const auto& term : asked.affinity)
+            for (const auto set : family(GroupKind::affinity)[term.group]) join(set, 0);
+        if (const auto& gangs = family(GroupKind::network); !gangs.empty())
+            if (const auto found = gangs.find(network_group(out_, task)); found != gangs.end())
+                for (const auto set : found->second) join(set, 0);
+        return intern(affinity);
+    }
+
+    // The profile with the memberships `joined_`, of which those from `affinity` on are of later kinds.
+    std::uint32_t intern(std::uint32_t affinity) {
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> key;
+        for (const auto& m : joined_) key.emplace_back(m.set, m.limit);
+        const auto [at, added] =
+            profile_ids_.try_emplace(std::move(key), static_cast<std::uint32_t>(out_.profiles_.size()));
+        if (added) {
+            const auto first = static_cast<std::uint32_t>(out_.memberships_.size());
+            out_.memberships_.insert(out_.memberships_.end(), joined_.begin(), joined_.end());
+            out_.profiles_.push_back(
+                {first, first + affinity, static_cast<std::uint32_t>(out_.memberships_.size())});
+        }
+        return at->second;
+    }
+
+    Inventory& out_;
+    Family families_[3];
+    std::vector<Membership> joined_;
+    std::map<std::vector<std::pair<std::uint32_t, std::uint32_t>>, std::uint32_t> profile_ids_;
 };
 
 }  // namespace GPUSCHED_NAMESPACE::detail

@@ -97,7 +97,7 @@ GPUSCHED_INLINE Cluster apply(const Cluster& cluster, const Plan& plan) {
         executor.run_wave(moves.subspan(first, last - first));
     }
     for (const auto& placement : plan.placements) executor.place(placement);
-    executor.cluster.forget_history();
+    executor.cluster.commit();
     return std::move(executor.cluster);
 }
 

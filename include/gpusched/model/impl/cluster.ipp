@@ -3,7 +3,9 @@
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/detail/check_specs.hpp>
 #include <gpusched/model/detail/cores.hpp>
+#include <gpusched/model/detail/inventory_editor.hpp>
 #include <gpusched/model/impl/domain_counts.ipp>
 
 #include <algorithm>
@@ -52,36 +54,76 @@ GPUSCHED_INLINE Cluster Cluster::build(const ClusterSpec& spec) {
     cluster.place_initially(spec, problems);
     detail::check_cores_in_use(spec, *cluster.inventory_, problems);
     problems.throw_if_any();
-    cluster.forget_history();
+    cluster.commit();
     return cluster;
 }
 
 GPUSCHED_INLINE void Cluster::set_capacities() {
+    place_.resize(task_slots());
+    usage_.resize(node_slots());
+    gpu_.resize(inventory_->gpu_slots);
+    gpu_memory_.resize(inventory_->gpu_slots);
+    for (const auto node : nodes()) set_capacity(node);
+    add_group_tables();
+}
+
+// Everything on the node is free.
+GPUSCHED_INLINE void Cluster::set_capacity(NodeId node) {
     const auto& n = inventory_->nodes;
-    place_.resize(task_count());
-    usage_.resize(node_count());
-    gpu_.resize(n.first_gpu.back());
-    gpu_memory_.resize(n.first_gpu.back());
-    for (const auto node : nodes()) {
-        const auto i = index(node);
-        auto& u = usage_[i];
-        u.cpu_lendable = u.cpu_firm = n.cpu_milli[i];
-        u.memory = n.memory_mib[i];
-        u.idle_lendable = u.idle_firm = healthy_gpus(node);
-        for (int g = 0; g < gpu_count(node); ++g) {
-            const auto at = n.first_gpu[i] + static_cast<std::uint32_t>(g);
-            const bool healthy = (healthy_gpus(node) & gpu_bit(g)) != 0;
-            gpu_[at].lendable = gpu_[at].firm = healthy ? whole_gpu_milli : 0;
-            gpu_memory_[at] = std::max<std::int64_t>(0, n.gpu_memory_mib[i]);
-        }
+    const auto i = index(node);
+    auto& u = usage_[i];
+    u.cpu_lendable = u.cpu_firm = n.cpu_milli[i];
+    u.memory = n.memory_mib[i];
+    u.idle_lendable = u.idle_firm = healthy_gpus(node);
+    for (int g = 0; g < gpu_count(node); ++g) {
+        const auto at = slot(node, g);
+        const bool healthy = (healthy_gpus(node) & gpu_bit(g)) != 0;
+        gpu_[at].lendable = gpu_[at].firm = healthy ? whole_gpu_milli : 0;
+        gpu_memory_[at] = std::max<std::int64_t>(0, n.gpu_memory_mib[i]);
     }
-    for (const auto& set : inventory_->anti_affinity_sets) {
-        anti_affinity_tables_.push_back(groups_.add_table(set.members));
+}
+
+GPUSCHED_INLINE void Cluster::add_group_tables() {
+    groups_ = {};
+    group_tables_.clear();
+    for (const auto& set : inventory_->group_sets) {
+        group_tables_.push_back(groups_.add_table(set.members));
         if (!set.uniform)
             for (const auto members : set.members_with) groups_.add_table(members);
     }
-    for (const auto& set : inventory_->affinity_sets)
-        affinity_tables_.push_back(groups_.add_table(set.members));
+}
+
+// The node that the task says it runs on.
+GPUSCHED_INLINE std::optional<NodeId> Cluster::find_home(const TaskSpec& task, Problems& problems) const {
+    if (const auto found = inventory_->nodes.names.find(*task.node)) return make_id<NodeId>(*found);
+    problems.add(detail::Owner("task", task.name) + ": runs on unknown node " + gpusched::quoted(*task.node) +
+                 (problems.full() ? "" : did_you_mean(*task.node, inventory_->nodes.names)));
+    return std::nullopt;
+}
+
+// The GPUs that the task says it holds there.
+GPUSCHED_INLINE std::optional<GpuMask> Cluster::gpus_named(const TaskSpec& task, NodeId node,
+                                                           Problems& problems) const {
+    const detail::Owner owner("task", task.name);
+    bool good = true;
+    const auto mask = gpu_mask(
+        task.gpus, gpu_count(node),
+        [&](int gpu) {
+            problems.add(owner + ": holds GPU " + std::to_string(gpu) + " of node " +
+                         gpusched::quoted(name(node)) + ", which has " + std::to_string(gpu_count(node)));
+            good = false;
+        },
+        [&](int gpu) {
+            problems.add(owner + ": lists GPU " + std::to_string(gpu) + " twice");
+            good = false;
+        });
+    if (good &&
+        static_cast<std::int64_t>(task.gpus.size()) != detail::legal(task.gpu_count, 0, max_gpus_per_node)) {
+        problems.add(owner + ": asks for " + std::to_string(task.gpu_count) + " GPUs, but holds " +
+                     std::to_string(task.gpus.size()) + " on node " + gpusched::quoted(name(node)));
+        good = false;
+    }
+    return good ? std::optional(mask) : std::nullopt;
 }
 
 GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems& problems) {
@@ -90,36 +132,12 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
         const auto& task = spec.tasks[i];
         const detail::Owner owner("task", task.name);
         if (!task.node) {
-            if (task.locked) problems.add(owner + ": locked, but on no node");
-            if (task.standby) problems.add(owner + ": standby, but on no node");
-            if (!task.gpus.empty()) problems.add(owner + ": holds GPUs, but is on no node");
+            detail::SpecChecks(problems).pending(task);
             continue;
         }
-        const auto found = inventory_->nodes.names.find(*task.node);
-        if (!found) {
-            problems.add(owner + ": runs on unknown node " + gpusched::quoted(*task.node) +
-                         (problems.full() ? "" : did_you_mean(*task.node, inventory_->nodes.names)));
-            continue;
-        }
-        const auto node = make_id<NodeId>(*found);
-        bool good = true;
-        const auto mask = gpu_mask(
-            task.gpus, gpu_count(node),
-            [&](int gpu) {
-                problems.add(owner + ": holds GPU " + std::to_string(gpu) + " of node " +
-                             gpusched::quoted(*task.node) + ", which has " + std::to_string(gpu_count(node)));
-                good = false;
-            },
-            [&](int gpu) {
-                problems.add(owner + ": lists GPU " + std::to_string(gpu) + " twice");
-                good = false;
-            });
-        if (good && task.gpus.size() != inventory_->tasks.gpu_count[i]) {
-            problems.add(owner + ": asks for " + std::to_string(task.gpu_count) + " GPUs, but holds " +
-                         std::to_string(task.gpus.size()) + " on node " + gpusched::quoted(*task.node));
-            good = false;
-        }
-        if (good) assign(make_id<TaskId>(i), node, mask);
+        const auto node = find_home(task, problems);
+        if (!node) continue;
+        if (const auto gpus = gpus_named(task, *node, problems)) assign(make_id<TaskId>(i), *node, *gpus);
     }
     const auto over = [&](NodeId node, const char* what, std::int64_t by) {
         problems.add("node " + gpusched::quoted(name(node)) + ": its tasks ask for " + std::to_string(by) +
@@ -192,6 +210,11 @@ GPUSCHED_INLINE std::vector<std::string> Cluster::warnings() const {
 // Changes --------------------------------------------------------------------------------------------------
 
 GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int sign) {
+    use_resources(task, node, gpus, sign);
+    count_groups(task, node, sign);
+}
+
+GPUSCHED_INLINE void Cluster::use_resources(TaskId task, NodeId node, GpuMask gpus, int sign) {
     const auto& t = inventory_->tasks;
     const auto i = index(task);
     GPUSCHED_ASSERT(i < place_.size());
@@ -226,21 +249,22 @@ GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
         gpu_memory_[at] -= sign * t.gpu_memory_mib[i];
         GPUSCHED_ASSERT(std::max(gpu_[at].lendable, gpu_[at].firm) <= whole_gpu_milli);
     });
+}
+
+GPUSCHED_INLINE void Cluster::count_groups(TaskId task, NodeId node, int sign) {
     const auto count = [&](std::uint32_t table, DomainId domain) {
         sign > 0 ? groups_.increment(table, domain) : groups_.decrement(table, domain);
     };
-    for (const auto& m : inventory_->anti_affinity_memberships(task)) {
-        const auto& set = inventory_->anti_affinity_sets[m.set];
+    for (const auto& m : inventory_->memberships(task)) {
+        const auto& set = inventory_->group_sets[m.set];
         const auto domain = inventory_->domain(set.level, node);
-        count(anti_affinity_tables_[m.set], domain);
+        count(group_tables_[m.set], domain);
         if (!set.uniform && m.limit != Membership::no_limit) {
             const auto which =
                 std::lower_bound(set.limits.begin(), set.limits.end(), m.limit) - set.limits.begin();
-            count(anti_affinity_tables_[m.set] + 1 + static_cast<std::uint32_t>(which), domain);
+            count(group_tables_[m.set] + 1 + static_cast<std::uint32_t>(which), domain);
         }
     }
-    for (const auto& m : inventory_->affinity_memberships(task))
-        count(affinity_tables_[m.set], inventory_->domain(inventory_->affinity_sets[m.set].level, node));
 }
 
 GPUSCHED_INLINE void Cluster::link(TaskId task, NodeId node, TaskId previous) {
@@ -308,6 +332,20 @@ GPUSCHED_INLINE void Cluster::undo() {
     }
 }
 
+GPUSCHED_INLINE void Cluster::commit() {
+    for (const auto& change : log_) {
+        const Reservation reservation{change.task, change.node, change.gpus};
+        if (change.kind == Change::Kind::reserve) reservations_.push_back(reservation);
+        if (change.kind == Change::Kind::unreserve) {
+            const auto found = std::find(reservations_.begin(), reservations_.end(), reservation);
+            GPUSCHED_ASSERT(found != reservations_.end());
+            *found = reservations_.back();
+            reservations_.pop_back();
+        }
+    }
+    log_.clear();
+}
+
 GPUSCHED_INLINE bool Cluster::same_placement(const Cluster& other) const noexcept {
     return inventory_ == other.inventory_ &&
            std::equal(place_.begin(), place_.end(), other.place_.begin(), other.place_.end(),
@@ -316,78 +354,85 @@ GPUSCHED_INLINE bool Cluster::same_placement(const Cluster& other) const noexcep
 
 // Back to data ---------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE ClusterSpec Cluster::to_spec() const {
+GPUSCHED_INLINE NodeSpec Cluster::node_spec(NodeId node) const {
+    const auto i = index(node);
+    const auto& n = inventory_->nodes;
+    const auto& attributes = inventory_->node_attributes[n.attributes[i]];
+    NodeSpec out{.name = name(node),
+                 .gpu_model = {},
+                 .gpu_count = n.gpu_count[i],
+                 .cpu_milli = n.cpu_milli[i],
+                 .memory_mib = n.memory_mib[i],
+                 .gpu_memory_mib = {},
+                 .schedulable = n.schedulable[i] != 0,
+                 .network = {},
+                 .labels = attributes.labels,
+                 .taints = attributes.taints,
+                 .hardware = {},
+                 .failed_gpus = {}};
+    if (n.gpu_model[i] != none<GpuModelId>) out.gpu_model = inventory_->gpu_models[index(n.gpu_model[i])];
+    if (n.gpu_memory_mib[i] >= 0) out.gpu_memory_mib = n.gpu_memory_mib[i];
+    for (Level level = 0; level < inventory_->network_depth(node); ++level)
+        out.network.push_back(inventory_->domain_name(level, inventory_->domain(level, node)));
+    if (n.hardware[i] != NodeTable::no_hardware)
+        out.hardware = inventory_->hardware[n.hardware[i]].description;
+    out.failed_gpus = gpu_list(n.failed_gpus[i]);
+    return out;
+}
+
+GPUSCHED_INLINE TaskSpec Cluster::task_spec(TaskId task) const {
     const auto& inv = *inventory_;
+    const auto i = index(task);
+    const auto& t = inv.tasks;
+    const auto& wishes = inv.task_affinities[t.affinities[i]];
+    const auto& requirement = inv.requirements[t.requirement[i]];
+    TaskSpec out;
+    out.name = name(task);
+    if (t.job[i] != none<JobId>) out.job = inv.job_names[index(t.job[i])];
+    out.cpu_milli = t.cpu_milli[i];
+    out.memory_mib = t.memory_mib[i];
+    out.gpu_count = t.gpu_count[i];
+    out.gpu_share_milli = t.gpu_share_milli[i];
+    out.gpu_memory_mib = t.gpu_memory_mib[i];
+    for (const auto model : requirement.gpu_models) out.gpu_models.push_back(inv.gpu_models[index(model)]);
+    out.priority = t.priority[i];
+    out.priority_class = t.priority_class[i];
+    out.locked = t.locked[i] != 0;
+    out.preemptible = t.preemptible[i] != 0;
+    out.standby = t.standby[i] != 0;
+    out.daemon = t.daemon[i] != 0;
+    out.node_selector = requirement.node_selector;
+    out.tolerations = requirement.tolerations;
+    out.anti_affinity = wishes.anti_affinity;
+    out.affinity = wishes.affinity;
+    out.network_affinity = wishes.network_affinity;
+    out.hardware_affinity = wishes.hardware_affinity;
+    out.cpu_local = wishes.cpu_local;
+    out.cores = wishes.cores;
+    out.move_cost = t.move_cost[i];
+    out.start_time = t.start_time[i];
+    if (t.last_checkpoint_time[i] != TaskTable::no_time) out.last_checkpoint_time = t.last_checkpoint_time[i];
+    out.checkpoint_interval = t.checkpoint_interval[i];
+    out.eviction_count = t.eviction_count[i];
+    if (is_placed(task)) out.node = name(node_of(task));
+    out.gpus = gpu_list(gpus_of(task));
+    return out;
+}
+
+GPUSCHED_INLINE JobSpec Cluster::job_spec(JobId job) const {
+    const auto j = index(job);
+    JobSpec out{inventory_->job_names[j], inventory_->job_min_members[j], std::nullopt};
+    if (inventory_->job_max_disrupted[j] != INT64_MAX) out.max_disrupted = inventory_->job_max_disrupted[j];
+    return out;
+}
+
+GPUSCHED_INLINE ClusterSpec Cluster::to_spec() const {
     ClusterSpec spec;
-    spec.now = inv.now;
-    for (const auto node : nodes()) {
-        const auto i = index(node);
-        const auto& n = inv.nodes;
-        const auto& attributes = inv.node_attributes[n.attributes[i]];
-        NodeSpec out{.name = name(node),
-                     .gpu_model = {},
-                     .gpu_count = n.gpu_count[i],
-                     .cpu_milli = n.cpu_milli[i],
-                     .memory_mib = n.memory_mib[i],
-                     .gpu_memory_mib = {},
-                     .schedulable = n.schedulable[i] != 0,
-                     .network = {},
-                     .labels = attributes.labels,
-                     .taints = attributes.taints,
-                     .hardware = {},
-                     .failed_gpus = {}};
-        if (n.gpu_model[i] != none<GpuModelId>) out.gpu_model = inv.gpu_models[index(n.gpu_model[i])];
-        if (n.gpu_memory_mib[i] >= 0) out.gpu_memory_mib = n.gpu_memory_mib[i];
-        for (Level level = 0; level < inv.network_depth(node); ++level)
-            out.network.push_back(inv.domain_name(level, inv.domain(level, node)));
-        if (n.hardware[i] != NodeTable::no_hardware) out.hardware = inv.hardware[n.hardware[i]].description;
-        out.failed_gpus = gpu_list(n.failed_gpus[i]);
-        spec.nodes.push_back(std::move(out));
-    }
-    for (const auto task : tasks()) {
-        const auto i = index(task);
-        const auto& t = inv.tasks;
-        const auto& wishes = inv.task_affinities[t.affinities[i]];
-        const auto& requirement = inv.requirements[t.requirement[i]];
-        TaskSpec out;
-        out.name = name(task);
-        if (t.job[i] != none<JobId>) out.job = inv.job_names[index(t.job[i])];
-        out.cpu_milli = t.cpu_milli[i];
-        out.memory_mib = t.memory_mib[i];
-        out.gpu_count = t.gpu_count[i];
-        out.gpu_share_milli = t.gpu_share_milli[i];
-        out.gpu_memory_mib = t.gpu_memory_mib[i];
-        for (const auto model : requirement.gpu_models)
-            out.gpu_models.push_back(inv.gpu_models[index(model)]);
-        out.priority = t.priority[i];
-        out.priority_class = t.priority_class[i];
-        out.locked = t.locked[i] != 0;
-        out.preemptible = t.preemptible[i] != 0;
-        out.standby = t.standby[i] != 0;
-        out.daemon = t.daemon[i] != 0;
-        out.node_selector = requirement.node_selector;
-        out.tolerations = requirement.tolerations;
-        out.anti_affinity = wishes.anti_affinity;
-        out.affinity = wishes.affinity;
-        out.network_affinity = wishes.network_affinity;
-        out.hardware_affinity = wishes.hardware_affinity;
-        out.cpu_local = wishes.cpu_local;
-        out.cores = wishes.cores;
-        out.move_cost = t.move_cost[i];
-        out.start_time = t.start_time[i];
-        if (t.last_checkpoint_time[i] != TaskTable::no_time)
-            out.last_checkpoint_time = t.last_checkpoint_time[i];
-        out.checkpoint_interval = t.checkpoint_interval[i];
-        out.eviction_count = t.eviction_count[i];
-        if (is_placed(task)) out.node = name(node_of(task));
-        out.gpus = gpu_list(gpus_of(task));
-        spec.tasks.push_back(std::move(out));
-    }
-    for (std::size_t j = 0; j < inv.job_names.size(); ++j) {
-        JobSpec job{inv.job_names[j], inv.job_min_members[j], std::nullopt};
-        if (inv.job_max_disrupted[j] != INT64_MAX) job.max_disrupted = inv.job_max_disrupted[j];
-        spec.jobs.push_back(std::move(job));
-    }
+    spec.now = inventory_->now;
+    for (const auto node : nodes()) spec.nodes.push_back(node_spec(node));
+    for (const auto task : tasks()) spec.tasks.push_back(task_spec(task));
+    for (std::size_t j = 0; j < inventory_->job_names.size(); ++j)
+        if (!inventory_->job_names[j].empty()) spec.jobs.push_back(job_spec(make_id<JobId>(j)));
     return spec;
 }
 

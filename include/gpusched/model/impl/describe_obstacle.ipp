@@ -103,14 +103,14 @@ inline std::string describe_groups(const Cluster& cluster, TaskId task, NodeId n
                          " of level " + std::to_string(level);
     };
     if (conflict.obstacle == Obstacle::anti_affinity) {
-        const auto& set = inv.anti_affinity_sets[conflict.set];
+        const auto& set = inv.group_sets[conflict.set];
         return "anti_affinity: " + place(set.level) + " would hold " + std::to_string(conflict.members) +
                " members of group " + gpusched::quoted(set.group) + "; at most " +
                std::to_string(conflict.limit) + " may be together";
     }
-    const auto& set = inv.affinity_sets[conflict.set];
-    return (set.is_network ? "network_affinity: " + set.name
-                           : "affinity: group " + gpusched::quoted(set.name)) +
+    const auto& set = inv.group_sets[conflict.set];
+    return (set.kind == GroupKind::network ? "network_affinity: " + set.group
+                                           : "affinity: group " + gpusched::quoted(set.group)) +
            " has members outside " + place(set.level) + "; all must be in one";
 }
 

@@ -94,30 +94,30 @@ GPUSCHED_INTERNAL GroupConflict find_group_conflict(const Cluster& cluster, Task
     const auto own = cluster.node_of(task);
     for (const auto& m : inv.anti_affinity_memberships(task)) {
         if (ignored == Obstacle::anti_affinity) break;
-        const auto& set = inv.anti_affinity_sets[m.set];
+        const auto& set = inv.group_sets[m.set];
         const auto domain = inv.domain(set.level, node);
         const bool own_here = own != none<NodeId> && inv.domain(set.level, own) == domain;
-        const auto others = cluster.anti_affinity_count(m.set, domain) - (own_here ? 1u : 0u);
+        const auto others = cluster.group_count(m.set, domain) - (own_here ? 1u : 0u);
         if (others == 0) continue;
         auto limit = m.limit;
         if (!set.uniform) {
             // Its own old copy cannot bring a limit below its own.
             for (std::size_t l = 0; l < set.limits.size() && set.limits[l] < limit; ++l)
-                if (cluster.anti_affinity_count(m.set, l, domain) > 0) limit = set.limits[l];
+                if (cluster.group_count(m.set, l, domain) > 0) limit = set.limits[l];
         }
         if (others + 1 > limit) return {Obstacle::anti_affinity, m.set, others + 1, limit};
     }
     for (const auto& m : inv.affinity_memberships(task)) {
-        const auto& set = inv.affinity_sets[m.set];
-        const auto kind = set.is_network ? Obstacle::network : Obstacle::affinity;
+        const auto& set = inv.group_sets[m.set];
+        const bool is_network = set.kind == GroupKind::network;
+        const auto kind = is_network ? Obstacle::network : Obstacle::affinity;
         if (kind == ignored) continue;
         const auto domain = inv.domain(set.level, node);
         const auto own_domain = own != none<NodeId> ? inv.domain(set.level, own) : none<DomainId>;
-        auto elsewhere =
-            cluster.affinity_domains(m.set) - (cluster.affinity_count(m.set, domain) > 0 ? 1u : 0u);
+        auto elsewhere = cluster.group_domains(m.set) - (cluster.group_count(m.set, domain) > 0 ? 1u : 0u);
         // Its own old copy does not count against a group, but does against a gang's network domain.
-        if (!set.is_network && own_domain != none<DomainId> && own_domain != domain &&
-            cluster.affinity_count(m.set, own_domain) == 1)
+        if (!is_network && own_domain != none<DomainId> && own_domain != domain &&
+            cluster.group_count(m.set, own_domain) == 1)
             --elsewhere;
         if (elsewhere > 0) return {kind, m.set, 0, 0};
     }

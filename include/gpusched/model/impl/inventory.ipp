@@ -5,6 +5,7 @@
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace GPUSCHED_NAMESPACE {
@@ -30,11 +31,52 @@ GPUSCHED_INLINE bool Inventory::matches(const Requirement& requirement, const No
            detail::tolerates_taints(requirement, node_class);
 }
 
-GPUSCHED_INLINE std::shared_ptr<const Inventory> Inventory::build(const ClusterSpec& spec,
-                                                                  Problems& problems) {
-    Inventory inventory;
-    detail::InventoryBuilder{spec, problems, inventory}.build();
-    return std::make_shared<const Inventory>(std::move(inventory));
+GPUSCHED_INLINE void EligibilityTable::build(const Inventory& inventory) {
+    stride_ = inventory.node_classes.size();
+    bits_.clear();
+    if (stride_ * inventory.requirements.size() > largest) return;
+    bits_.resize(stride_ * inventory.requirements.size());
+    for (std::size_t r = 0; r < inventory.requirements.size(); ++r)
+        for (std::size_t c = 0; c < stride_; ++c)
+            bits_[r * stride_ + c] = Inventory::matches(inventory.requirements[r], inventory.node_classes[c]);
+}
+
+GPUSCHED_INLINE void EligibilityTable::update_requirement(const Inventory& inventory,
+                                                          std::uint32_t requirement) {
+    if (inventory.requirements.size() * stride_ > largest) return bits_.clear();
+    bits_.resize(std::max(bits_.size(), inventory.requirements.size() * stride_));
+    for (std::size_t c = 0; c < inventory.node_classes.size(); ++c)
+        bits_[requirement * stride_ + c] =
+            Inventory::matches(inventory.requirements[requirement], inventory.node_classes[c]);
+}
+
+GPUSCHED_INLINE void EligibilityTable::update_class(const Inventory& inventory, std::uint32_t node_class) {
+    if (node_class >= stride_) {
+        const auto old = stride_;
+        stride_ = std::max<std::size_t>(8, 2 * inventory.node_classes.size());
+        const bool fits = inventory.requirements.size() * stride_ <= largest;
+        std::vector<bool> wider(fits ? inventory.requirements.size() * stride_ : 0);
+        for (std::size_t r = 0; fits && old > 0 && r < bits_.size() / old; ++r)
+            std::copy_n(bits_.begin() + static_cast<std::ptrdiff_t>(r * old), old,
+                        wider.begin() + static_cast<std::ptrdiff_t>(r * stride_));
+        bits_ = std::move(wider);
+    }
+    if (inventory.requirements.size() * stride_ > largest) return bits_.clear();
+    for (std::size_t r = 0; r < inventory.requirements.size(); ++r)
+        bits_[r * stride_ + node_class] =
+            Inventory::matches(inventory.requirements[r], inventory.node_classes[node_class]);
+}
+
+GPUSCHED_INLINE std::uint64_t Inventory::next_serial() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+}
+
+GPUSCHED_INLINE std::shared_ptr<Inventory> Inventory::build(const ClusterSpec& spec, Problems& problems) {
+    auto inventory = std::make_shared<Inventory>();
+    detail::InventoryBuilder{spec, problems, *inventory}.build();
+    inventory->serial = next_serial();
+    return inventory;
 }
 
 }  // namespace GPUSCHED_NAMESPACE

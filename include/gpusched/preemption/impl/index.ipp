@@ -185,27 +185,27 @@ struct PreemptionIndex::State {
 
     void start(detail::Shape& shape, detail::Request request) {
         shape.request = std::move(request);
-        shape.candidates.assign(cluster.node_count(), {});
+        shape.candidates.assign(cluster.node_slots(), {});
         shape.many.clear();
         shape.winners.assign(2 * leaves, nobody);
-        for (std::size_t i = 0; i < cluster.node_count(); ++i)
+        for (std::size_t i = 0; i < cluster.node_slots(); ++i)
             shape.winners[leaves + i] = static_cast<std::uint32_t>(i);
         shape.marked.clear();
-        shape.marked.reserve(cluster.node_count());
-        shape.is_marked.assign(cluster.node_count(), 0);
+        shape.marked.reserve(cluster.node_slots());
+        shape.is_marked.assign(cluster.node_slots(), 0);
         problem.forget();
         fill(shape);
     }
 
     void check(NodeId node) const {
-        if (index(node) >= cluster.node_count())
+        if (!cluster.contains(node))
             throw InvalidInput(bad_value("node", "#" + std::to_string(index(node)),
-                                         "below " + std::to_string(cluster.node_count())));
+                                         "below " + std::to_string(cluster.node_slots())));
     }
     void check(TaskId task) const {
-        if (index(task) >= cluster.task_count())
+        if (!cluster.contains(task))
             throw InvalidInput(bad_value("task", "#" + std::to_string(index(task)),
-                                         "below " + std::to_string(cluster.task_count())));
+                                         "below " + std::to_string(cluster.task_slots())));
     }
     void check(TaskId task, NodeId node, GpuMask gpus) const {
         check(task);
@@ -234,11 +234,11 @@ GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Cluster cluster, Options option
     state_ = std::make_unique<State>();
     auto& s = *state_;
     s.cluster = std::move(cluster);
-    s.cluster.forget_history();
+    s.cluster.commit();
     s.options = std::move(options);
     s.most_shapes = most_shapes;
     s.objective = detail::objective_of(s.options.policy);
-    const auto nodes = s.cluster.node_count();
+    const auto nodes = s.cluster.node_slots();
     const auto ranks = [](std::size_t count, auto&& name) {
         std::vector<std::uint32_t> order(count), rank(count);
         std::iota(order.begin(), order.end(), 0u);
@@ -249,13 +249,13 @@ GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Cluster cluster, Options option
     };
     s.rank =
         ranks(nodes, [&](std::size_t i) -> const std::string& { return s.cluster.name(make_id<NodeId>(i)); });
-    s.task_rank = ranks(s.cluster.task_count(), [&](std::size_t i) -> const std::string& {
+    s.task_rank = ranks(s.cluster.task_slots(), [&](std::size_t i) -> const std::string& {
         return s.cluster.name(make_id<TaskId>(i));
     });
     s.failed = s.cluster.inventory().nodes.failed_gpus;
     s.gone.assign(nodes, 0);
-    s.shape_of_task.assign(s.cluster.task_count(), State::nobody);
-    s.shape_birth_of_task.assign(s.cluster.task_count(), 0);
+    s.shape_of_task.assign(s.cluster.task_slots(), State::nobody);
+    s.shape_birth_of_task.assign(s.cluster.task_slots(), 0);
     s.leaves = std::bit_ceil(std::max<std::size_t>(nodes, 1));
     s.decision.victims.reserve(detail::most_victims);
 }
@@ -268,7 +268,7 @@ GPUSCHED_INLINE void PreemptionIndex::place(TaskId task, NodeId node, GpuMask gp
     s.check(task, node, gpus);
     if (const auto old = s.cluster.node_of(task); old != none<NodeId>) s.mark(old);
     s.cluster.assign(task, node, gpus);
-    s.cluster.forget_history();
+    s.cluster.commit();
     s.mark(node);
 }
 
@@ -278,7 +278,7 @@ GPUSCHED_INLINE void PreemptionIndex::remove(TaskId task) {
     const auto node = s.cluster.node_of(task);
     if (node == none<NodeId>) return;
     s.cluster.remove(task);
-    s.cluster.forget_history();
+    s.cluster.commit();
     s.mark(node);
 }
 
@@ -299,7 +299,7 @@ GPUSCHED_INLINE void PreemptionIndex::fail_node(NodeId node, bool failed) {
     s.check(node);
     if (failed)
         while (!s.cluster.tasks_on(node).empty()) s.cluster.remove(*s.cluster.tasks_on(node).begin());
-    s.cluster.forget_history();
+    s.cluster.commit();
     s.gone[index(node)] = failed ? 1 : 0;
     s.mark(node);
 }

@@ -100,7 +100,7 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
     only_gpus_ = !request.fraction && !request.cpu_local && !request.grouped && (shared & contested_) == 0;
     if (request.grouped && scratch_of_ != &cluster) {
         scratch_ = std::make_unique<Cluster>(cluster);
-        scratch_->forget_history();
+        scratch_->commit();
         scratch_of_ = &cluster;
     }
     return true;

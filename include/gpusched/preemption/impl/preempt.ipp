@@ -108,9 +108,9 @@ GPUSCHED_INLINE MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId t
     validate(options);
     Budget budget(context, options.time_limit);
     const detail::Request request(cluster, task, options);
-    if (index(node) >= cluster.node_count())
+    if (!cluster.contains(node))
         throw InvalidInput(bad_value("node", "#" + std::to_string(index(node)),
-                                     "below " + std::to_string(cluster.node_count())));
+                                     "below " + std::to_string(cluster.node_slots())));
     MinimalSets result;
     const auto& inv = cluster.inventory();
     if (!inv.nodes.schedulable[index(node)] ||

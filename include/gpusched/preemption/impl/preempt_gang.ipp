@@ -52,8 +52,8 @@ struct Losses {
 inline std::optional<Level> required_level(const Inventory& inv, TaskId pod) {
     std::optional<Level> deepest;
     for (const auto& m : inv.affinity_memberships(pod)) {
-        const auto& set = inv.affinity_sets[m.set];
-        if (!set.is_network || deepest == node_level) continue;
+        const auto& set = inv.group_sets[m.set];
+        if (set.kind != GroupKind::network || deepest == node_level) continue;
         if (!deepest || set.level == node_level || set.level > *deepest) deepest = set.level;
     }
     return deepest;
@@ -64,8 +64,8 @@ class GangSearch {
   public:
     GangSearch(const Cluster& cluster, std::span<const TaskId> pods, const Options& options, Budget& budget)
         : cluster_(cluster), pods_(pods), options_(options), budget_(budget), now_(cluster),
-          spared_(cluster.task_count(), 0) {
-        now_.forget_history();
+          spared_(cluster.task_slots(), 0) {
+        now_.commit();
         problem_->watch(&budget);
         const auto& inv = cluster.inventory();
         std::optional<Level> level;
@@ -75,7 +75,7 @@ class GangSearch {
         for (const auto pod : pods) {
             const Request* known_table = nullptr;
             std::pair<int, std::uint32_t> key;
-            if (index(pod) < cluster.task_count()) {
+            if (cluster.contains(pod)) {
                 key = {inv.tasks.gpu_count[index(pod)], inv.tasks.affinities[index(pod)]};
                 if (const auto at = alike.find(key); at != alike.end()) known_table = at->second;
             }
@@ -92,7 +92,7 @@ class GangSearch {
             const auto groups = inv.affinity_memberships(pod);
             requests_.back().grouped = !inv.anti_affinity_memberships(pod).empty() ||
                                        std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
-                                           return !inv.affinity_sets[m.set].is_network;
+                                           return inv.group_sets[m.set].kind != GroupKind::network;
                                        });
         }
         for (auto& request : requests_) request.spared = spared_.data();

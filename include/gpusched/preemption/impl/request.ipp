@@ -12,9 +12,9 @@ GPUSCHED_INTERNAL Request::Request(const Cluster& cluster, TaskId id, const Opti
                                    const Request* alike) {
     const auto& inv = cluster.inventory();
     const auto i = index(id);
-    if (i >= cluster.task_count())
+    if (!cluster.contains(id))
         throw InvalidInput(
-            bad_value("task", "#" + std::to_string(i), "below " + std::to_string(cluster.task_count())));
+            bad_value("task", "#" + std::to_string(i), "below " + std::to_string(cluster.task_slots())));
     if (cluster.is_placed(id))
         throw InvalidInput(bad_value("task", gpusched::quoted(cluster.name(id)),
                                      "a pending task; this one runs on node " +

@@ -60,7 +60,7 @@ struct RankerRow {
 class SpotScheduler {
   public:
     SpotScheduler(const SpotReplayOptions& options, const Cluster& cluster, const Gangs& gangs)
-        : victims_(options.victims), gangs_(gangs), evictions_(cluster.node_count(), 0),
+        : victims_(options.victims), gangs_(gangs), evictions_(cluster.node_slots(), 0),
           rng_(Rng(options.seed).split(1)),
           picker_(allocation::gpu_pickers().make(options.gpu_picker, cluster.inventory(), {})) {
         for (const auto& name : options.rankers)

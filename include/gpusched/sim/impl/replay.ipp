@@ -112,7 +112,7 @@ class Replay {
             } else {
                 out.unplaced.push_back(arrival.task.name);
             }
-            cluster_.forget_history();
+            cluster_.commit();
             auto& t = out.timeline;
             t.time.push_back(now);
             t.requested_gpu_milli.push_back(requested);
@@ -141,7 +141,7 @@ class Replay {
     }
 
     void check(TaskId task, const allocation::Destination& chosen) const {
-        if (index(chosen.node) >= cluster_.node_count())
+        if (!cluster_.contains(chosen.node))
             throw InvalidInput("placement: task " + gpusched::quoted(cluster_.name(task)) +
                                " was sent to a node that does not exist");
         const auto obstacle = find_obstacle(cluster_, task, chosen.node);

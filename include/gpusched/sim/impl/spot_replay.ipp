@@ -91,7 +91,7 @@ class SpotReplay {
                 next_consolidation += consolidation;
             }
             schedule(now);
-            cluster_.forget_history();
+            cluster_.commit();
         }
         result_.stop_reason = overdue ? StopReason::time_limit : budget_.reason();
         summarise(now);

@@ -30,19 +30,19 @@ struct DepthFirst : boost::default_dfs_visitor {
 }  // namespace detail
 
 GPUSCHED_INLINE NetworkTree::NetworkTree(const Inventory& inventory) {
-    const IdRange<NodeId> nodes(inventory.nodes.names.size());
+    const auto nodes = inventory.living_nodes();
     const int levels = inventory.named_levels();
     std::vector<Record> records(1);
-    // Domains level by level, by ascending id. Known ones have the smallest ids of their level.
+    // Domains level by level, by ascending id; ids of nodes that stand for themselves are left out.
     std::vector<std::vector<std::uint32_t>> record_of(static_cast<std::size_t>(levels));
     for (Level l = 0; l < levels; ++l) {
         auto& here = record_of[static_cast<std::size_t>(l)];
-        std::size_t known = 0;
+        std::vector<bool> known(inventory.domain_count(l));
         for (const auto node : nodes)
-            if (inventory.position_known(l, node))
-                known = std::max(known, index(inventory.domain(l, node)) + 1);
-        here.resize(known);
-        for (std::size_t d = 0; d < known; ++d) {
+            if (inventory.position_known(l, node)) known[index(inventory.domain(l, node))] = true;
+        here.resize(known.size());
+        for (std::size_t d = 0; d < known.size(); ++d) {
+            if (!known[d]) continue;
             const auto id = make_id<DomainId>(d);
             here[d] = static_cast<std::uint32_t>(records.size());
             records.push_back({0, none<NodeId>, id, inventory.domain_name(l, id)});
@@ -57,7 +57,7 @@ GPUSCHED_INLINE NetworkTree::NetworkTree(const Inventory& inventory) {
         }
         records.push_back({above, node, make_id<DomainId>(index(node)), {}});
     }
-    build(std::move(records), nodes.size());
+    build(std::move(records), inventory.nodes.names.size());
 
     // Constraints may name levels that no node has; there every node stands for itself.
     vertex_of_domain_.resize(static_cast<std::size_t>(levels));

@@ -1,0 +1,269 @@
+// Lets single tasks join and leave the sets of groups, as long as the sets themselves stay as they are.
+#pragma once
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/model/detail/group_builder.hpp>
+#include <gpusched/model/inventory.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::detail {
+
+/// Which sets a group has depends on all its members. A task that brings a group of its own, or joins one whose levels
+/// and limits are there already, costs O(its memberships); any other needs `GroupBuilder` to start again.
+class GroupEditor {
+  public:
+    /// Takes over the sets and profiles of `inventory`.
+    explicit GroupEditor(Inventory& inventory) : out_(inventory) {
+        const auto& tasks = out_.tasks;
+        named_.assign(out_.group_sets.size(), 0);
+        for (std::uint32_t set = 0; set < out_.group_sets.size(); ++set)
+            if (out_.group_sets[set].members > 0)
+                family(out_.group_sets[set].kind)[out_.group_sets[set].group].push_back(set);
+            else
+                free_sets_.push_back(set);
+        references_.assign(out_.profiles_.size(), 0);
+        for (std::size_t i = 0; i < tasks.names.size(); ++i) {
+            if (tasks.names[i].empty()) continue;
+            ++references_[tasks.profile[i]];
+            each_named(i, [&](std::uint32_t set) { ++named_[set]; });
+        }
+        for (std::uint32_t p = 0; p < references_.size(); ++p)
+            if (references_[p] > 0)
+                profile_ids_.emplace(key_of(p), p);
+            else
+                free_profiles_.push_back(p);
+    }
+
+    /// Makes the task, whose row is written, a member of its sets. False, and nothing done, where a set would have to
+    /// change in kind: a level or limit that its group does not have yet.
+    [[nodiscard]] bool join(std::size_t task) {
+        if (!fits(task)) return false;
+        joined_.clear();
+        const auto& asked = wishes(task);
+        for (const auto& term : asked.anti_affinity) {
+            auto& sets = family(GroupKind::anti_affinity)[term.group];
+            if (!has_level(sets, term.level)) {
+                sets.push_back(new_set(GroupKind::anti_affinity, term.group, term.level));
+                out_.group_sets[sets.back()].limits = {static_cast<std::uint32_t>(term.limit)};
+                out_.group_sets[sets.back()].members_with = {0};
+            }
+        }
+        for (const auto& term : asked.anti_affinity)
+            for (const auto set : family(GroupKind::anti_affinity)[term.group])
+                enter(set, limit_of(asked, out_.group_sets[set]));
+        for (const auto& term : asked.anti_affinity) ++members_with(term);
+        const auto affinity = static_cast<std::uint32_t>(joined_.size());
+        for (const auto& term : asked.affinity) open(GroupKind::affinity, term.group, term.level);
+        for (const auto& term : asked.affinity)
+            for (const auto set : family(GroupKind::affinity)[term.group]) enter(set, 0);
+        if (requires_level(asked))
+            open(GroupKind::network, GroupBuilder::network_group(out_, task), asked.network_affinity->level);
+        if (auto& gangs = family(GroupKind::network); !gangs.empty())
+            if (const auto found = gangs.find(GroupBuilder::network_group(out_, task)); found != gangs.end())
+                for (const auto set : found->second) enter(set, 0);
+        each_named(task, [&](std::uint32_t set) { ++named_[set]; });
+        out_.tasks.profile[task] = acquire_profile(affinity);
+        return true;
+    }
+
+    /// Takes the task out of its sets; those without members are gone. False where what is left of a set is another: a
+    /// level or limit that nobody names any more. The task has then left, but `GroupBuilder` must start again.
+    [[nodiscard]] bool leave(std::size_t task) {
+        bool same = true;
+        const auto& asked = wishes(task);
+        each_named(task, [&](std::uint32_t set) { --named_[set]; });
+        for (const auto& term : asked.anti_affinity) --members_with(term);
+        for (const auto& m : out_.memberships(make_id<TaskId>(task))) {
+            auto& set = out_.group_sets[m.set];
+            if (--set.members == 0) {
+                remove_set(m.set);
+                continue;
+            }
+            same = same && named_[m.set] > 0 &&
+                   std::find(set.members_with.begin(), set.members_with.end(), 0u) == set.members_with.end();
+        }
+        release_profile(out_.tasks.profile[task]);
+        return same;
+    }
+
+  private:
+    using Sets = std::vector<std::uint32_t>;
+    using Family = std::map<std::string, Sets, std::less<>>;
+    using Key = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+
+    [[nodiscard]] Family& family(GroupKind kind) { return families_[static_cast<std::size_t>(kind)]; }
+    [[nodiscard]] const TaskAffinities& wishes(std::size_t task) const {
+        return out_.task_affinities[out_.tasks.affinities[task]];
+    }
+    [[nodiscard]] static bool requires_level(const TaskAffinities& asked) {
+        return asked.network_affinity && asked.network_affinity->mode == NetworkMode::required;
+    }
+    [[nodiscard]] bool has_level(const Sets& sets, Level level) const {
+        return std::any_of(sets.begin(), sets.end(),
+                           [&](std::uint32_t set) { return out_.group_sets[set].level == level; });
+    }
+    [[nodiscard]] std::uint32_t set_at(GroupKind kind, const std::string& group, Level level) {
+        const auto& sets = family(kind)[group];
+        return *std::find_if(sets.begin(), sets.end(),
+                             [&](std::uint32_t set) { return out_.group_sets[set].level == level; });
+    }
+    [[nodiscard]] static std::uint32_t limit_of(const TaskAffinities& asked, const GroupSet& set) {
+        auto limit = Membership::no_limit;
+        for (const auto& own : asked.anti_affinity)
+            if (own.group == set.group && own.level == set.level)
+                limit = std::min(limit, static_cast<std::uint32_t>(own.limit));
+        return limit;
+    }
+    [[nodiscard]] std::uint32_t& members_with(const AntiAffinity& term) {
+        auto& set = out_.group_sets[set_at(GroupKind::anti_affinity, term.group, term.level)];
+        const auto at =
+            std::lower_bound(set.limits.begin(), set.limits.end(), static_cast<std::uint32_t>(term.limit));
+        return set.members_with[static_cast<std::size_t>(at - set.limits.begin())];
+    }
+
+    // Calls `visit(set)` for every set whose level the task names, once per term.
+    template <class Visit>
+    void each_named(std::size_t task, Visit&& visit) {
+        const auto& asked = wishes(task);
+        for (const auto& term : asked.anti_affinity)
+            visit(set_at(GroupKind::anti_affinity, term.group, term.level));
+        for (const auto& term : asked.affinity) visit(set_at(GroupKind::affinity, term.group, term.level));
+        if (requires_level(asked))
+            visit(set_at(GroupKind::network, GroupBuilder::network_group(out_, task),
+                         asked.network_affinity->level));
+    }
+
+    [[nodiscard]] bool fits(std::size_t task) {
+        const auto& asked = wishes(task);
+        for (const auto& term : asked.anti_affinity) {
+            const auto twice = std::count_if(
+                asked.anti_affinity.begin(), asked.anti_affinity.end(),
+                [&](const AntiAffinity& own) { return own.group == term.group && own.level == term.level; });
+            if (twice > 1) return false;
+            const auto found = family(GroupKind::anti_affinity).find(term.group);
+            if (found == family(GroupKind::anti_affinity).end()) continue;
+            if (!has_level(found->second, term.level)) return false;
+            for (const auto id : found->second) {
+                const auto& set = out_.group_sets[id];
+                const auto limit = limit_of(asked, set);
+                if (limit == Membership::no_limit
+                        ? set.uniform
+                        : !std::binary_search(set.limits.begin(), set.limits.end(), limit))
+                    return false;
+            }
+        }
+        for (const auto& term : asked.affinity)
+            if (const auto found = family(GroupKind::affinity).find(term.group);
+                found != family(GroupKind::affinity).end() && !has_level(found->second, term.level))
+                return false;
+        if (!requires_level(asked)) return true;
+        const auto found = family(GroupKind::network).find(GroupBuilder::network_group(out_, task));
+        if (found != family(GroupKind::network).end())
+            return has_level(found->second, asked.network_affinity->level);
+        const auto job = out_.tasks.job[task];
+        return job == none<JobId> || out_.job_size[index(job)] == 1;
+    }
+
+    std::uint32_t new_set(GroupKind kind, const std::string& group, Level level) {
+        GroupSet set{kind, group, level, 0, {}, {}, true};
+        if (free_sets_.empty()) {
+            out_.group_sets.push_back(std::move(set));
+            named_.push_back(0);
+            return static_cast<std::uint32_t>(out_.group_sets.size() - 1);
+        }
+        const auto id = free_sets_.front();
+        free_sets_.pop_front();
+        out_.group_sets[id] = std::move(set);
+        named_[id] = 0;
+        return id;
+    }
+
+    void open(GroupKind kind, const std::string& group, Level level) {
+        auto& sets = family(kind)[group];
+        if (!has_level(sets, level)) sets.push_back(new_set(kind, group, level));
+    }
+
+    void enter(std::uint32_t set, std::uint32_t limit) {
+        if (std::any_of(joined_.begin(), joined_.end(), [&](const Membership& m) { return m.set == set; }))
+            return;
+        joined_.push_back({set, limit});
+        ++out_.group_sets[set].members;
+    }
+
+    void remove_set(std::uint32_t id) {
+        auto& set = out_.group_sets[id];
+        auto& groups = family(set.kind);
+        const auto found = groups.find(set.group);
+        std::erase(found->second, id);
+        if (found->second.empty()) groups.erase(found);
+        set = {};
+        free_sets_.push_back(id);
+    }
+
+    [[nodiscard]] Key key_of(std::uint32_t profile) const {
+        const auto& p = out_.profiles_[profile];
+        Key key;
+        for (auto m = p.first; m < p.end; ++m)
+            key.emplace_back(out_.memberships_[m].set, out_.memberships_[m].limit);
+        return key;
+    }
+
+    // The profile with the memberships `joined_`, of which those from `affinity` on are of later kinds.
+    std::uint32_t acquire_profile(std::uint32_t affinity) {
+        Key key;
+        for (const auto& m : joined_) key.emplace_back(m.set, m.limit);
+        if (const auto found = profile_ids_.find(key); found != profile_ids_.end()) {
+            ++references_[found->second];
+            return found->second;
+        }
+        const auto size = static_cast<std::uint32_t>(joined_.size());
+        auto first = static_cast<std::uint32_t>(out_.memberships_.size());
+        if (auto& room = free_memberships_[size]; !room.empty()) {
+            first = room.back();
+            room.pop_back();
+            std::copy(joined_.begin(), joined_.end(), out_.memberships_.begin() + first);
+        } else {
+            out_.memberships_.insert(out_.memberships_.end(), joined_.begin(), joined_.end());
+        }
+        auto id = static_cast<std::uint32_t>(out_.profiles_.size());
+        if (free_profiles_.empty()) {
+            out_.profiles_.push_back({});
+            references_.push_back(0);
+        } else {
+            id = free_profiles_.front();
+            free_profiles_.pop_front();
+        }
+        out_.profiles_[id] = {first, first + affinity, first + size};
+        references_[id] = 1;
+        profile_ids_.emplace(std::move(key), id);
+        return id;
+    }
+
+    void release_profile(std::uint32_t id) {
+        if (--references_[id] > 0) return;
+        profile_ids_.erase(key_of(id));
+        const auto& p = out_.profiles_[id];
+        free_memberships_[p.end - p.first].push_back(p.first);
+        free_profiles_.push_back(id);
+    }
+
+    Inventory& out_;
+    std::array<Family, 3> families_;
+    std::vector<std::uint32_t> named_;  // by set: terms that name its level
+    std::deque<std::uint32_t> free_sets_, free_profiles_;
+    std::vector<std::uint32_t> references_;  // by profile
+    std::map<Key, std::uint32_t> profile_ids_;
+    std::map<std::uint32_t, std::vector<std::uint32_t>> free_memberships_;  // by length: where they begin
+    std::vector<Membership> joined_;
+};
+
+}  // namespace GPUSCHED_NAMESPACE::detail

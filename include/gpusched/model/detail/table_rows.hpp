@@ -1,0 +1,135 @@
+// The rows of the tables of nodes and tasks: what of a checked item goes where. Used when a whole snapshot is built and
+// when one node or task comes or changes.
+#pragma once
+
+#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/model/detail/check_specs.hpp>
+#include <gpusched/model/inventory.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace GPUSCHED_NAMESPACE::detail {
+
+/// Label keys that some task selects on: the others make no difference between nodes.
+using LabelKeys = std::set<std::string, std::less<>>;
+
+[[nodiscard]] inline NodeAttributes attributes_of(const NodeSpec& node) { return {node.labels, node.taints}; }
+
+[[nodiscard]] inline NodeClass class_of(const NodeAttributes& attributes, GpuModelId model,
+                                        const LabelKeys& selected) {
+    NodeClass node_class{model, {}, {}};
+    for (const auto& [key, value] : attributes.labels)
+        if (selected.contains(key)) node_class.labels.emplace(key, value);
+    for (const auto& taint : attributes.taints)
+        if (taint.effect != "PreferNoSchedule") node_class.taints.push_back(taint);
+    return node_class;
+}
+
+/// The deepest network level that the task names; `node_level` where it names none.
+[[nodiscard]] inline Level deepest_level_named(const TaskSpec& task) {
+    auto deepest = node_level;
+    for (const auto& term : task.anti_affinity) deepest = std::max(deepest, term.level);
+    for (const auto& term : task.affinity) deepest = std::max(deepest, term.level);
+    if (task.network_affinity) deepest = std::max(deepest, task.network_affinity->level);
+    return deepest;
+}
+
+[[nodiscard]] inline HardwareMasks masks_of(const Hardware& hardware) {
+    auto description = hardware.preset.empty() ? hardware : *hardware_preset(hardware.preset);
+    HardwareMasks masks{std::move(description), {}, {}};
+    masks.socket = masks.description.socket_gpus();
+    for (const auto& numa : masks.description.numa_nodes) masks.numa.push_back(numa.gpus);
+    return masks;
+}
+
+/// What a task asks of nodes. Models that no node has yet are given an id.
+[[nodiscard]] inline Requirement requirement_of(const TaskSpec& task, NameTable& gpu_models) {
+    Requirement requirement{{}, task.node_selector, task.tolerations};
+    for (const auto& model : task.gpu_models)
+        requirement.gpu_models.push_back(make_id<GpuModelId>(gpu_models.intern(model).first));
+    std::sort(requirement.gpu_models.begin(), requirement.gpu_models.end());
+    return requirement;
+}
+
+[[nodiscard]] inline TaskAffinities affinities_of(const TaskSpec& task) {
+    return {task.anti_affinity,     task.affinity,  task.network_affinity,
+            task.hardware_affinity, task.cpu_local, task.cores};
+}
+
+/// Makes room for rows 0 .. size - 1. Names, classes and the like are for the caller to fill in.
+inline void resize_rows(NodeTable& t, std::size_t size) {
+    t.gpu_model.resize(size, none<GpuModelId>);
+    t.gpu_count.resize(size);
+    t.cpu_milli.resize(size);
+    t.memory_mib.resize(size);
+    t.gpu_memory_mib.resize(size, -1);
+    t.schedulable.resize(size);
+    t.failed_gpus.resize(size);
+    t.first_gpu.resize(size);
+    t.node_class.resize(size);
+    t.hardware.resize(size, NodeTable::no_hardware);
+    t.attributes.resize(size);
+}
+
+/// The quantities of node `i`, each within its range.
+inline void write_row(NodeTable& t, std::size_t i, const NodeSpec& node) {
+    t.gpu_count[i] = static_cast<std::uint8_t>(legal(node.gpu_count, 0, max_gpus_per_node));
+    t.cpu_milli[i] = legal(node.cpu_milli);
+    t.memory_mib[i] = legal(node.memory_mib);
+    t.gpu_memory_mib[i] = node.gpu_memory_mib ? legal(*node.gpu_memory_mib) : -1;
+    t.schedulable[i] = node.schedulable;
+    t.failed_gpus[i] = gpu_mask(
+        node.failed_gpus, t.gpu_count[i], [](int) {}, [](int) {});
+}
+
+inline void resize_rows(TaskTable& t, std::size_t size) {
+    t.job.resize(size, none<JobId>);
+    t.cpu_milli.resize(size);
+    t.memory_mib.resize(size);
+    t.gpu_count.resize(size);
+    t.gpu_share_milli.resize(size, whole_gpu_milli);
+    t.gpu_memory_mib.resize(size);
+    t.priority.resize(size);
+    t.priority_class.resize(size);
+    t.locked.resize(size);
+    t.preemptible.resize(size);
+    t.standby.resize(size);
+    t.daemon.resize(size);
+    t.requirement.resize(size);
+    t.affinities.resize(size);
+    t.profile.resize(size);
+    t.move_cost.resize(size);
+    t.start_time.resize(size);
+    t.last_checkpoint_time.resize(size);
+    t.checkpoint_interval.resize(size);
+    t.eviction_count.resize(size);
+}
+
+/// The quantities of task `i`, each within its range.
+inline void write_row(TaskTable& t, std::size_t i, const TaskSpec& task) {
+    t.cpu_milli[i] = legal(task.cpu_milli);
+    t.memory_mib[i] = legal(task.memory_mib);
+    t.gpu_count[i] = static_cast<std::uint8_t>(legal(task.gpu_count, 0, max_gpus_per_node));
+    t.gpu_share_milli[i] = static_cast<std::uint16_t>(legal(task.gpu_share_milli, 1, whole_gpu_milli));
+    t.gpu_memory_mib[i] = legal(task.gpu_memory_mib);
+    t.priority[i] = legal(task.priority, -largest_quantity);
+    t.priority_class[i] = task.priority_class;
+    t.locked[i] = task.locked;
+    t.preemptible[i] = task.preemptible.value_or(task.priority_class == PriorityClass::lp);
+    t.standby[i] = task.standby;
+    t.daemon[i] = task.daemon;
+    t.move_cost[i] = legal(task.move_cost);
+    t.start_time[i] = legal(task.start_time, -largest_quantity);
+    t.last_checkpoint_time[i] =
+        task.last_checkpoint_time ? legal(*task.last_checkpoint_time, -largest_quantity) : TaskTable::no_time;
+    t.checkpoint_interval[i] = legal(task.checkpoint_interval);
+    t.eviction_count[i] = legal(task.eviction_count);
+}
+
+}  // namespace GPUSCHED_NAMESPACE::detail

@@ -1,0 +1,480 @@
+#pragma once
+
+#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/detail/check_specs.hpp>
+#include <gpusched/model/detail/cores.hpp>
+#include <gpusched/model/detail/inventory_editor.hpp>
+#include <gpusched/model/impl/domain_counts.ipp>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE {
+
+// Handles ----------------------------------------------------------------------------------------------------
+
+GPUSCHED_INLINE bool Cluster::has(NodeHandle node) const noexcept {
+    return contains(node.id) && handle(node.id) == node;
+}
+GPUSCHED_INLINE bool Cluster::has(TaskHandle task) const noexcept {
+    return contains(task.id) && handle(task.id) == task;
+}
+GPUSCHED_INLINE bool Cluster::has(JobHandle job) const noexcept {
+    return index(job.id) < inventory_->job_names.size() && !inventory_->job_names[index(job.id)].empty() &&
+           handle(job.id) == job;
+}
+
+namespace detail {
+
+inline const char* kind_of(NodeId) { return "node"; }
+inline const char* kind_of(TaskId) { return "task"; }
+inline const char* kind_of(JobId) { return "job"; }
+
+}  // namespace detail
+
+template <class Id>
+void Cluster::require_current(Handle<Id> handle) const {
+    if (has(handle)) return;
+    throw InvalidInput(std::string(detail::kind_of(handle.id)) + " in slot " +
+                       std::to_string(index(handle.id)) + ", generation " +
+                       std::to_string(handle.generation) + ": it has left the cluster");
+}
+
+GPUSCHED_INLINE void Cluster::require_no_what_if() const {
+    if (!log_.empty())
+        throw InvalidInput("membership cannot change while " + std::to_string(log_.size()) +
+                           " changes can be undone; commit or roll back first");
+}
+
+// The inventory, of which no copy of this cluster sees a change.
+GPUSCHED_INLINE Inventory& Cluster::edit() {
+    if (inventory_.use_count() > 1) {
+        inventory_ = std::make_shared<Inventory>(*inventory_);
+        ++inventory_->changes.copies;
+        editor_ = {};
+    }
+    // Who had it besides has let go of it: what they read and wrote comes before this.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    inventory_->serial = Inventory::next_serial();
+    return *inventory_;
+}
+
+GPUSCHED_INLINE detail::InventoryEditor& Cluster::editor() {
+    auto& inventory = edit();
+    if (!editor_) {
+        editor_.emplace(inventory);
+        ++inventory.changes.first_changes;
+    }
+    return *editor_;
+}
+
+// The sets that the task is in, with how many tables of limits each has; for `drop_tables` once it has left them.
+GPUSCHED_INLINE void Cluster::remember_sets(TaskId task) {
+    left_.clear();
+    for (const auto& m : inventory_->memberships(task)) {
+        const auto& set = inventory_->group_sets[m.set];
+        left_.push_back({m.set, set.uniform ? 0u : static_cast<std::uint32_t>(set.limits.size())});
+    }
+}
+
+GPUSCHED_INLINE void Cluster::drop_tables() {
+    for (const auto& [set, limits] : left_) {
+        if (inventory_->group_sets[set].members > 0) continue;
+        for (std::uint32_t l = 0; l <= limits; ++l) groups_.remove_table(group_tables_[set] + l);
+        group_tables_[set] = no_table;
+    }
+}
+
+// Counts the members of all groups again: their sets have other numbers now.
+GPUSCHED_INLINE void Cluster::recount_groups() {
+    add_group_tables();
+    for (const auto task : tasks())
+        if (is_placed(task)) count_groups(task, node_of(task), +1);
+    for (const auto& r : reservations_) count_groups(r.task, r.node, +1);
+}
+
+// Brings the counters of groups in step with the memberships that the editor has given the task.
+GPUSCHED_INLINE void Cluster::join_groups(TaskId task) {
+    if (editor_->regroup()) return recount_groups();
+    for (const auto& m : inventory_->memberships(task)) {
+        const auto& set = inventory_->group_sets[m.set];
+        if (group_tables_.size() <= m.set) group_tables_.resize(m.set + 1, no_table);
+        auto& table = group_tables_[m.set];
+        if (table == no_table) {
+            table = groups_.add_table(set.members);  // a set that is new has one limit
+            continue;
+        }
+        groups_.grow_table(table, set.members);
+        for (std::uint32_t l = 0; !set.uniform && l < set.limits.size(); ++l)
+            groups_.grow_table(table + 1 + l, set.members_with[l]);
+    }
+    if (is_placed(task)) count_groups(task, node_of(task), +1);
+}
+
+namespace detail {
+
+/// What a task would take from a node.
+struct Demand {
+    const std::string& name;
+    std::int64_t cpu_milli, memory_mib, gpu_share_milli, gpu_memory_mib;
+    bool standby, lp;
+
+    explicit Demand(const TaskSpec& t)
+        : name(t.name), cpu_milli(t.cpu_milli), memory_mib(t.memory_mib), gpu_share_milli(t.gpu_share_milli),
+          gpu_memory_mib(t.gpu_memory_mib), standby(t.standby), lp(t.priority_class == PriorityClass::lp) {}
+    Demand(const TaskTable& t, std::size_t i)
+        : name(t.names[i]), cpu_milli(t.cpu_milli[i]), memory_mib(t.memory_mib[i]),
+          gpu_share_milli(t.gpu_share_milli[i]), gpu_memory_mib(t.gpu_memory_mib[i]),
+          standby(t.standby[i] != 0), lp(t.priority_class[i] == PriorityClass::lp) {}
+};
+
+}  // namespace detail
+
+// Reports what of the node's capacity the task, which is not there yet, would exceed.
+GPUSCHED_INLINE void Cluster::check_room(const detail::Demand& task, NodeId node, GpuMask gpus,
+                                         Problems& problems) const {
+    const auto& u = usage(node);
+    const bool consumes = !task.standby, claims = task.standby || !task.lp;
+    const auto lacks = [&](const std::string& what, std::int64_t by) {
+        problems.add(detail::Owner("task", task.name) + ": asks for " + std::to_string(by) + " " + what +
+                     " more than node " + gpusched::quoted(name(node)) + " has left");
+    };
+    const auto cpu = std::min(u.cpu_lendable - (consumes ? task.cpu_milli : 0),
+                              u.cpu_firm - (claims ? task.cpu_milli : 0));
+    if (cpu < 0) lacks("cpu_milli", -cpu);
+    if (u.memory < task.memory_mib) lacks("memory_mib", task.memory_mib - u.memory);
+    for_each_gpu(gpus, [&](int g) {
+        const auto at = slot(node, g);
+        // One that failed under a task has no capacity and is held all the same.
+        const auto spare = (healthy_gpus(node) & gpu_bit(g)) != 0 ? 0 : whole_gpu_milli;
+        if (std::min(gpu_[at].lendable - (consumes ? task.gpu_share_milli : 0),
+                     gpu_[at].firm - (claims ? task.gpu_share_milli : 0)) +
+                spare <
+            0)
+            problems.add(detail::Owner("task", task.name) + ": GPU " + std::to_string(g) + " of node " +
+                         gpusched::quoted(name(node)) + " would be held beyond its capacity");
+        if (inventory_->nodes.gpu_memory_mib[index(node)] >= 0 && gpu_memory_[at] < task.gpu_memory_mib)
+            lacks("gpu_memory_mib of GPU " + std::to_string(g), task.gpu_memory_mib - gpu_memory_[at]);
+    });
+}
+
+// Reports cores of the node that the task would use and others there use wholly.
+GPUSCHED_INLINE void Cluster::check_cores(TaskSpec task, NodeId node, Problems& problems) const {
+    if (!task.cpu_local || !task.cores) return;
+    task.node = name(node);
+    ClusterSpec here;
+    here.tasks.push_back(std::move(task));
+    for (const auto other : tasks_on(node)) {
+        const auto& wishes = inventory_->task_affinities[inventory_->tasks.affinities[index(other)]];
+        if (wishes.cpu_local && wishes.cores && name(other) != here.tasks.front().name)
+            here.tasks.push_back(task_spec(other));
+    }
+    detail::check_cores_in_use(here, *inventory_, problems);
+}
+
+// Nodes ------------------------------------------------------------------------------------------------------
+
+GPUSCHED_INLINE NodeHandle Cluster::add_node(const NodeSpec& node) {
+    require_no_what_if();
+    Problems problems;
+    const detail::SpecChecks check(problems);
+    check.node(node, node_slots());
+    check.network(node);
+    if (inventory_->nodes.names.find(node.name))
+        problems.add(detail::Owner("node", node.name) + ": duplicate node name");
+    problems.throw_if_any();
+    auto& edit = editor();
+    edit.domains().check(node, none<NodeId>, problems);
+    problems.throw_if_any();
+    const auto id = edit.add_node(node);
+    usage_.resize(node_slots());
+    gpu_.resize(inventory_->gpu_slots);
+    gpu_memory_.resize(inventory_->gpu_slots);
+    set_capacity(id);
+    return handle(id);
+}
+
+GPUSCHED_INLINE void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
+    require_no_what_if();
+    require_current(node);
+    const auto id = node.id;
+    const auto i = index(id);
+    Problems problems;
+    const detail::SpecChecks check(problems);
+    const detail::Owner owner("node", to.name);
+    check.node(to, i);
+    check.network(to);
+    if (to.name != name(id))
+        problems.add(bad_value("name", gpusched::quoted(to.name),
+                               gpusched::quoted(name(id)) + ", which cannot change",
+                               "node " + gpusched::quoted(name(id))));
+    problems.throw_if_any();
+    // What is used now must be there afterwards.
+    const auto& n = inventory_->nodes;
+    const auto& u = usage_[i];
+    const auto exceeded = [&](const std::string& what, std::int64_t by) {
+        if (by > 0)
+            problems.add(owner + ": its tasks ask for " + std::to_string(by) + " " + what +
+                         " more than it has");
+    };
+    const auto cpu_used = n.cpu_milli[i] - std::min(u.cpu_lendable, u.cpu_firm);
+    const auto memory_used = n.memory_mib[i] - u.memory;
+    exceeded("cpu_milli", cpu_used - to.cpu_milli);
+    exceeded("memory_mib", memory_used - to.memory_mib);
+    struct GpuUse {
+        std::int32_t lendable, firm;
+        std::int64_t memory;
+    };
+    std::vector<GpuUse> used(max_gpus_per_node, GpuUse{0, 0, 0});
+    for (int g = 0; g < gpu_count(id); ++g) {
+        const auto at = slot(id, g);
+        const auto capacity = (healthy_gpus(id) & gpu_bit(g)) != 0 ? whole_gpu_milli : 0;
+        auto& use = used[static_cast<std::size_t>(g)];
+        use = {capacity - gpu_[at].lendable, capacity - gpu_[at].firm,
+               std::max<std::int64_t>(0, n.gpu_memory_mib[i]) - gpu_memory_[at]};
+        if (g >= to.gpu_count && (use.lendable > 0 || use.firm > 0))
+            problems.add(owner + ": tasks hold its GPU " + std::to_string(g) + "; gpu_count is " +
+                         std::to_string(to.gpu_count));
+        else if (to.gpu_memory_mib)
+            exceeded("gpu_memory_mib of GPU " + std::to_string(g), use.memory - *to.gpu_memory_mib);
+    }
+    if (to.hardware) {
+        const auto cores = detail::masks_of(*to.hardware).description.cores();
+        for (const auto task : tasks_on(id)) {
+            const auto& wishes = inventory_->task_affinities[inventory_->tasks.affinities[index(task)]];
+            if (!wishes.cpu_local || !wishes.cores) continue;
+            for (const int core : *wishes.cores)
+                if (core >= cores)
+                    problems.add(owner + ": task " + gpusched::quoted(name(task)) + " uses its core " +
+                                 std::to_string(core) + "; it has " + std::to_string(cores));
+        }
+    }
+    const auto lendable_used = n.cpu_milli[i] - u.cpu_lendable, firm_used = n.cpu_milli[i] - u.cpu_firm;
+    problems.throw_if_any();
+    auto& edit = editor();
+    edit.domains().check(to, id, problems);
+    problems.throw_if_any();
+    std::vector<Reservation> reserved;
+    for (const auto& r : reservations_)
+        if (r.node == id) reserved.push_back(r);
+    for (const auto task : tasks_on(id)) count_groups(task, id, -1);
+    for (const auto& r : reserved) count_groups(r.task, id, -1);
+    edit.update_node(id, to);
+    gpu_.resize(inventory_->gpu_slots);
+    gpu_memory_.resize(inventory_->gpu_slots);
+    set_capacity(id);
+    auto& now = usage_[i];
+    now.cpu_lendable -= lendable_used;
+    now.cpu_firm -= firm_used;
+    now.memory -= memory_used;
+    for (int g = 0; g < gpu_count(id); ++g) {
+        const auto at = slot(id, g);
+        const auto& use = used[static_cast<std::size_t>(g)];
+        gpu_[at].lendable -= use.lendable;
+        gpu_[at].firm -= use.firm;
+        gpu_memory_[at] -= use.memory;
+        if (use.lendable > 0) now.idle_lendable = static_cast<GpuMask>(now.idle_lendable & ~gpu_bit(g));
+        if (use.firm > 0) now.idle_firm = static_cast<GpuMask>(now.idle_firm & ~gpu_bit(g));
+    }
+    for (const auto task : tasks_on(id)) count_groups(task, id, +1);
+    for (const auto& r : reserved) count_groups(r.task, id, +1);
+}
+
+GPUSCHED_INLINE void Cluster::remove_node(NodeHandle node) {
+    require_no_what_if();
+    require_current(node);
+    const auto id = node.id;
+    Problems problems;
+    for (const auto task : tasks_on(id))
+        problems.add("node " + gpusched::quoted(name(id)) + ": task " + gpusched::quoted(name(task)) +
+                     " runs there; unbind or remove it first");
+    for (const auto& r : reservations_)
+        if (r.node == id)
+            problems.add("node " + gpusched::quoted(name(id)) + ": room is reserved there for task " +
+                         gpusched::quoted(name(r.task)));
+    problems.throw_if_any();
+    editor().remove_node(id);
+    usage_[index(id)] = {};
+}
+
+// Jobs -------------------------------------------------------------------------------------------------------
+
+GPUSCHED_INLINE JobHandle Cluster::add_job(const JobSpec& job) {
+    require_no_what_if();
+    Problems problems;
+    detail::SpecChecks(problems).job(job, inventory_->job_names.size());
+    const auto found = inventory_->job_names.find(job.name);
+    if (found && inventory_->job_listed[*found])
+        problems.add(detail::Owner("job", job.name) + ": duplicate job name");
+    problems.throw_if_any();
+    auto& edit = editor();
+    // Tasks may have named it before.
+    if (!found) return handle(edit.add_job(job, true));
+    edit.update_job(make_id<JobId>(*found), job);
+    return handle(make_id<JobId>(*found));
+}
+
+GPUSCHED_INLINE void Cluster::update_job(JobHandle job, const JobSpec& to) {
+    require_no_what_if();
+    require_current(job);
+    Problems problems;
+    detail::SpecChecks(problems).job(to, index(job.id));
+    const auto& old = inventory_->job_names[index(job.id)];
+    if (to.name != old)
+        problems.add(bad_value("name", gpusched::quoted(to.name),
+                               gpusched::quoted(old) + ", which cannot change",
+                               "job " + gpusched::quoted(old)));
+    problems.throw_if_any();
+    editor().update_job(job.id, to);
+}
+
+GPUSCHED_INLINE void Cluster::remove_job(JobHandle job) {
+    require_no_what_if();
+    require_current(job);
+    if (const auto size = inventory_->job_size[index(job.id)]; size > 0)
+        throw InvalidInput("job " + gpusched::quoted(inventory_->job_names[index(job.id)]) + ": it has " +
+                           std::to_string(size) + " tasks; remove them first");
+    editor().remove_job(job.id);
+}
+
+// Tasks ------------------------------------------------------------------------------------------------------
+
+GPUSCHED_INLINE TaskHandle Cluster::add_task(const TaskSpec& task) {
+    require_no_what_if();
+    Problems problems;
+    const detail::SpecChecks check(problems);
+    check.task(task, task_slots());
+    check.levels(task);
+    if (inventory_->tasks.names.find(task.name))
+        problems.add(detail::Owner("task", task.name) + ": duplicate task name");
+    NodeId home = none<NodeId>;
+    GpuMask held = 0;
+    if (!task.node) {
+        check.pending(task);
+    } else if (const auto node = find_home(task, problems)) {
+        home = *node;
+        held = gpus_named(task, home, problems).value_or(0);
+        if (problems.empty()) {
+            check_room(detail::Demand(task), home, held, problems);
+            check_cores(task, home, problems);
+        }
+    }
+    problems.throw_if_any();
+    const auto id = editor().add_task(task);
+    place_.resize(task_slots());
+    join_groups(id);
+    if (home != none<NodeId>) place(id, home, held, none<TaskId>);
+    return handle(id);
+}
+
+GPUSCHED_INLINE void Cluster::update_task(TaskHandle task, const TaskSpec& to) {
+    require_no_what_if();
+    require_current(task);
+    const auto id = task.id;
+    const auto old = "task " + gpusched::quoted(name(id));
+    Problems problems;
+    const detail::SpecChecks check(problems);
+    check.task(to, index(id));
+    check.levels(to);
+    if (to.name != name(id))
+        problems.add(bad_value("name", gpusched::quoted(to.name),
+                               gpusched::quoted(name(id)) + ", which cannot change", old));
+    const auto node = node_of(id);
+    const auto gpus = gpus_of(id);
+    if (to.node.value_or("") != (node == none<NodeId> ? std::string() : name(node)) ||
+        to.gpus != gpu_list(gpus))
+        problems.add(old + ": an update does not move a task; its node and GPUs must be those it has");
+    if (node == none<NodeId>) check.pending(to);
+    if (std::any_of(reservations_.begin(), reservations_.end(),
+                    [&](const Reservation& r) { return r.task == id; }))
+        problems.add(old + ": room is reserved for it; give that back first");
+    problems.throw_if_any();
+    if (node != none<NodeId> && static_cast<std::int64_t>(to.gpus.size()) != to.gpu_count)
+        problems.add(old + ": asks for " + std::to_string(to.gpu_count) + " GPUs, but holds " +
+                     std::to_string(to.gpus.size()));
+    problems.throw_if_any();
+    if (node != none<NodeId>) {
+        use_resources(id, node, gpus, -1);
+        check_room(detail::Demand(to), node, gpus, problems);
+        check_cores(to, node, problems);
+        if (!problems.empty()) use_resources(id, node, gpus, +1);
+        problems.throw_if_any();
+        usage_[index(node)].occupants -= inventory_->tasks.daemon[index(id)] ? 0u : 1u;
+    }
+    auto& edit = editor();
+    if (node != none<NodeId>) count_groups(id, node, -1);
+    remember_sets(id);
+    edit.update_task(id, to, [&] { drop_tables(); });
+    join_groups(id);
+    if (node != none<NodeId>) {
+        use_resources(id, node, gpus, +1);
+        usage_[index(node)].occupants += inventory_->tasks.daemon[index(id)] ? 0u : 1u;
+    }
+}
+
+GPUSCHED_INLINE void Cluster::remove_task(TaskHandle task) {
+    require_no_what_if();
+    require_current(task);
+    const auto id = task.id;
+    if (std::any_of(reservations_.begin(), reservations_.end(),
+                    [&](const Reservation& r) { return r.task == id; }))
+        throw InvalidInput("task " + gpusched::quoted(name(id)) +
+                           ": room is reserved for it; give that back first");
+    auto& edit = editor();
+    place(id, none<NodeId>, 0, none<TaskId>);
+    remember_sets(id);
+    edit.remove_task(id);
+    drop_tables();
+    if (edit.regroup()) recount_groups();
+}
+
+GPUSCHED_INLINE void Cluster::bind(TaskHandle task, NodeHandle node, GpuMask gpus) {
+    require_no_what_if();
+    require_current(task);
+    require_current(node);
+    const auto id = task.id;
+    const auto& t = inventory_->tasks;
+    Problems problems;
+    if ((gpus & ~first_gpus(gpu_count(node.id))) != 0 ||
+        gpusched::gpu_count(gpus) != t.gpu_count[index(id)]) {
+        auto spec = task_spec(id);
+        spec.gpus = gpu_list(gpus);
+        (void)gpus_named(spec, node.id, problems);
+        problems.throw_if_any();
+    }
+    const auto from = node_of(id);
+    const auto held = gpus_of(id);
+    if (from != none<NodeId>) use_resources(id, from, held, -1);
+    check_room(detail::Demand(t, index(id)), node.id, gpus, problems);
+    if (inventory_->task_affinities[t.affinities[index(id)]].cpu_local)
+        check_cores(task_spec(id), node.id, problems);
+    if (from != none<NodeId>) use_resources(id, from, held, +1);
+    problems.throw_if_any();
+    place(id, node.id, gpus, none<TaskId>);
+}
+
+GPUSCHED_INLINE void Cluster::unbind(TaskHandle task) {
+    require_no_what_if();
+    require_current(task);
+    const auto i = index(task.id);
+    const auto& t = inventory_->tasks;
+    if (t.locked[i] || t.standby[i])
+        throw InvalidInput("task " + gpusched::quoted(name(task.id)) + ": " +
+                           (t.locked[i] ? "locked" : "standby") + ", but would be on no node");
+    place(task.id, none<NodeId>, 0, none<TaskId>);
+}
+
+GPUSCHED_INLINE void Cluster::set_now(std::int64_t now) {
+    require_no_what_if();
+    Problems problems;
+    detail::SpecChecks(problems).quantity(detail::Owner("cluster"), "now", now, -detail::largest_quantity);
+    problems.throw_if_any();
+    edit().now = now;
+}
+
+}  // namespace GPUSCHED_NAMESPACE

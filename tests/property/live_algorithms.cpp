@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// All algorithms on clusters whose nodes and tasks came and went: slots that nobody has, ids in another order than names,
+// domains of other numbers. Their answers hold, and what does not depend on an order is that of a cluster built anew.
+#include "support/catch.hpp"
+#include "support/instances.hpp"
+#include "support/membership_world.hpp"
+
+#include <gpusched/allocation/allocate.hpp>
+#include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/allocation/place_by_name.hpp>
+#include <gpusched/allocation/power_of_d.hpp>
+#include <gpusched/consolidation/consolidate.hpp>
+#include <gpusched/consolidation/make_room.hpp>
+#include <gpusched/fragmentation/fragmentation.hpp>
+#include <gpusched/preemption/index.hpp>
+#include <gpusched/preemption/preempt.hpp>
+#include <gpusched/topology/network_tree.hpp>
+#include <gpusched/verify/plan.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+using namespace testing_support;
+
+namespace {
+
+void require_valid(const ClusterSpec& spec, const Cluster& cluster, const Plan& plan) {
+    const auto report = verify::plan(spec, to_spec(plan, cluster));
+    INFO((report.ok ? std::string() : report.violations.front()));
+    REQUIRE(report.ok);
+}
+
+}  // namespace
+
+TEST_CASE("Algorithms work on a cluster that has changed as on one built anew") {
+    std::size_t holes = 0, vacated = 0, placed = 0, evicted = 0, allocated = 0;
+    for (std::uint64_t seed = 1; seed <= instances<std::uint64_t>(150); ++seed) {
+        INFO("seed " << seed);
+        Rng rng(seed);
+        MembershipWorld world(rng, rng.chance(0.7));
+        for (int i = 0; i < 40; ++i) world.step();
+        const auto& live = world.live_;
+        const auto spec = live.to_spec();
+        const auto built = Cluster::build(spec);
+        holes += (live.node_slots() - live.node_count()) + (live.task_slots() - live.task_count());
+
+        // Order does not matter to these.
+        const auto here = fragmentation::report(live), there = fragmentation::report(built);
+        REQUIRE(here == there);
+        REQUIRE(topology::NetworkTree(live.inventory()).node_count() >= live.node_count());
+
+        for (const auto preset :
+             {consolidation::Preset::ipc, consolidation::Preset::fast, consolidation::Preset::best}) {
+            consolidation::Options options;
+            options.preset = preset;
+            options.seed = seed;
+            const auto result = consolidation::consolidate(live, options);
+            require_valid(spec, live, result.plan);
+            vacated += result.plan.vacated_nodes.size();
+        }
+        allocation::PlaceOptions best_fit;
+        best_fit.rankers = {"best_fit"};
+        allocation::PowerOfD two_choices;
+        preemption::Options imp;
+        imp.policy = preemption::Policy::imp;
+        preemption::PreemptionIndex index(live, imp);
+        for (const auto task : live.tasks()) {
+            if (live.is_placed(task)) continue;
+            const auto same = built.find_task(live.name(task));
+            if (const auto found = allocation::place(live, task, best_fit)) {
+                REQUIRE(find_obstacle(live, task, found->node) == Obstacle::none);
+                REQUIRE(gpus_fit(live, task, found->node, found->gpus));
+                ++placed;
+            }
+            if (const auto found = two_choices(live, task, rng))
+                REQUIRE(find_obstacle(live, task, found->node) == Obstacle::none);
+            for (const auto policy : {preemption::Policy::spot, preemption::Policy::imp}) {
+                preemption::Options options;
+                options.policy = policy;
+                const auto a = preemption::preempt(live, task, options);
+                const auto b = preemption::preempt(built, same, options);
+                REQUIRE(a.decision.has_value() == b.decision.has_value());
+                if (policy == imp.policy) REQUIRE((index.decide(task) != nullptr) == a.decision.has_value());
+                if (!a.decision) continue;
+                REQUIRE(a.decision->victims.size() == b.decision->victims.size());
+                require_valid(spec, live, preemption::to_plan(*a.decision, task));
+                evicted += a.decision->victims.size();
+            }
+            const std::vector<TaskId> pods{task};
+            const auto allocation = allocation::allocate(live, pods);
+            require_valid(spec, live, allocation::to_plan(allocation));
+            allocated += allocation.pods.size();
+        }
+    }
+    CHECK(holes > 0);
+    CHECK(vacated > 0);
+    CHECK(placed > 0);
+    CHECK(evicted > 0);
+    CHECK(allocated > 0);
+}
