@@ -55,13 +55,13 @@ GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span
                 k == nowhere ? std::string(unknown_position) : inventory.domain_name(0, make_id<DomainId>(k));
         for (const auto& shape : shapes_) rows_.push_back({.group = name, .shape = shape});
     }
+    group_of_node_.resize(inventory.nodes.names.size(), not_counted);
     for (const auto node : nodes) {
         const bool counted =
             detail::counts(inventory.nodes, node, options.include_cordoned, options.max_gpus_per_node);
-        group_of_node_.push_back(
-            counted ? static_cast<std::uint32_t>(std::lower_bound(keys.begin(), keys.end(), key(node)) -
-                                                 keys.begin())
-                    : not_counted);
+        if (counted)
+            group_of_node_[index(node)] = static_cast<std::uint32_t>(
+                std::lower_bound(keys.begin(), keys.end(), key(node)) - keys.begin());
     }
 }
 

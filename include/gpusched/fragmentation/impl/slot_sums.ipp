@@ -37,9 +37,11 @@ GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool
     // Neighbours in input order mostly share their switch and model: look their cells up once.
     std::tuple<std::size_t, DomainId, DomainId> last{rows_.size(), {}, {}};
     std::array<std::uint32_t, 4> its_cells{};
+    counted_.resize(inventory.nodes.names.size());
+    cells_of_node_.resize(inventory.nodes.names.size());
     for (const auto node : nodes) {
-        counted_.push_back(counts(inventory.nodes, node, include_cordoned, max_gpus_per_node));
-        if (counted_.back()) {
+        counted_[index(node)] = counts(inventory.nodes, node, include_cordoned, max_gpus_per_node);
+        if (counted_[index(node)]) {
             const auto row = static_cast<std::size_t>(
                 std::lower_bound(models.begin(), models.end(), model_index(inventory, node)) -
                 models.begin());
@@ -51,7 +53,7 @@ GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool
                 last = here;
             }
         }
-        cells_of_node_.push_back(its_cells);
+        cells_of_node_[index(node)] = its_cells;
     }
 }
 

@@ -30,7 +30,8 @@ class ShapeCounter {
         const auto& inv = cluster.inventory();
         const auto& t = inv.tasks;
         std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::uint32_t>, Tally> tallies;
-        for (std::size_t i = 0; i < cluster.task_slots(); ++i) {
+        for (const auto task : cluster.tasks()) {
+            const auto i = index(task);
             auto& tally = tallies[{t.cpu_milli[i], t.gpu_count[i], t.gpu_share_milli[i], t.requirement[i]}];
             ++tally.count;
             tally.memory_mib += t.memory_mib[i];
