@@ -11,7 +11,6 @@
 #include <gpusched/control/impl/mig_tables.ipp>
 #include <gpusched/control/impl/observe.ipp>
 #include <gpusched/control/impl/options.ipp>
-#include <gpusched/control/impl/options_hash.ipp>
 #include <gpusched/control/impl/placement_score.ipp>
 #include <gpusched/control/impl/relax.ipp>
 #include <gpusched/control/impl/signals.ipp>

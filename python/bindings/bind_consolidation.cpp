@@ -2,6 +2,7 @@
 #include "arguments.hpp"
 #include "call.hpp"
 #include "cluster_views.hpp"
+#include "fields.hpp"
 #include "gangs.hpp"
 #include "keywords.hpp"
 #include "plan.hpp"
@@ -11,6 +12,7 @@
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/make_room.hpp>
+#include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/value_report.hpp>
 
 namespace gpusched::python {
@@ -19,9 +21,21 @@ namespace c = consolidation;
 
 namespace {
 
+using PolicyChoice = Typed<"Mapping[str, str] | None">;
+
 struct ConsolidateArguments : c::Options {
+    PolicyChoice policies = py::none();
     ProgressLike progress = py::none();
 };
+
+/// The policies of the preset, with those that the caller names in their place.
+c::AnyPolicies chosen_policies(const py::object& choice, const c::Options& options) {
+    auto names = c::preset_names(options);
+    Fields fields("policies", choice);
+    fields.read_all(names);
+    fields.finish();
+    return c::preset_policies(names, options);
+}
 
 /// The options that keywords give. Bad values, unknown nodes and values out of range are reported together.
 /// @param problems what was found before
@@ -213,6 +227,9 @@ void bind_consolidation(py::module_& parent) {
     auto m = submodule(parent, "consolidation");
     const auto keywords = Keywords<ConsolidateArguments>()
                               .fields<c::Options>()
+                              .field("policies", &ConsolidateArguments::policies,
+                                     "Policies by name in place of the preset's, such as {\"node_order\": "
+                                     "\"fewest_pods\"}; `policy_names()` has the kinds and their names.")
                               .field("progress", &ConsolidateArguments::progress, progress_text)
                               .shared_as("consolidation.consolidate");
     m.def(
@@ -220,14 +237,28 @@ void bind_consolidation(py::module_& parent) {
         [keywords](const ClusterPtr& cluster, const py::kwargs& given) {
             Problems problems;
             const auto arguments = read_options(keywords, "consolidate", given, *cluster, problems);
+            std::optional<c::AnyPolicies> policies;
+            if (!arguments.policies.is_none()) policies = chosen_policies(arguments.policies, arguments);
             return Call(arguments.progress).run([&](const Context& context) {
-                const auto result = c::consolidate(*cluster, arguments, context);
+                const auto result = policies ? c::consolidate(*cluster, *policies, arguments, context)
+                                             : c::consolidate(*cluster, arguments, context);
                 return NamedPlan{to_spec(result.plan, *cluster, c::to_stats(result.stats)),
                                  result.stop_reason};
             });
         },
         py::arg("cluster"),
         keywords.documented("consolidate(cluster", doc("consolidation::consolidate")).c_str());
+
+    m.def(
+        "policy_names", []() -> Typed<"dict[str, list[str]]"> {
+            py::dict names;
+            visit_fields(std::type_identity<c::PolicyNames>{}, [&](const char* kind, auto, const auto&...) {
+                names[kind] = c::policy_names(kind);
+            });
+            return names;
+        },
+        documented("policy_names()", "By kind of policy: the names that `policies` of `consolidate` knows.")
+            .c_str());
 
     const auto scope = scope_keywords()
                            .field("time_limit", &ConsolidateArguments::time_limit,

@@ -1,5 +1,6 @@
 // gpusched.control: the controller's decision core and its audit log.
 #include "control.hpp"
+#include "fields.hpp"
 #include "keywords.hpp"
 #include "mig.hpp"
 #include "records.hpp"
@@ -141,16 +142,7 @@ void bind_controller(py::module_& m) {
             .c_str());
     m.def(
         "variant_flags", [](const std::string& variant) -> Typed<"dict[str, bool]"> {
-            const auto f = control::variant_flags(variant);
-            py::dict out;
-            for (const auto& [name, value] :
-                 {std::pair{"guard_io", f.guard_io}, std::pair{"guard_mps", f.guard_mps},
-                  std::pair{"place", f.place}, std::pair{"mig", f.mig}, std::pair{"pin", f.pin},
-                  std::pair{"relax", f.relax}, std::pair{"rollback", f.rollback},
-                  std::pair{"admission", f.admission}, std::pair{"dry_run", f.dry_run},
-                  std::pair{"predict", f.predict}})
-                out[name] = value;
-            return out;
+            return dict_from(control::variant_flags(variant));
         },
         py::arg("variant"), documented("variant_flags(variant)", doc("control::variant_flags")).c_str());
 }

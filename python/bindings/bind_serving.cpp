@@ -69,9 +69,9 @@ JsonObjects replica_list(const PlannedServing& plan) {
         }
         for (const auto& served : plan.models)
             if (served.model.name == r.model)
-                for (std::size_t d = 0; d < served.demands.size(); ++d) {
-                    if (r.share[d] > 0) share[py::str(served.demands[d].name)] = r.share[d];
-                    rate[py::str(served.demands[d].name)] = r.requests_per_s[d];
+                for (std::size_t d = 0; d < served.workloads.size(); ++d) {
+                    if (r.share[d] > 0) share[py::str(served.workloads[d].name)] = r.share[d];
+                    rate[py::str(served.workloads[d].name)] = r.requests_per_s[d];
                 }
         py::dict entry;
         entry["model"] = r.model;

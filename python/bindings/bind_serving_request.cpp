@@ -52,15 +52,15 @@ void read_rentable(const std::string& name, py::handle value, s::ServingRequest&
 void read_workload(const std::string& owner, const std::string& name, py::handle value,
                    s::ServedModel& served) {
     Fields f(owner + "[" + gpusched::quoted(name) + "]", value);
-    s::ServingDemand demand{name, {}, 0};
-    f.require("input", demand.shape.input);
-    f.require("output", demand.shape.output);
-    f.require("requests", demand.requests);
+    s::ServingWorkload workload{name, {}, 0};
+    f.require("input", workload.shape.input);
+    f.require("output", workload.shape.output);
+    f.require("requests", workload.requests);
     const auto any = s::llama3_8b();
-    f.judge("model " + gpusched::quoted(any.name) + ": demand " + gpusched::quoted(name), [&] {
-        s::validate(s::ServingRequest{{}, {}, 0, {{any, {demand}}}});
+    f.judge("model " + gpusched::quoted(any.name) + ": workload " + gpusched::quoted(name), [&] {
+        s::validate(s::ServingRequest{{}, {}, 0, {{any, {workload}}}});
     });
-    served.demands.push_back(std::move(demand));
+    served.workloads.push_back(std::move(workload));
     f.finish();
 }
 
@@ -106,12 +106,12 @@ void read_measured(const std::string& owner, py::handle value, const s::ServingR
     s::MeasuredThroughput m;
     f.require("model", m.model);
     f.require("deployment", m.deployment);
-    f.require("workload", m.demand);
+    f.require("workload", m.workload);
     f.require("requests_per_s", m.requests_per_s);
     if (named != nullptr && !f.bad("model") && !f.bad("deployment") && !f.bad("workload")) {
         auto alone = *named;
         for (const auto& other : result.measured)
-            if (other.model == m.model && other.deployment == m.deployment && other.demand == m.demand) {
+            if (other.model == m.model && other.deployment == m.deployment && other.workload == m.workload) {
                 alone.measured = {other};
                 alone.measured[0].requests_per_s = 0;
             }
@@ -158,8 +158,8 @@ serving::ServingRequest read_serving_request(const py::object& request) {
             auto model = s::llama3_8b();
             model.name = served.model.name;
             named.models.push_back({model, {}});
-            for (const auto& demand : served.demands)
-                named.models.back().demands.push_back({demand.name, {1, 1}, 0});
+            for (const auto& workload : served.workloads)
+                named.models.back().workloads.push_back({workload.name, {1, 1}, 0});
         }
         const bool any = !top.bad("models") && py::isinstance<py::dict>(top.take("models"));
         top.collect([&] {

@@ -17,9 +17,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO, cast
 
-from . import __version__, allocation
+from . import __version__, allocation, consolidation
 from ._commands import clusters, completion, control, jobs, plans, serving, topology
-from ._commands.arguments import FILES, Parser, budgets, flag, level, library_option, names, shapes
+from ._commands.arguments import FILES, Parser, budgets, choices, flag, level, library_option, names, shapes
 from ._commands.shared import BAD_INPUT, CLOSED_PIPE, INTERRUPTED
 from .errors import BackendError, InvalidInput
 
@@ -81,6 +81,8 @@ def add_consolidate(p: Parser) -> None:
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
     option("preset", "policies: ipc (the paper's algorithm), fast or best (ours)")
+    known = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in consolidation.policy_names().items())
+    option("policies", f"policies in place of the preset's ({known})", type=choices, metavar="KIND=NAME,...")
     option("objective")
     option("bound_method")
     add_scope(p)

@@ -9,6 +9,7 @@ from ._core.consolidation import (
     consolidate,
     explain,
     make_room,
+    policy_names,
     value_report,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "consolidate",
     "explain",
     "make_room",
+    "policy_names",
     "value_report",
 ]

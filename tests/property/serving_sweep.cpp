@@ -111,7 +111,7 @@ TEST_CASE("sweeps of 120 random requests that leave deployments out are no worse
     int left_out = 0;
     for (int i = 0; i < instances(120); ++i) {
         auto r = random_request(rng, 1 + i % 2);
-        r.models[0].demands.push_back({"other", {1 + static_cast<int>(rng.below(200)), 400}, 200});
+        r.models[0].workloads.push_back({"other", {1 + static_cast<int>(rng.below(200)), 400}, 200});
         const auto budgets = random_budgets(rng);
         auto options = exact();
         options.max_deployments = 1 + i % 3;

@@ -17,6 +17,7 @@ from gpusched import cli
         (["report", "missing.json"], "missing.json"),
         (["report", "CLUSTER", "--shapes", "0x8"], "shapes[0]: gpus"),
         (["consolidate", "CLUSTER", "--depth", "0"], "depth"),
+        (["consolidate", "CLUSTER", "--policies", "node_order=fewest_pots"], "did you mean 'fewest_pods'"),
         (["consolidate", "CLUSTER", "--exempt", "nowhere"], "nowhere"),
         (["consolidate", "CLUSTER", "-o", "no/such/folder.json"], "no/such/folder.json"),
         (["explain", "CLUSTER", "CLUSTER", "n0"], "gpusched.plan"),
@@ -80,6 +81,7 @@ def test_all_problems_of_a_file_are_shown(tmp_path: Path, capsys: pytest.Capture
             ["report", "--shapes", "x", "--by", "y"],
             ["--shapes: 'x' is no request", "--by", "required: CLUSTER.json"],
         ),
+        (["consolidate", "c.json", "--policies", "fewest_pods"], ["'fewest_pods' is no choice; write KIND=NAME"]),
     ],
 )
 def test_all_options_that_cannot_be_understood_are_told(

@@ -94,6 +94,22 @@ def test_objectives(small: gs.Cluster, objective: Any) -> None:
     assert gs.verify.plan(small, gs.consolidate(small, objective=objective)).ok
 
 
+def test_policies_by_name(small: gs.Cluster) -> None:
+    names = gs.consolidation.policy_names()
+    assert "fewest_pods" in names["node_order"] and "by_gpu_model" in names["partitioner"]
+    preset = gs.consolidate(small)
+    assert gs.consolidate(small, policies={}) == preset
+    assert gs.consolidate(small, policies={"node_order": "least_demand_for_size"}) == preset
+    for kind, known in names.items():
+        for name in known:
+            assert gs.verify.plan(small, gs.consolidate(small, preset="fast", policies={kind: name})).ok
+    assert gs.consolidate(small, policies={"node_order": "fewest_pods", "destinations": "group_order"}) != preset
+    with pytest.raises(gs.InvalidInput, match=r"node_order: 'fewest_pots'.*did you mean 'fewest_pods'"):
+        gs.consolidate(small, policies={"node_order": "fewest_pots"})
+    with pytest.raises(gs.InvalidInput, match=r"unknown field 'node_orders'.*did you mean 'node_order'"):
+        gs.consolidate(small, policies={"node_orders": "fewest_pods"})
+
+
 def test_bounds(small: gs.Cluster) -> None:
     counting = gs.consolidation.bound(small)
     assert counting == gs.consolidate(small).bound

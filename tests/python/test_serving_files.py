@@ -76,7 +76,7 @@ WRONG: list[tuple[Callable[[dict[str, Any]], None], list[str]]] = [
     (change(*CHAT, "requests", value=-3), ["models['Llama-3-8B'].workloads['chat'].requests: -3; expected 0 to 1.79769e+308"]),
     (change("measured", value={}), ["measured: {}; expected a list of dicts"]),
     (change("measured", value=[{"model": "m", "deployment": "A40 1x1", "workload": "chat", "requests_per_s": -1}]), [
-        "measured[0]: there is no demand 'chat' of a model 'm'",
+        "measured[0]: there is no workload 'chat' of a model 'm'",
         "measured[0].requests_per_s: -1; expected 0 to 1.79769e+308",
     ]),
     (change("measured", value=[{"model": "Llama-3-8B", "deployment": "A40 1x1", "workload": "chat", "requests_per_s": 2 + i} for i in (0, 1)]), [

@@ -4,9 +4,13 @@
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/any.hpp>
 #include <gpusched/consolidation/options.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/registry.hpp>
 
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
 
 namespace gpusched::consolidation {
 
@@ -42,6 +46,21 @@ struct PolicyNames {
     std::string weight = "gpus";
     std::string picker = "tightest_gpu";
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<PolicyNames>, F&& field) {
+    field("partitioner", &PolicyNames::partitioner);
+    field("node_order", &PolicyNames::node_order);
+    field("destinations", &PolicyNames::destinations);
+    field("ejection", &PolicyNames::ejection);
+    field("acceptance", &PolicyNames::acceptance);
+    field("weight", &PolicyNames::weight);
+    field("picker", &PolicyNames::picker);
+}
+
+/// The names that each kind has.
+/// @param kind a field of PolicyNames
+/// @throws InvalidInput for an unknown kind, with the nearest ones
+[[nodiscard]] const std::vector<std::string>& policy_names(std::string_view kind);
 
 /// The policies of these names, for `consolidate(cluster, policies, options, context)`.
 ///
@@ -49,6 +68,16 @@ struct PolicyNames {
 /// not; `deepest`, `most_rounds` and the other switches have the defaults of Policies.
 /// @throws InvalidInput for an unknown name, with the nearest ones
 [[nodiscard]] AnyPolicies make_policies(const PolicyNames& names = {}, const Options& options = {});
+
+/// The names of the policies of a preset.
+/// @param options `preset` and `objective` are looked at
+[[nodiscard]] PolicyNames preset_names(const Options& options);
+
+/// The policies of these names in place of those of `options.preset`, whose other choices stay: how deep moves nest, how many
+/// rounds there are, which limits `price_limit` has. With `preset_names(options)` the plan is that of
+/// `consolidate(cluster, options)`.
+/// @throws InvalidInput for an unknown name, with the nearest ones
+[[nodiscard]] AnyPolicies preset_policies(const PolicyNames& names, const Options& options);
 
 }  // namespace gpusched::consolidation
 

@@ -9,7 +9,8 @@
 
 namespace gpusched::control {
 
-/// A number that changes with any option, hence with the meaning of a log (FNV-1a over all fields).
+/// A number that changes with any option, hence with the meaning of a log: FNV-1a over the options as `write_config` writes them.
+/// @throws InvalidInput when the options are out of range
 [[nodiscard]] std::uint64_t options_hash(const ControllerOptions& options);
 
 /// Appends one window as a line of JSON, with the newline: the raw observation (numbers in the shortest form that
@@ -39,6 +40,8 @@ struct AuditReplay {
 
 /// Feeds the observations of a log to `step`, from the initial state, and compares line by line, byte by byte.
 ///
+/// The hash of options is compared where `options` apply; where a start has its own `config`, every line must have the same one.
+///
 /// Lines with a `record` are no windows: `start` begins anew, with the options of its `config` and its `memory` (the carryover) where it has them; from
 /// `release` on leases end in any case; `outcome` says how an action ended, which decides nothing.
 /// @param log whole lines; a last line without a newline, and one before a start that cannot be read, is a torn write and
@@ -51,5 +54,4 @@ struct AuditReplay {
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/control/impl/audit.ipp>
-#include <gpusched/control/impl/options_hash.ipp>
 #endif

@@ -1,13 +1,18 @@
-// Memory: what a controller that starts must still respect of what the one before it did.
+// Carryover: what a controller that starts must still respect of what the one before it did.
 #pragma once
 
 #include <gpusched/control/host.hpp>
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::control {
+
+/// The most windows that a document may give.
+inline constexpr std::int64_t most_windows = 1'000'000'000'000;
 
 /// A structural action of the past.
 struct PastChange {
@@ -15,6 +20,11 @@ struct PastChange {
     double pause_s = 0;  ///< what it was charged with
     friend bool operator==(const PastChange&, const PastChange&) = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<PastChange>, F&& field) {
+    field("ago_s", &PastChange::ago_s, within(0.0, 1e12));
+    field("pause_s", &PastChange::pause_s, within(0.0, 1e12));
+}
 
 /// A change that is not to be repeated.
 struct BlockedChange {
@@ -22,6 +32,12 @@ struct BlockedChange {
     std::int64_t windows = 0;  ///< to come
     friend bool operator==(const BlockedChange&, const BlockedChange&) = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<BlockedChange>, F&& field) {
+    field("from", &BlockedChange::from, Required{});
+    field("to", &BlockedChange::to, Required{});
+    field("windows", &BlockedChange::windows, within<std::int64_t>(0, most_windows));
+}
 
 /// Of a protected tenant. Episodes, averages and what is learnt of the tail begin anew.
 struct TenantCarryover {
@@ -35,9 +51,37 @@ struct TenantCarryover {
     std::optional<Configuration> floor{};
     friend bool operator==(const TenantCarryover&, const TenantCarryover&) = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<TenantCarryover>, F&& field) {
+    field("structural_windows", &TenantCarryover::structural_windows, within<std::int64_t>(-1, most_windows),
+          UnlessDefault{});
+    field("guard_windows", &TenantCarryover::guard_windows, within<std::int64_t>(-1, most_windows),
+          UnlessDefault{});
+    field("cooldown_windows", &TenantCarryover::cooldown_windows, within<std::int64_t>(0, most_windows),
+          UnlessDefault{});
+    field("disjoint_pause_s", &TenantCarryover::disjoint_pause_s, within(0.0, 1e9), UnlessDefault{});
+    field("structural", &TenantCarryover::structural, UnlessDefault{});
+    field("blocked", &TenantCarryover::blocked, UnlessDefault{});
+    field("floor", &TenantCarryover::floor);
+}
+
+/// A tenant's carryover in documents: the journal, and records of the audit log.
+struct NamedCarryover {
+    std::string name{};  ///< of a protected tenant
+    TenantCarryover carryover{};
+    friend bool operator==(const NamedCarryover&, const NamedCarryover&) = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedCarryover>, F&& field) {
+    field("name", &NamedCarryover::name);
+    field("carryover", &NamedCarryover::carryover, Inlined{});
+}
 
 /// As the host's tenants, those that are not protected included; or empty: there is nothing to remember.
 using ControllerCarryover = std::vector<TenantCarryover>;
+
+/// The carryover of each tenant of the host. Names of tenants that are not protected, or not there, are ignored.
+[[nodiscard]] ControllerCarryover by_tenant(const std::vector<NamedCarryover>& named, const Host& host);
 
 /// The carryover after some time has passed in which nobody was in control. Part of a window counts as none.
 /// @param seconds not below 0

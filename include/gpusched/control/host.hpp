@@ -20,6 +20,10 @@ struct CpuSet {
     }
     friend constexpr bool operator==(const CpuSet&, const CpuSet&) = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<CpuSet>, F&& field) {
+    field("words", &CpuSet::words);
+}
 
 /// A PCIe root complex.
 struct HostRoot {
@@ -27,6 +31,12 @@ struct HostRoot {
     std::int32_t bridge = 0;             ///< roots behind one host bridge share this number
     std::int32_t numa = 0;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<HostRoot>, F&& field) {
+    field("capacity_bytes_per_s", &HostRoot::capacity_bytes_per_s, more_than(0.0, 1e15));
+    field("bridge", &HostRoot::bridge);
+    field("numa", &HostRoot::numa);
+}
 
 /// A GPU in MIG mode.
 struct HostGpu {
@@ -34,6 +44,12 @@ struct HostGpu {
     std::int32_t root = 0;
     std::int32_t numa = 0;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<HostGpu>, F&& field) {
+    field("device", &HostGpu::device);
+    field("root", &HostGpu::root);
+    field("numa", &HostGpu::numa);
+}
 
 /// What the controller may change for a tenant: its instance, the quota of the MPS client beside it, its cores.
 /// What is leased (the limit of block I/O) is no part of it.
@@ -44,6 +60,13 @@ struct Configuration {
     CpuSet cpus{};                     ///< empty: not pinned
     friend constexpr bool operator==(const Configuration&, const Configuration&) = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Configuration>, F&& field) {
+    field("gpu", &Configuration::gpu);
+    field("instance", &Configuration::instance);
+    field("quota_percent", &Configuration::quota_percent, within(50, 100));
+    field("cpus", &Configuration::cpus);
+}
 
 /// A tenant of the host.
 struct HostTenant {
@@ -57,6 +80,17 @@ struct HostTenant {
     std::int32_t client_of = -1;  ///< of others: MPS client in the instance of this (protected) tenant
     bool follows = true;  ///< an MPS client that agreed to move along; if not, the instance is not touched
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<HostTenant>, F&& field) {
+    field("name", &HostTenant::name);
+    field("protected", &HostTenant::is_protected);
+    field("tau_ms", &HostTenant::tau_ms);
+    field("start", &HostTenant::start);
+    field("gpu", &HostTenant::gpu);
+    field("numa", &HostTenant::numa);
+    field("client_of", &HostTenant::client_of);
+    field("follows", &HostTenant::follows);
+}
 
 /// The host.
 struct Host {
@@ -66,5 +100,13 @@ struct Host {
     std::int32_t numa_nodes = 1;
     std::vector<HostTenant> tenants{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Host>, F&& field) {
+    field("roots", &Host::roots);
+    field("gpus", &Host::gpus);
+    field("core_numa", &Host::core_numa);
+    field("numa_nodes", &Host::numa_nodes, within(1, 64));
+    field("tenants", &Host::tenants);
+}
 
 }  // namespace gpusched::control

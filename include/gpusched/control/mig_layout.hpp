@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/control/mig_tables.hpp>
+#include <gpusched/core/fields.hpp>
 
 #include <array>
 #include <cstddef>
@@ -19,6 +20,11 @@ struct MigInstance {
     std::uint8_t start = 0;
     friend constexpr auto operator<=>(const MigInstance&, const MigInstance&) = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<MigInstance>, F&& field) {
+    field("profile", &MigInstance::profile);
+    field("start", &MigInstance::start);
+}
 
 /// The instances of one GPU, in no particular order. At most eight fit on any part, so nothing is allocated.
 class MigLayout {

@@ -30,18 +30,43 @@ struct TenantSignals {
     std::int64_t misses = 0;  ///< of these, above the target
     double offered_per_s = unknown_signal, completed_per_s = unknown_signal;
     double pcie_bytes_per_s = unknown_signal;
-    Attribution pcie_attribution = Attribution::unknown;
     double io_bytes_per_s = unknown_signal;
-    Attribution io_attribution = Attribution::unknown;
     double sm_active = unknown_signal, dram_active = unknown_signal;  ///< 0 to 1
     double memory_used_mib = unknown_signal;
+    Attribution pcie_attribution = Attribution::unknown;
+    Attribution io_attribution = Attribution::unknown;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<TenantSignals>, F&& field) {
+    field("present", &TenantSignals::present);
+    field("p50_ms", &TenantSignals::p50_ms);
+    field("p95_ms", &TenantSignals::p95_ms);
+    field("p99_ms", &TenantSignals::p99_ms);
+    field("p999_ms", &TenantSignals::p999_ms);
+    field("ttft_p99_ms", &TenantSignals::ttft_p99_ms);
+    field("count", &TenantSignals::count);
+    field("misses", &TenantSignals::misses);
+    field("offered_per_s", &TenantSignals::offered_per_s);
+    field("completed_per_s", &TenantSignals::completed_per_s);
+    field("pcie_bytes_per_s", &TenantSignals::pcie_bytes_per_s);
+    field("io_bytes_per_s", &TenantSignals::io_bytes_per_s);
+    field("sm_active", &TenantSignals::sm_active);
+    field("dram_active", &TenantSignals::dram_active);
+    field("memory_used_mib", &TenantSignals::memory_used_mib);
+    field("pcie_attribution", &TenantSignals::pcie_attribution);
+    field("io_attribution", &TenantSignals::io_attribution);
+}
 
 /// One PCIe root: all traffic, and replays since the last window.
 struct RootSignals {
     double bytes_per_s = unknown_signal;
     double replays = unknown_signal;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<RootSignals>, F&& field) {
+    field("bytes_per_s", &RootSignals::bytes_per_s);
+    field("replays", &RootSignals::replays);
+}
 
 /// One GPU as read back.
 struct GpuSignals {
@@ -49,6 +74,12 @@ struct GpuSignals {
     bool readable = true;  ///< whether `layout` was read
     MigLayout layout{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<GpuSignals>, F&& field) {
+    field("lost", &GpuSignals::lost);
+    field("readable", &GpuSignals::readable);
+    field("layout", &GpuSignals::layout);
+}
 
 /// Failures of the interfaces to the hardware.
 enum class BackendStatus : std::uint8_t {
@@ -92,6 +123,12 @@ struct Feedback {
     BackendStatus status = BackendStatus::ok;
     bool restored = true;  ///< after a failure: the configuration before it stands again
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Feedback>, F&& field) {
+    field("finished", &Feedback::finished);
+    field("status", &Feedback::status);
+    field("restored", &Feedback::restored);
+}
 
 /// One window. Vectors are indexed as those of `Host`.
 struct Observation {

@@ -23,6 +23,19 @@ struct ControllerFlags {
     /// Choose levers, placements and sizes by a model of the tenant's tail (`TailModel`), not in the paper's order.
     bool predict = false;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ControllerFlags>, F&& field) {
+    field("guard_io", &ControllerFlags::guard_io);
+    field("guard_mps", &ControllerFlags::guard_mps);
+    field("place", &ControllerFlags::place);
+    field("mig", &ControllerFlags::mig);
+    field("pin", &ControllerFlags::pin);
+    field("relax", &ControllerFlags::relax);
+    field("rollback", &ControllerFlags::rollback);
+    field("admission", &ControllerFlags::admission);
+    field("dry_run", &ControllerFlags::dry_run);
+    field("predict", &ControllerFlags::predict);
+}
 
 /// The flags of the paper's ablation, `static`, `guards`, `placement`, `mig` or `full`; or `ours`, which is `full` with
 /// `predict`.
@@ -70,6 +83,45 @@ struct ControllerOptions {
     std::int32_t structural_per_hour = 4;  ///< at most, rollbacks included
     double hour_s = 3600;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ControllerOptions>, F&& field) {
+    field("host", &ControllerOptions::host);
+    field("flags", &ControllerOptions::flags);
+    field("release_on_disable", &ControllerOptions::release_on_disable);
+    field("window_s", &ControllerOptions::window_s, within(0.1, 60.0));
+    field("least_samples", &ControllerOptions::least_samples, within(1, 1'000'000));
+    field("stale_after", &ControllerOptions::stale_after, within(1, 1'000'000));
+    field("persistence", &ControllerOptions::persistence, within(1, 1000));
+    field("dwell", &ControllerOptions::dwell, within(1, 10'000'000));
+    field("guard_dwell", &ControllerOptions::guard_dwell, within(1, 10'000'000));
+    field("cool_down", &ControllerOptions::cool_down, within(1, 10'000'000));
+    field("validation", &ControllerOptions::validation, within(1, 1000));
+    field("relax_after", &ControllerOptions::relax_after, within(1, 10'000'000));
+    field("reconfigure_timeout", &ControllerOptions::reconfigure_timeout, within(1, 1'000'000));
+    field("lease_s", &ControllerOptions::lease_s, more_than(0, 300));
+    field("ema_weight", &ControllerOptions::ema_weight, more_than(0, 1));
+    field("low_factor", &ControllerOptions::low_factor, within(0.01, 1.0));
+    field("worse_factor", &ControllerOptions::worse_factor, within(1, 100));
+    field("relax_below", &ControllerOptions::relax_below, within(0.01, 1.0));
+    field("relax_limit", &ControllerOptions::relax_limit, within(0.01, 1.0));
+    field("pcie_high", &ControllerOptions::pcie_high);
+    field("pcie_low", &ControllerOptions::pcie_low);
+    field("io_high", &ControllerOptions::io_high);
+    field("io_low", &ControllerOptions::io_low);
+    field("irq_high", &ControllerOptions::irq_high);
+    field("irq_low", &ControllerOptions::irq_low);
+    field("sm_high", &ControllerOptions::sm_high);
+    field("sm_low", &ControllerOptions::sm_low);
+    field("io_levels_mb_s", &ControllerOptions::io_levels_mb_s, within(100, 500));
+    field("quota_levels", &ControllerOptions::quota_levels, within(50, 100));
+    field("better_by", &ControllerOptions::better_by, within(0, 10));
+    field("relax_score", &ControllerOptions::relax_score, within(0, 10));
+    field("pause_s", &ControllerOptions::pause_s, within(0, 3600));
+    field("loss_budget", &ControllerOptions::loss_budget, within(0, 1));
+    field("system_loss_budget", &ControllerOptions::system_loss_budget, within(0, 1));
+    field("structural_per_hour", &ControllerOptions::structural_per_hour, within(0, 8));
+    field("hour_s", &ControllerOptions::hour_s, more_than(0.0, 1e7));
+}
 
 /// @throws InvalidInput with every field out of range
 void validate(const ControllerOptions& options);

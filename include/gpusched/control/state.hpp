@@ -93,6 +93,17 @@ struct Action {
     Configuration before{}, after{};
     bool make_before_break = false;  ///< the new instance can exist beside the old one
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Action>, F&& field) {
+    field("kind", &Action::kind);
+    field("lever", &Action::lever);
+    field("tenant", &Action::tenant);
+    field("target", &Action::target);
+    field("value", &Action::value);
+    field("before", &Action::before);
+    field("after", &Action::after);
+    field("make_before_break", &Action::make_before_break);
+}
 
 /// Flags of pressure; between their thresholds they stay as they were.
 struct Pressure {
@@ -295,6 +306,16 @@ struct AuditEvent {
     const char* reason = "";  ///< a literal
     double loss = 0;          ///< predicted, of the tenant's throughput over the hour
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<AuditEvent>, F&& field) {
+    field("tenant", &AuditEvent::tenant);
+    field("row", &AuditEvent::row);
+    field("from", &AuditEvent::from);
+    field("to", &AuditEvent::to);
+    field("cause", &AuditEvent::cause);
+    field("reason", &AuditEvent::reason);
+    field("loss", &AuditEvent::loss);
+}
 
 /// A placement that was looked at.
 struct AuditCandidate {
@@ -304,6 +325,14 @@ struct AuditCandidate {
     double score = 0;
     const char* verdict = "";  ///< a literal
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<AuditCandidate>, F&& field) {
+    field("tenant", &AuditCandidate::tenant);
+    field("gpu", &AuditCandidate::gpu);
+    field("instance", &AuditCandidate::instance);
+    field("score", &AuditCandidate::score);
+    field("verdict", &AuditCandidate::verdict);
+}
 
 /// What a step decided; reused, so that steps allocate nothing.
 struct StepResult {

@@ -33,6 +33,16 @@ template <class T>
     return {bound};
 }
 
+/// The rule of a field: every value above `bound`, up to `most`.
+template <class T>
+struct MoreThanUpTo {
+    T bound, most;
+};
+template <class T>
+[[nodiscard]] constexpr MoreThanUpTo<T> more_than(T bound, T most) noexcept {
+    return {bound, most};
+}
+
 /// The rule of a field: values from `low` to `high`.
 template <class T>
 struct Within {
@@ -45,6 +55,12 @@ template <class T>
 
 /// The mark of a field that is a struct with a table of its own: its fields stand beside the others, not under its name.
 struct Inlined {};
+
+/// The mark of a field without which a document is an error.
+struct Required {};
+
+/// The mark of a field that documents leave out while it has its default value.
+struct UnlessDefault {};
 
 namespace detail {
 struct FieldProbe {
@@ -77,10 +93,17 @@ void check_rule(Problems& problems, std::string_view name, const T& value, const
                 std::string_view owner) {
     if constexpr (requires { value.has_value(); }) {
         if (value) check_rule(problems, name, *value, rule, owner);
+    } else if constexpr (requires { typename T::value_type; }) {  // a list: the rule of its elements
+        for (const auto& element : value) check_rule(problems, name, element, rule, owner);
     } else if constexpr (requires { rule.high; }) {
         check_range(problems, name, value, static_cast<T>(rule.low), static_cast<T>(rule.high), owner);
     } else if constexpr (requires { rule.low; }) {
         check_at_least(problems, name, value, static_cast<T>(rule.low), owner);
+    } else if constexpr (requires { rule.most; }) {
+        if (!(value > static_cast<T>(rule.bound) && value <= static_cast<T>(rule.most)))
+            problems.add(bad_value(
+                name, number_text(value),
+                "more than " + number_text(rule.bound) + ", at most " + number_text(rule.most), owner));
     } else if constexpr (requires { rule.bound; }) {
         if (!(value > static_cast<T>(rule.bound)))  // NaN is not above anything
             problems.add(bad_value(name, number_text(value), "more than " + number_text(rule.bound), owner));
@@ -103,8 +126,9 @@ void check_enumerator(Problems& problems, std::string_view name, const T& value,
 
 }  // namespace detail
 
-/// Adds a problem for every field whose value breaks a rule of its table or is no enumerator, those of inlined structs too.
-/// @param owner what the fields belong to, such as a node; empty for options
+/// Checks the value of every field against the rules of its table, and every enumeration against its names; each violation
+/// adds one problem. The fields of inlined structs are checked as well.
+/// @param owner names the object in messages, such as a node; empty for options
 template <Described T>
 void check_fields(Problems& problems, const T& object, std::string_view owner = {}) {
     visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {

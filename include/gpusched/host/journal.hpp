@@ -25,6 +25,15 @@ struct JournalTenant {
     std::optional<std::string> cpuset{};
     friend bool operator==(const JournalTenant&, const JournalTenant&) = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<JournalTenant>, F&& field) {
+    field("name", &JournalTenant::name);
+    field("now", &JournalTenant::now, Required{});
+    field("pending", &JournalTenant::pending);
+    field("switched", &JournalTenant::switched, UnlessDefault{});
+    field("drained", &JournalTenant::drained, UnlessDefault{});
+    field("cpuset", &JournalTenant::cpuset);
+}
 
 /// A limit of block I/O that ends with the controller.
 struct JournalLease {
@@ -33,25 +42,32 @@ struct JournalLease {
     std::string before{};  ///< what to write to have it as it was, such as `259:0 rbps=max wbps=max`
     friend bool operator==(const JournalLease&, const JournalLease&) = default;
 };
-
-/// What outlives the controller of a protected tenant.
-struct JournalCarryover {
-    std::string name{};
-    TenantCarryover carryover{};
-    friend bool operator==(const JournalCarryover&, const JournalCarryover&) = default;
-};
+template <class F>
+constexpr void visit_fields(std::type_identity<JournalLease>, F&& field) {
+    field("tenant", &JournalLease::tenant);
+    field("file", &JournalLease::file);
+    field("before", &JournalLease::before);
+}
 
 struct Journal {
     std::string boot{};  ///< of the kernel: GPU instances and cgroups do not outlive it
     std::vector<JournalTenant> tenants{};
     std::vector<JournalLease> leases{};
     double carryover_s = 0;  ///< of the monotonic clock of that boot: when `carryover` was so
-    std::vector<JournalCarryover> carryover{};
+    std::vector<NamedCarryover> carryover{};
     friend bool operator==(const Journal&, const Journal&) = default;
 
     /// The entry of a tenant, made if need be.
     JournalTenant& of(std::string_view name);
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Journal>, F&& field) {
+    field("boot", &Journal::boot);
+    field("tenants", &Journal::tenants);
+    field("leases", &Journal::leases);
+    field("memory_s", &Journal::carryover_s, within(0.0, 1e12));
+    field("memory", &Journal::carryover);
+}
 
 /// What a start at `now_s` of the monotonic clock must respect. It is kept over a boot, where the time in between is not
 /// known and counts as none.

@@ -21,12 +21,25 @@ struct LatencyOptions {
     std::map<std::string, std::string> labels{};  ///< of a histogram
     double ms_per_unit = 1000;                    ///< of a histogram's bounds, above 0 and at most 1e6
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<LatencyOptions>, F&& field) {
+    field("kind", &LatencyOptions::kind);
+    field("path", &LatencyOptions::path);
+    field("metric", &LatencyOptions::metric);
+    field("labels", &LatencyOptions::labels);
+    field("ms_per_unit", &LatencyOptions::ms_per_unit, more_than(0.0, 1e6));
+}
 
 /// A tenant of the host as it really is.
 struct LiveTenant {
     LatencyOptions latency{};
     TenantAccess access{};  ///< its folder of control groups without `LiveOptions::cgroups` before it
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<LiveTenant>, F&& field) {
+    field("latency", &LiveTenant::latency);
+    field("access", &LiveTenant::access, Inlined{});
+}
 
 /// The real host: the section `live` of a configuration.
 struct LiveOptions {
@@ -47,6 +60,21 @@ struct LiveOptions {
         numa_disks{};                   ///< names (`nvme0n1`) of the whole disks of each NUMA node
     std::vector<LiveTenant> tenants{};  ///< as those of the host
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<LiveOptions>, F&& field) {
+    field("mig", &LiveOptions::mig);
+    field("nvml_library", &LiveOptions::nvml_library);
+    field("pci", &LiveOptions::pci);
+    field("journal", &LiveOptions::journal);
+    field("command_limit_s", &LiveOptions::command_limit_s, more_than(0, 600));
+    field("backoff_s", &LiveOptions::backoff_s, within(0, 60));
+    field("lock_wait_s", &LiveOptions::lock_wait_s, within(0, 3600));
+    field("layout_every", &LiveOptions::layout_every, within(1, 1000));
+    field("cgroups", &LiveOptions::cgroups);
+    field("proc", &LiveOptions::proc);
+    field("numa_disks", &LiveOptions::numa_disks);
+    field("tenants", &LiveOptions::tenants);
+}
 
 /// The section `live` of a document that `parse_config` takes: an object with the fields of `LiveOptions`, tenants by
 /// name, and for each of them the fields of `LiveTenant`, `LatencyOptions` (as `latency`) and `TenantAccess`.

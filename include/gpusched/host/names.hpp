@@ -38,6 +38,7 @@ using control::ControllerCarryover;
 using control::ControllerOptions;
 using control::ControllerState;
 using control::Decision;
+using control::NamedCarryover;
 using control::StepResult;
 using control::TenantCarryover;
 using control::WeightedScore;

@@ -22,6 +22,15 @@ struct TenantAccess {
     std::vector<std::string>
         restart{};  ///< of an MPS client: program that restarts it, for its quota to take effect
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<TenantAccess>, F&& field) {
+    field("cgroup", &TenantAccess::cgroup);
+    field("disks", &TenantAccess::disks);
+    field("switch_over", &TenantAccess::switch_over);
+    field("drain", &TenantAccess::drain);
+    field("mps_pipe", &TenantAccess::mps_pipe);
+    field("restart", &TenantAccess::restart);
+}
 
 /// A program's arguments for an instance.
 [[nodiscard]] std::vector<std::string> hook_arguments(const std::vector<std::string>& program,

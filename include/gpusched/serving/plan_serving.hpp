@@ -15,37 +15,37 @@
 
 namespace gpusched::serving {
 
-/// Requests of one kind to one model.
-struct ServingDemand {
+/// Requests of one shape to one model.
+struct ServingWorkload {
     std::string name{};    ///< unique within the model
     RequestShape shape{};  ///< tokens in and out
     double requests = 0;   ///< how many, >= 0
-    bool operator==(const ServingDemand&) const = default;
+    bool operator==(const ServingWorkload&) const = default;
 };
 template <class F>
-constexpr void visit_fields(std::type_identity<ServingDemand>, F&& field) {
-    field("name", &ServingDemand::name);
-    field("shape", &ServingDemand::shape);
-    field("requests", &ServingDemand::requests);
+constexpr void visit_fields(std::type_identity<ServingWorkload>, F&& field) {
+    field("name", &ServingWorkload::name);
+    field("shape", &ServingWorkload::shape);
+    field("requests", &ServingWorkload::requests);
 }
 
-/// A model and what is asked of it.
+/// A language model and its workloads.
 struct ServedModel {
     LanguageModel model{};
-    std::vector<ServingDemand> demands{};
+    std::vector<ServingWorkload> workloads{};
     bool operator==(const ServedModel&) const = default;
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ServedModel>, F&& field) {
     field("model", &ServedModel::model);
-    field("demands", &ServedModel::demands);
+    field("workloads", &ServedModel::workloads);
 }
 
 /// A measured throughput, which goes before every estimate.
 struct MeasuredThroughput {
     std::string model{};
     std::string deployment{};  ///< name as `enumerate_deployments` gives it, such as `H100 4x2`
-    std::string demand{};
+    std::string workload{};
     double requests_per_s = 0;  ///< >= 0; 0 = cannot serve
     bool operator==(const MeasuredThroughput&) const = default;
 };
@@ -53,7 +53,7 @@ template <class F>
 constexpr void visit_fields(std::type_identity<MeasuredThroughput>, F&& field) {
     field("model", &MeasuredThroughput::model);
     field("deployment", &MeasuredThroughput::deployment);
-    field("demand", &MeasuredThroughput::demand);
+    field("workload", &MeasuredThroughput::workload);
     field("requests_per_s", &MeasuredThroughput::requests_per_s);
 }
 
@@ -135,8 +135,8 @@ struct PlannedReplicas {
     Deployment deployment{};
     int count = 0;
     double cost = 0;              ///< $/h of all of them
-    std::vector<double> share{};  ///< of each demand of the model, what all of them serve together, 0 .. 1
-    std::vector<double> requests_per_s{};  ///< of one of them, for each demand of the model
+    std::vector<double> share{};  ///< of each workload of the model, what all of them serve together, 0 .. 1
+    std::vector<double> requests_per_s{};  ///< of one of them, for each workload of the model
     bool operator==(const PlannedReplicas&) const = default;
 };
 template <class F>

@@ -25,18 +25,18 @@ constexpr void visit_fields(std::type_identity<RentableGpu>, F&& field) {
     field("available", &RentableGpu::available);
 }
 
-/// Requests of one kind (input and output length) to one model.
-struct ServingWorkload {
+/// How many requests of one workload there are; their shape is no part of the problem.
+struct WorkloadRequests {
     std::string name{};
     double requests = 0;  ///< how many, >= 0; where it is 0 nothing needs to be served
     std::string model{};  ///< the model they are for
-    bool operator==(const ServingWorkload&) const = default;
+    bool operator==(const WorkloadRequests&) const = default;
 };
 template <class F>
-constexpr void visit_fields(std::type_identity<ServingWorkload>, F&& field) {
-    field("name", &ServingWorkload::name);
-    field("requests", &ServingWorkload::requests);
-    field("model", &ServingWorkload::model);
+constexpr void visit_fields(std::type_identity<WorkloadRequests>, F&& field) {
+    field("name", &WorkloadRequests::name);
+    field("requests", &WorkloadRequests::requests);
+    field("model", &WorkloadRequests::model);
 }
 
 /// One way to deploy one replica of one model.
@@ -63,7 +63,7 @@ constexpr void visit_fields(std::type_identity<ServingConfiguration>, F&& field)
 /// Source: arXiv 2502.00722, section 4, problem (1) to (7), and its multi-model form (8) to (12).
 struct ServingProblem {
     std::vector<RentableGpu> gpus{};
-    std::vector<ServingWorkload> workloads{};
+    std::vector<WorkloadRequests> workloads{};
     std::vector<ServingConfiguration> configurations{};
     double budget = 0;  ///< $/h for all rented GPUs together, >= 0
     bool operator==(const ServingProblem&) const = default;

@@ -15,8 +15,8 @@ namespace gpusched::serving {
 struct LatencyOptions {
     double rate =
         0;  ///< requests/s, a Poisson process, 1e-9 .. 1e12; 0 = all at once, as the makespan counts
-    int requests = 10000;        ///< how many to simulate, 1 .. 10,000,000; of which kind follows the demands
-    std::uint64_t seed = 0;      ///< where random choices start
+    int requests = 10000;    ///< how many to simulate, 1 .. 10,000,000; of which kind follows the workloads
+    std::uint64_t seed = 0;  ///< where random choices start
     EstimateOptions estimate{};  ///< of the times of a request alone; its `memory_fraction` is the one below
     double memory_fraction = 0.9;  ///< as in `DeploymentOptions`
 };

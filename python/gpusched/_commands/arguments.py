@@ -46,6 +46,14 @@ def names(text: str) -> list[str]:
     return [part for part in text.split(",") if part]
 
 
+def choices(text: str) -> dict[str, str]:
+    """Names by kind, like node_order=fewest_pods,ejection=first_victims."""
+    chosen = dict(part.partition("=")[::2] for part in text.split(","))
+    if not all(chosen.values()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no choice; write KIND=NAME with commas between them")
+    return chosen
+
+
 class Parser(argparse.ArgumentParser):
     """Tells everything that is wrong, one line each, without the usage text of all commands."""
 

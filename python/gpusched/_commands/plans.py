@@ -23,6 +23,7 @@ def consolidate(args: argparse.Namespace) -> int:
         **given(
             args,
             "preset",
+            "policies",
             "partition_size",
             "depth",
             "rounds",

@@ -116,8 +116,10 @@ def consolidate(
     bound_method: Literal["none", "counting", "lp"] = "counting",
     clear: Sequence[str] | None = None,
     exempt: Sequence[str] = [],
+    policies: Mapping[str, str] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Plan: ...
+def policy_names() -> dict[str, list[str]]: ...
 def bound(
     cluster: Cluster,
     method: Literal["none", "counting", "lp"] = "counting",

@@ -33,6 +33,27 @@ TEST_CASE("policies by name give the plans of the same policies as types") {
     CHECK(con::consolidate(cluster, con::make_policies(names)).plan == con::consolidate(cluster, paper).plan);
 }
 
+TEST_CASE("presets by name give the presets' plans") {
+    const auto cluster = Cluster::build(generated());
+    for (const auto preset : {con::Preset::ipc, con::Preset::fast, con::Preset::best})
+        for (const auto objective : {con::Objective::gpus, con::Objective::nodes})
+            for (const bool clear : {false, true}) {
+                con::Options options{.preset = preset, .seed = 7, .objective = objective};
+                if (clear) options.clear = std::vector{NodeId{0}, NodeId{3}};
+                const auto policies = con::preset_policies(con::preset_names(options), options);
+                const auto by_name = con::consolidate(cluster, policies, options);
+                const auto by_preset = con::consolidate(cluster, options);
+                CHECK(by_name.plan == by_preset.plan);
+                CHECK(by_name.stats == by_preset.stats);
+            }
+}
+
+TEST_CASE("names are listed by kind") {
+    CHECK(con::policy_names("node_order") == con::node_orders().names());
+    CHECK(con::policy_names("picker") == con::gpu_pickers().names());
+    REQUIRE_THROWS_MESSAGE(con::policy_names("node_orders"), InvalidInput, "did you mean 'node_order'?");
+}
+
 TEST_CASE("every name makes a policy whose plans are valid") {
     const auto spec = generated(60, 3);
     const auto cluster = Cluster::build(spec);

@@ -7,8 +7,10 @@
 #include <support/control_host.hpp>
 
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <string>
+#include <string_view>
 
 using namespace gpusched;
 using namespace gpusched::control;
@@ -82,6 +84,24 @@ TEST_CASE("a changed line, other options and nonsense are found") {
     CHECK_THROWS_WITH(replay_audit("nonsense\n", o),
                       Catch::Matchers::ContainsSubstring("line 0: audit line"));
     CHECK(replay_audit("", o).windows == 0);
+}
+
+TEST_CASE("a log that holds its options replays whatever hash its version had") {
+    const auto o = test::control_options();
+    std::string log;
+    append_start_record(log, o);
+    log += record(o, 3, 50);
+    char ours[20];
+    std::snprintf(ours, sizeof ours, "%016llx", static_cast<unsigned long long>(options_hash(o)));
+    const std::string_view theirs = "0123456789abcdef";
+    for (auto at = log.find(ours); at != std::string::npos; at = log.find(ours, at))
+        log.replace(at, theirs.size(), theirs);
+    auto other = o;
+    other.persistence = 4;
+    CHECK(replay_audit(log, other).windows == 50);
+    // It is the same in all lines.
+    log.replace(log.rfind(theirs), theirs.size(), "0123456789abcdee");
+    CHECK(replay_audit(log, other).first_difference == 50);
 }
 
 TEST_CASE("a log that several starts have written replays, a torn line between them included") {

@@ -230,7 +230,7 @@ TEST_CASE("SIGKILL at any point: what has been begun is remembered, over restart
             not_yet += !found || found->carryover.empty();
             const auto r = w.recover(run, files);
             REQUIRE(r.known());
-            REQUIRE(r.journal.carryover == (found ? found->carryover : std::vector<JournalCarryover>{}));
+            REQUIRE(r.journal.carryover == (found ? found->carryover : std::vector<NamedCarryover>{}));
             REQUIRE(*file.load(w.options.host) == r.journal);
             // After a boot the clock is another: as much time as that has shown has passed at least.
             const auto later = believed(r.journal, "b2");

@@ -38,8 +38,8 @@ struct Oracle {
                     option.gpus[static_cast<std::size_t>(stage.gpu)] += stage.degree;
                     option.cost += stage.degree * *r.gpus[static_cast<std::size_t>(stage.gpu)].price;
                 }
-                option.rate = estimate_throughput(r.models[m].model, r.gpus, d, r.models[m].demands[0].shape,
-                                                  o.estimate)
+                option.rate = estimate_throughput(r.models[m].model, r.gpus, d,
+                                                  r.models[m].workloads[0].shape, o.estimate)
                                   .requests_per_s;
                 options.push_back(option);
             }
@@ -53,7 +53,7 @@ struct Oracle {
             if (c == options.size()) {
                 double makespan = 0;
                 for (std::size_t m = 0; m < rate.size(); ++m) {
-                    const double f = request.models[m].demands[0].requests;
+                    const double f = request.models[m].workloads[0].requests;
                     if (f > 0) makespan = std::max(makespan, rate[m] > 0 ? f / rate[m] : infinity);
                 }
                 visit(counts, makespan, cost);

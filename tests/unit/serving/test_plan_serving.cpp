@@ -107,7 +107,7 @@ TEST_CASE("cheapest plans within a deadline, and round robin", "[serving]") {
             for (const auto& p : turns.replicas)
                 if (p.model == r.models[m].model.name)
                     slowest =
-                        std::max(slowest, r.models[m].demands[0].requests / replicas / p.requests_per_s[0]);
+                        std::max(slowest, r.models[m].workloads[0].requests / replicas / p.requests_per_s[0]);
         }
         CHECK(turns.makespan == Catch::Approx(slowest));
         CHECK(turns.makespan >= fastest * (1 - 1e-9));
@@ -231,8 +231,8 @@ TEST_CASE("the planner on the paper's types", "[serving]") {
     broken.available[1] = -1;
     broken.budget = -1;
     broken.models.push_back(broken.models[0]);
-    broken.models[0].demands[0].requests = std::nan("");
-    broken.measured[0].demand = "w2";
+    broken.models[0].workloads[0].requests = std::nan("");
+    broken.measured[0].workload = "w2";
     try {
         (void)plan_serving(broken, {}, milp::AnySolver("none", [](const auto&, const auto&, const auto&) {
                                return milp::Solution{};

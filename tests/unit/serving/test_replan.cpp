@@ -23,7 +23,7 @@ TEST_CASE("replanning starts as few replicas as a brute force", "[serving]") {
         const auto before = plan_serving(r, options.planner, solver);
         if (!before.has_plan()) continue;
         // Requests become longer, a card goes, or there is more money.
-        r.models[0].demands[0].shape.output += 400;
+        r.models[0].workloads[0].shape.output += 400;
         if (i % 3 == 1) r.available[0] = std::max(0, r.available[0] - 1);
         if (i % 3 == 2) r.budget += 1;
         if (i % 4 == 3) options.max_starts = 1;
@@ -51,7 +51,7 @@ TEST_CASE("replanning starts as few replicas as a brute force", "[serving]") {
         CAPTURE(i);
         const auto after = replan(r, before.replicas, options, solver);
         REQUIRE(after.plan.has_plan() == std::isfinite(free));
-        if (!std::isfinite(free) || r.models[0].demands[0].requests == 0) continue;
+        if (!std::isfinite(free) || r.models[0].workloads[0].requests == 0) continue;
         CHECK(after.makespan_free == Catch::Approx(free).epsilon(1e-6));
         CHECK((std::isfinite(kept) ? after.makespan_kept == Catch::Approx(kept).epsilon(1e-6)
                                    : std::isnan(after.makespan_kept)));
@@ -93,7 +93,7 @@ TEST_CASE("types and models may be called as the planner calls its own", "[servi
     auto r = random_request(rng, 1);
     r.available = {3, 3};
     r.budget = 5;
-    r.models[0].demands[0].requests = 100;
+    r.models[0].workloads[0].requests = 100;
     r.models[0].model.name = "A";
     const auto options = exact();
     const auto solver = milp::find_solver();

@@ -123,6 +123,6 @@ TEST_CASE("what cannot be simulated is refused", "[serving]") {
     CHECK_THROWS_AS(simulate_latency(s.request, s.plan, s.options), InvalidInput);
     s.options.requests = 1;
     CHECK_THROWS_AS((void)simulate_latency(s.request, s.plan, s.options).percentile(101), InvalidInput);
-    s.request.models[0].demands[0].requests = 0;
+    s.request.models[0].workloads[0].requests = 0;
     CHECK(simulate_latency(s.request, s.plan, s.options).latency.empty());
 }

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <gpusched/consolidation/named.hpp>
+#include <gpusched/consolidation/presets.hpp>
+
+#include <algorithm>
 
 namespace gpusched::consolidation {
 
@@ -94,6 +97,61 @@ GPUSCHED_INLINE AnyPolicies make_policies(const PolicyNames& names, const Option
             .acceptance = acceptances().make(names.acceptance, options),
             .weight = node_weights().make(names.weight),
             .picker = gpu_pickers().make(names.picker)};
+}
+
+GPUSCHED_INLINE const std::vector<std::string>& policy_names(std::string_view kind) {
+    const std::vector<std::string>* const names[] = {
+        &partitioners().names(),   &node_orders().names(), &destination_rankings().names(),
+        &ejection_rules().names(), &acceptances().names(), &node_weights().names(),
+        &gpu_pickers().names()};
+    std::vector<std::string> kinds;
+    visit_fields(std::type_identity<PolicyNames>{},
+                 [&](const char* field, auto, const auto&...) { kinds.emplace_back(field); });
+    const auto at = std::find(kinds.begin(), kinds.end(), kind);
+    if (at == kinds.end()) throw InvalidInput(bad_name("kind of policy", kind, kinds));
+    return *names[at - kinds.begin()];
+}
+
+GPUSCHED_INLINE PolicyNames preset_names(const Options& options) {
+    const bool gpus = options.objective == Objective::gpus;
+    PolicyNames names;
+    names.weight = gpus ? "gpus" : "unit";
+    if (options.preset == Preset::ipc) {
+        names.partitioner = "random_groups";
+        names.node_order = "fewest_pods";
+        names.destinations = "group_order";
+        names.ejection = "first_victims";
+    } else if (!gpus) {
+        names.node_order = "least_demand";
+    }
+    return names;
+}
+
+GPUSCHED_INLINE AnyPolicies preset_policies(const PolicyNames& names, const Options& options) {
+    const auto with = [&](const auto& preset) {
+        auto limited = options;
+        if (!options.max_price_ratio && !options.clear)
+            limited.max_price_ratio = preset.acceptance.times_mean;
+        auto policies = make_policies(names, limited);
+        policies.deepest = preset.deepest;
+        policies.most_rounds = preset.most_rounds;
+        policies.shallow_round_first = preset.shallow_round_first;
+        policies.shortest_chains_first = preset.shortest_chains_first;
+        policies.remember_failures = preset.remember_failures;
+        policies.gather_fractions = preset.gather_fractions;
+        policies.fill_gaps = preset.fill_gaps;
+        policies.exact_when_tiny = preset.exact_when_tiny;
+        return policies;
+    };
+    switch (options.preset) {
+    case Preset::ipc:
+        return with(presets::ipc());
+    case Preset::fast:
+        return with(presets::fast());
+    case Preset::best:
+        break;
+    }
+    return with(presets::best());
 }
 
 }  // namespace gpusched::consolidation

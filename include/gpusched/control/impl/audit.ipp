@@ -2,21 +2,26 @@
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
-#include <gpusched/control/detail/carryover_json.hpp>
+#include <gpusched/control/detail/json_fields.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/fields.hpp>
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <optional>
+#include <type_traits>
 
 namespace gpusched::control {
 
 namespace audit_detail {
 
-/// Appends JSON; commas where they belong.
+/// Appends JSON without allocating; commas where they belong. A table of fields is an object, with enumerators by name, or a
+/// row: an array with enumerators by number and the fields of parts in place.
 class Writer {
   public:
     explicit Writer(std::string& out) : out_(out) {}
@@ -36,28 +41,80 @@ class Writer {
         out_.push_back(bracket);
         fresh_ = false;
     }
-    void number(double value) {
-        if (!std::isfinite(value)) return word("null");
-        char text[40];
-        const auto end = std::to_chars(text, text + sizeof text, value).ptr;
-        word({text, static_cast<std::size_t>(end - text)});
-    }
-    void integer(std::int64_t value) {
-        char text[24];
-        const auto end = std::to_chars(text, text + sizeof text, value).ptr;
-        word({text, static_cast<std::size_t>(end - text)});
-    }
-    void boolean(bool value) { word(value ? "true" : "false"); }
     /// Literals of ours and names of enumerators: nothing to escape.
     void text(std::string_view value) {
         comma();
         out_.append("\"").append(value).append("\"");
     }
+    /// A single value, or all values of a part or list, without brackets.
+    template <class T>
+    void value(const T& x) {
+        if constexpr (std::is_same_v<T, bool>)
+            word(x ? "true" : "false");
+        else if constexpr (std::is_same_v<T, double>)
+            std::isfinite(x) ? number(x) : word("null");
+        else if constexpr (std::is_same_v<T, std::uint64_t>)
+            number(std::bit_cast<std::int64_t>(x));
+        else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>)
+            number(static_cast<std::int64_t>(x));
+        else if constexpr (std::is_same_v<T, const char*>)
+            text(x);
+        else if constexpr (std::is_same_v<T, MigLayout>)
+            values(x.instances());
+        else if constexpr (Described<T>)
+            visit_fields(std::type_identity<T>{},
+                         [&](const char*, auto member, const auto&...) { value(x.*member); });
+        else
+            values(x);
+    }
+    template <class T>
+    void row(const T& x) {
+        open('[');
+        value(x);
+        close(']');
+    }
+    template <class List>
+    void rows(const List& list) {
+        open('[');
+        for (const auto& x : list) row(x);
+        close(']');
+    }
+    template <Described T>
+    void object(const T& x) {
+        open('{');
+        visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&...) {
+            using Field = std::remove_cvref_t<decltype(x.*member)>;
+            key(name);
+            if constexpr (NamedEnum<Field> && !std::is_same_v<Field, Row>)  // rows of the table by number
+                text(enum_name(x.*member));
+            else if constexpr (Described<Field>)
+                row(x.*member);
+            else
+                value(x.*member);
+        });
+        close('}');
+    }
+    template <class List>
+    void objects(const List& list) {
+        open('[');
+        for (const auto& x : list) object(x);
+        close(']');
+    }
 
   private:
-    void word(std::string_view value) {
+    template <class List>
+    void values(const List& list) {
+        for (const auto& x : list) value(x);
+    }
+    template <class Number>
+    void number(Number x) {
+        char digits[40];
+        word({digits,
+              static_cast<std::size_t>(std::to_chars(digits, digits + sizeof digits, x).ptr - digits)});
+    }
+    void word(std::string_view word) {
         comma();
-        out_.append(value);
+        out_.append(word);
     }
     void comma() {
         if (!fresh_) out_.push_back(',');
@@ -67,154 +124,108 @@ class Writer {
     bool fresh_ = true;
 };
 
-inline void write_configuration(Writer& w, const Configuration& c) {
-    w.open('[');
-    w.integer(c.gpu);
-    w.integer(c.instance.profile);
-    w.integer(c.instance.start);
-    w.integer(c.quota_percent);
-    for (const auto word : c.cpus.words) w.integer(std::bit_cast<std::int64_t>(word));
-    w.close(']');
-}
-
 inline void write_observation(Writer& w, const Observation& seen) {
     w.open('{');
-    w.key("window").integer(seen.window);
-    w.key("time_s").number(seen.time_s);
-    w.key("wall_time_s").number(seen.wall_time_s);
-    w.key("enabled").boolean(seen.enabled);
-    w.key("operator_resume").boolean(seen.operator_resume);
-    w.key("tenants").open('[');
-    for (const auto& t : seen.tenants) {
-        w.open('[');
-        w.boolean(t.present);
-        for (const double x : {t.p50_ms, t.p95_ms, t.p99_ms, t.p999_ms, t.ttft_p99_ms}) w.number(x);
-        w.integer(t.count);
-        w.integer(t.misses);
-        for (const double x : {t.offered_per_s, t.completed_per_s, t.pcie_bytes_per_s, t.io_bytes_per_s,
-                               t.sm_active, t.dram_active, t.memory_used_mib})
-            w.number(x);
-        w.integer(static_cast<int>(t.pcie_attribution));
-        w.integer(static_cast<int>(t.io_attribution));
-        w.close(']');
-    }
-    w.close(']');
-    w.key("feedback").open('[');
-    for (const auto& f : seen.feedback) {
-        w.open('[');
-        w.boolean(f.finished);
-        w.integer(static_cast<int>(f.status));
-        w.boolean(f.restored);
-        w.close(']');
-    }
-    w.close(']');
-    bool failed = false;
-    for (const auto status : seen.guards) failed |= status != BackendStatus::ok;
-    if (failed) {
-        w.key("guards").open('[');
-        for (const auto status : seen.guards) w.integer(static_cast<int>(status));
-        w.close(']');
-    }
-    w.key("roots").open('[');
-    for (const auto& r : seen.roots) {
-        w.open('[');
-        w.number(r.bytes_per_s);
-        w.number(r.replays);
-        w.close(']');
-    }
-    w.close(']');
-    w.key("numa_io").open('[');
-    for (const double x : seen.numa_io_bytes_per_s) w.number(x);
-    w.close(']');
-    w.key("irq").open('[');
-    for (const double x : seen.irq_per_s) w.number(x);
-    w.close(']');
-    w.key("gpus").open('[');
-    for (const auto& g : seen.gpus) {
-        w.open('[');
-        w.boolean(g.lost);
-        w.boolean(g.readable);
-        for (const auto& i : g.layout.instances()) {
-            w.integer(i.profile);
-            w.integer(i.start);
-        }
-        w.close(']');
-    }
-    w.close(']');
+    w.key("window").value(seen.window);
+    w.key("time_s").value(seen.time_s);
+    w.key("wall_time_s").value(seen.wall_time_s);
+    w.key("enabled").value(seen.enabled);
+    w.key("operator_resume").value(seen.operator_resume);
+    w.key("tenants").rows(seen.tenants);
+    w.key("feedback").rows(seen.feedback);
+    if (std::any_of(seen.guards.begin(), seen.guards.end(),
+                    [](BackendStatus status) { return status != BackendStatus::ok; }))
+        w.key("guards").row(seen.guards);
+    w.key("roots").rows(seen.roots);
+    w.key("numa_io").row(seen.numa_io_bytes_per_s);
+    w.key("irq").row(seen.irq_per_s);
+    w.key("gpus").rows(seen.gpus);
     w.close('}');
 }
 
-inline double real(const nlohmann::json& j) { return j.is_null() ? unknown_signal : j.get<double>(); }
-
-template <class E>
-E enumerator(const nlohmann::json& j) {
-    const auto value = j.get<std::int64_t>();
-    if (value < 0 || value >= static_cast<std::int64_t>(enum_names(E{}).size()))
-        throw InvalidInput(
-            bad_value("enumerator", number_text(value), "0 to " + number_text(enum_names(E{}).size() - 1)));
-    return static_cast<E>(value);
+template <class T>
+void read_value(const detail::Json& j, T& value) {
+    if constexpr (std::is_same_v<T, double>) {
+        value = j.is_null() ? unknown_signal : j.get<double>();
+    } else if constexpr (NamedEnum<T>) {
+        const auto number = j.get<std::int64_t>();
+        const auto last = static_cast<std::int64_t>(enum_names(T{}).size()) - 1;
+        if (number < 0 || number > last)
+            throw InvalidInput(bad_value("enumerator", number_text(number), "0 to " + number_text(last)));
+        value = static_cast<T>(number);
+    } else {
+        value = j.get<T>();
+    }
 }
 
-inline Observation read_observation(const nlohmann::json& j) {
-    Observation seen;
-    seen.window = j.at("window").get<std::int64_t>();
-    seen.time_s = real(j.at("time_s"));
-    seen.wall_time_s = real(j.at("wall_time_s"));
-    seen.enabled = j.at("enabled").get<bool>();
-    seen.operator_resume = j.at("operator_resume").get<bool>();
-    for (const auto& row : j.at("tenants")) {
-        TenantSignals t;
-        std::size_t k = 0;
-        t.present = row.at(k++).get<bool>();
-        for (double* x : {&t.p50_ms, &t.p95_ms, &t.p99_ms, &t.p999_ms, &t.ttft_p99_ms})
-            *x = real(row.at(k++));
-        t.count = row.at(k++).get<std::int64_t>();
-        t.misses = row.at(k++).get<std::int64_t>();
-        for (double* x : {&t.offered_per_s, &t.completed_per_s, &t.pcie_bytes_per_s, &t.io_bytes_per_s,
-                          &t.sm_active, &t.dram_active, &t.memory_used_mib})
-            *x = real(row.at(k++));
-        t.pcie_attribution = enumerator<Attribution>(row.at(k++));
-        t.io_attribution = enumerator<Attribution>(row.at(k++));
-        seen.tenants.push_back(t);
-    }
-    for (const auto& row : j.at("feedback"))
-        seen.feedback.push_back(
-            {row.at(0).get<bool>(), enumerator<BackendStatus>(row.at(1)), row.at(2).get<bool>()});
-    if (j.contains("guards"))
-        for (const auto& x : j.at("guards")) seen.guards.push_back(enumerator<BackendStatus>(x));
-    for (const auto& row : j.at("roots")) seen.roots.push_back({real(row.at(0)), real(row.at(1))});
-    for (const auto& x : j.at("numa_io")) seen.numa_io_bytes_per_s.push_back(real(x));
-    for (const auto& x : j.at("irq")) seen.irq_per_s.push_back(real(x));
-    for (const auto& row : j.at("gpus")) {
-        GpuSignals g;
-        g.lost = row.at(0).get<bool>();
-        g.readable = row.at(1).get<bool>();
+/// Reads what `Writer::value` has written, from element `at` on.
+template <class T>
+void read_row(const detail::Json& row, std::size_t& at, T& value) {
+    if constexpr (std::is_same_v<T, MigLayout>) {  // the rest of the row
         std::vector<MigInstance> instances;
-        for (std::size_t k = 2; k + 1 < row.size(); k += 2)
-            instances.push_back({row.at(k).get<std::uint8_t>(), row.at(k + 1).get<std::uint8_t>()});
-        g.layout = MigLayout(instances);
-        seen.gpus.push_back(g);
+        while (at + 1 < row.size()) read_row(row, at, instances.emplace_back());
+        value = MigLayout(instances);
+    } else if constexpr (Described<T>) {
+        visit_fields(std::type_identity<T>{},
+                     [&](const char*, auto member, const auto&...) { read_row(row, at, value.*member); });
+    } else {
+        read_value(row.at(at++), value);
     }
+}
+
+/// A list of rows, or of single values.
+template <class T>
+void read_list(const detail::Json& j, std::vector<T>& out) {
+    for (const auto& element : j) {
+        std::size_t at = 0;
+        if constexpr (Described<T>)
+            read_row(element, at, out.emplace_back());
+        else
+            read_value(element, out.emplace_back());
+    }
+}
+
+inline Observation read_observation(const detail::Json& j) {
+    Observation seen;
+    read_value(j.at("window"), seen.window);
+    read_value(j.at("time_s"), seen.time_s);
+    read_value(j.at("wall_time_s"), seen.wall_time_s);
+    read_value(j.at("enabled"), seen.enabled);
+    read_value(j.at("operator_resume"), seen.operator_resume);
+    read_list(j.at("tenants"), seen.tenants);
+    read_list(j.at("feedback"), seen.feedback);
+    if (j.contains("guards")) read_list(j.at("guards"), seen.guards);
+    read_list(j.at("roots"), seen.roots);
+    read_list(j.at("numa_io"), seen.numa_io_bytes_per_s);
+    read_list(j.at("irq"), seen.irq_per_s);
+    read_list(j.at("gpus"), seen.gpus);
     return seen;
+}
+
+/// The hash that a line of a window carries.
+inline std::uint64_t hash_in(std::string_view line) {
+    constexpr std::string_view before = R"({"config":")";
+    std::uint64_t hash = 0;
+    if (line.starts_with(before))
+        std::from_chars(line.data() + before.size(), line.data() + line.size(), hash, 16);
+    return hash;
 }
 
 /// What a line that is no window changes for those after it.
 inline void follow(std::string_view line, ControllerOptions& options, ControllerState& state,
-                   std::uint64_t& hash) {
+                   std::optional<std::uint64_t>& hash) {
     try {
         const auto j = detail::parse_document(line, "audit record");
         const auto kind = j.at("record").get<std::string>();
         if (kind == "start") {
             if (j.contains("config")) options = parse_config(j.at("config").dump());
-            ControllerCarryover carryover(options.host.tenants.size());
             Problems problems;
-            const detail::FieldReader reader(j, "", problems);
-            detail::read_carryovers(reader, "memory", options.host, problems, [&](const std::string& name) {
-                return detail::carryover_of_tenant(carryover, options.host, name);
-            });
+            std::vector<NamedCarryover> memory;
+            detail::FieldReader(j, "", problems, &options.host)("memory", memory);
+            detail::check_protected(memory, "/memory", options.host, problems);
             problems.throw_if_any();
-            state = initial_state(options, carryover);
-            hash = options_hash(options);
+            state = initial_state(options, by_tenant(memory, options.host));
+            hash = j.contains("config") ? std::nullopt : std::optional(options_hash(options));
         } else if (kind == "release") {
             options.release_on_disable = true;
         } else if (kind != "outcome" && kind != "resume") {
@@ -227,6 +238,12 @@ inline void follow(std::string_view line, ControllerOptions& options, Controller
 }
 
 }  // namespace audit_detail
+
+GPUSCHED_INLINE std::uint64_t options_hash(const ControllerOptions& options) {
+    std::uint64_t hash = 0xCBF29CE484222325ull;  // FNV-1a
+    for (const unsigned char byte : write_config(options)) hash = (hash ^ byte) * 0x100000001B3ull;
+    return hash;
+}
 
 GPUSCHED_INLINE void append_audit_line(std::string& line, const Observation& seen,
                                        const ControllerState& state, const StepResult& result,
@@ -242,57 +259,19 @@ GPUSCHED_INLINE void append_audit_line(std::string& line, const Observation& see
     for (const auto& t : state.tenants) {
         w.open('[');
         w.text(enum_name(t.phase));
-        w.integer(t.counter);
-        w.number(t.seen.ema.value);
-        w.integer(t.flags.now.bits());
-        audit_detail::write_configuration(w, t.place.current);
-        audit_detail::write_configuration(w, t.place.good);
+        w.value(t.counter);
+        w.value(t.seen.ema.value);
+        w.value(t.flags.now.bits());
+        w.row(t.place.current);
+        w.row(t.place.good);
         w.close(']');
     }
     w.close(']');
-    w.key("admission_open").boolean(state.admission_open);
-    w.key("actions").open('[');
-    for (const auto& a : result.wished) {
-        w.open('{');
-        w.key("kind").text(enum_name(a.kind));
-        w.key("lever").text(enum_name(a.lever));
-        w.key("tenant").integer(a.tenant);
-        w.key("target").integer(a.target);
-        w.key("value").integer(a.value);
-        w.key("before");
-        audit_detail::write_configuration(w, a.before);
-        w.key("after");
-        audit_detail::write_configuration(w, a.after);
-        w.key("make_before_break").boolean(a.make_before_break);
-        w.close('}');
-    }
-    w.close(']');
-    w.key("done").integer(static_cast<std::int64_t>(result.actions.size()));
-    w.key("events").open('[');
-    for (const auto& e : result.events) {
-        w.open('{');
-        w.key("tenant").integer(e.tenant);
-        w.key("row").integer(static_cast<int>(e.row));
-        w.key("from").text(enum_name(e.from));
-        w.key("to").text(enum_name(e.to));
-        w.key("cause").text(enum_name(e.cause));
-        w.key("reason").text(e.reason);
-        w.key("loss").number(e.loss);
-        w.close('}');
-    }
-    w.close(']');
-    w.key("candidates").open('[');
-    for (const auto& c : result.candidates) {
-        w.open('[');
-        w.integer(c.tenant);
-        w.integer(c.gpu);
-        w.integer(c.instance.profile);
-        w.integer(c.instance.start);
-        w.number(c.score);
-        w.text(c.verdict);
-        w.close(']');
-    }
-    w.close(']');
+    w.key("admission_open").value(state.admission_open);
+    w.key("actions").objects(result.wished);
+    w.key("done").value(result.actions.size());
+    w.key("events").objects(result.events);
+    w.key("candidates").rows(result.candidates);
     w.close('}');
     line.push_back('\n');
 }
@@ -308,15 +287,11 @@ GPUSCHED_INLINE Observation parse_audit_observation(std::string_view line) {
 GPUSCHED_INLINE void append_start_record(std::string& line, const ControllerOptions& options,
                                          const ControllerCarryover& carryover) {
     line += R"({"record":"start","config":)";
-    line += nlohmann::ordered_json::parse(write_config(options)).dump();
-    auto remembered = nlohmann::ordered_json::array();
+    line += detail::text_of(detail::OrderedJson::parse(write_config(options)), -1);
+    std::vector<NamedCarryover> memory;
     for (std::size_t i = 0; i < carryover.size(); ++i)
-        if (carryover[i] != TenantCarryover{})
-            remembered.push_back(
-                detail::write_carryover(options.host.tenants[i].name, carryover[i], options.host));
-    if (!remembered.empty())
-        line += R"(,"memory":)" +
-                remembered.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+        if (carryover[i] != TenantCarryover{}) memory.push_back({options.host.tenants[i].name, carryover[i]});
+    if (!memory.empty()) line += R"(,"memory":)" + detail::text_of(detail::json_of(memory, options.host), -1);
     line += "}\n";
 }
 
@@ -325,7 +300,8 @@ GPUSCHED_INLINE AuditReplay replay_audit(std::string_view log, const ControllerO
     AuditReplay out;
     auto options = given;
     auto state = initial_state(options);
-    auto hash = options_hash(options);
+    // Where the log gives the options itself, its hash is that of the version that wrote it.
+    std::optional hash = options_hash(options);
     StepResult result;
     std::string line;
     std::int64_t number = 0;
@@ -347,8 +323,9 @@ GPUSCHED_INLINE AuditReplay replay_audit(std::string_view log, const ControllerO
             if (log.substr(at).starts_with(start)) continue;
             throw InvalidInput("line " + number_text(number) + ": " + e.what());
         }
+        if (!hash) hash = audit_detail::hash_in(recorded);
         line.clear();
-        append_audit_line(line, seen, state, result, hash);
+        append_audit_line(line, seen, state, result, *hash);
         if (line != recorded) {
             out.first_difference = number;
             out.expected = std::string(recorded);

@@ -8,6 +8,14 @@
 
 namespace gpusched::control {
 
+GPUSCHED_INLINE ControllerCarryover by_tenant(const std::vector<NamedCarryover>& named, const Host& host) {
+    ControllerCarryover out(host.tenants.size());
+    for (const auto& [name, carryover] : named)
+        for (std::size_t i = 0; i < out.size(); ++i)
+            if (host.tenants[i].is_protected && host.tenants[i].name == name) out[i] = carryover;
+    return out;
+}
+
 GPUSCHED_INLINE TenantCarryover aged(TenantCarryover carryover, double seconds, double window_s) {
     const auto windows = static_cast<std::int64_t>(std::min(std::floor(seconds / window_s), 1e12));
     for (auto* since : {&carryover.structural_windows, &carryover.guard_windows})

@@ -1,44 +1,27 @@
 #pragma once
 
 #include <gpusched/control/config.hpp>
-#include <gpusched/control/detail/configuration_json.hpp>
+#include <gpusched/control/detail/json_fields.hpp>
 #include <gpusched/core/cpu_ranges.hpp>
 
-#include <type_traits>
 #include <utility>
 
 namespace gpusched::control {
 
 namespace config_detail {
 
-using detail::FieldReader;
-using detail::Json;
-
-inline void read_host(const Json& j, Host& host, Problems& problems) {
-    const FieldReader reader(j, "/host", problems);
-    reader.elements("roots", [&](const Json& item, const std::string& path) {
-        const FieldReader fields(item, path, problems);
-        detail::root_fields(host.roots.emplace_back(), fields);
-        fields.finish();
-    });
-    reader.elements("gpus", [&](const Json& item, const std::string& path) {
-        const FieldReader fields(item, path, problems);
-        auto& gpu = host.gpus.emplace_back();
-        detail::gpu_fields(gpu, fields);
-        fields.finish();
-        try {
-            static_cast<void>(mig_device(gpu.device));
+inline void read_host(const detail::FieldReader& reader, Host& host, Problems& problems) {
+    reader.read_all(host, {"tenants"});
+    for (std::size_t i = 0; i < host.gpus.size(); ++i) try {
+            static_cast<void>(mig_device(host.gpus[i].device));
         } catch (const InvalidInput& e) {
-            problems.add(path + "/device: " + e.problems().front());
+            problems.add(reader.at("gpus") + "/" + number_text(i) + "/device: " + e.problems().front());
         }
-    });
-    reader("core_numa", host.core_numa);
-    reader("numa_nodes", host.numa_nodes);
     std::vector<std::pair<std::string, std::string>> clients;  // name of the owner, place of the field
-    reader.elements("tenants", [&](const Json& item, const std::string& path) {
-        const FieldReader fields(item, path, problems);
+    reader.elements("tenants", [&](const detail::Json& item, const std::string& path) {
+        const auto fields = reader.within(item, path);
         auto& tenant = host.tenants.emplace_back();
-        detail::tenant_fields(tenant, fields);
+        fields.read_all(tenant, {"start", "client_of"});
         std::string owner;
         fields("client_of", owner);
         clients.emplace_back(owner, path + "/client_of");
@@ -46,9 +29,8 @@ inline void read_host(const Json& j, Host& host, Problems& problems) {
         for (std::size_t k = 0; k + 1 < host.tenants.size(); ++k)
             if (host.tenants[k].name == tenant.name)
                 fields.bad(path + "/name", tenant.name, "a name that no other tenant has");
-        const auto* start = fields.take("start");
-        if (start != nullptr)
-            detail::read_configuration(fields, *start, path + "/start", host, tenant.start, problems);
+        if (const auto* start = fields.take("start"))
+            fields.read(*start, path + "/start", tenant.start);
         else if (tenant.is_protected)
             problems.add(path + "/start: missing; expected the instance of the protected tenant");
         fields.finish();
@@ -62,15 +44,6 @@ inline void read_host(const Json& j, Host& host, Problems& problems) {
     }
     reader.finish();
 }
-
-/// Puts fields into an object.
-struct FieldWriter {
-    nlohmann::ordered_json& j;
-    template <class T>
-    void operator()(const char* name, const T& value) const {
-        j[name] = value;
-    }
-};
 
 }  // namespace config_detail
 
@@ -101,7 +74,7 @@ GPUSCHED_INLINE ControllerOptions parse_config(std::string_view text) {
     const auto j = detail::parse_document(text, "configuration");
     Problems problems;
     ControllerOptions o;
-    const detail::FieldReader reader(j, "", problems);
+    const detail::FieldReader reader(j, "", problems, &o.host);
     std::string format;
     std::int32_t version = 0;
     reader("format", format);
@@ -110,17 +83,13 @@ GPUSCHED_INLINE ControllerOptions parse_config(std::string_view text) {
         problems.add("format, version: " + gpusched::quoted(format) + ", " + number_text(version) +
                      "; expected gpusched.control, 1");
     if (const auto* host = reader.take("host"))
-        config_detail::read_host(*host, o.host, problems);
+        config_detail::read_host(reader.within(*host, "/host"), o.host, problems);
     else
         problems.add("/host: missing");
-    if (const auto* flags = reader.take("flags")) {
-        const detail::FieldReader fields(*flags, "/flags", problems);
-        detail::flag_fields(o.flags, fields);
-        fields.finish();
-    }
+    reader("flags", o.flags);
     if (const auto* options = reader.take("options")) {
-        const detail::FieldReader fields(*options, "/options", problems);
-        detail::option_fields(o, fields);
+        const auto fields = reader.within(*options, "/options");
+        fields.read_all(o, {"host", "flags"});
         fields.finish();
     }
     static_cast<void>(reader.take("live"));  // for parse_live
@@ -132,27 +101,18 @@ GPUSCHED_INLINE ControllerOptions parse_config(std::string_view text) {
 
 GPUSCHED_INLINE std::string write_config(const ControllerOptions& o) {
     validate(o);
-    nlohmann::ordered_json j;
-    j["format"] = "gpusched.control";
-    j["version"] = 1;
+    detail::OrderedJson j{{"format", "gpusched.control"}, {"version", 1}};
     auto& host = j["host"];
-    host["roots"] = host["gpus"] = nlohmann::ordered_json::array();
-    for (const auto& root : o.host.roots)
-        detail::root_fields(root, config_detail::FieldWriter{host["roots"].emplace_back()});
-    for (const auto& gpu : o.host.gpus)
-        detail::gpu_fields(gpu, config_detail::FieldWriter{host["gpus"].emplace_back()});
-    host["core_numa"] = o.host.core_numa;
-    host["numa_nodes"] = o.host.numa_nodes;
+    detail::write_all(host, o.host, o.host, {"tenants"});
     for (const auto& t : o.host.tenants) {
         auto& out = host["tenants"].emplace_back();
-        detail::tenant_fields(t, config_detail::FieldWriter{out});
+        detail::write_all(out, t, o.host, {"start", "client_of"});
         if (t.client_of >= 0) out["client_of"] = o.host.tenants[static_cast<std::size_t>(t.client_of)].name;
-        if (!t.is_protected) continue;
-        out["start"] = detail::write_configuration(t.start, o.host);
+        if (t.is_protected) out["start"] = detail::json_of(t.start, o.host);
     }
-    detail::flag_fields(o.flags, config_detail::FieldWriter{j["flags"]});
-    detail::option_fields(o, config_detail::FieldWriter{j["options"]});
-    return j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    j["flags"] = detail::json_of(o.flags, o.host);
+    detail::write_all(j["options"], o, o.host, {"host", "flags"});
+    return detail::text_of(j, 2) + "\n";
 }
 
 }  // namespace gpusched::control

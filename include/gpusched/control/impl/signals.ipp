@@ -2,9 +2,7 @@
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
-#include <gpusched/control/detail/config_fields.hpp>
-
-#include <type_traits>
+#include <gpusched/control/detail/json_fields.hpp>
 
 namespace gpusched::control {
 
@@ -12,19 +10,6 @@ namespace signal_detail {
 
 using detail::FieldReader;
 using detail::Json;
-
-template <class E>
-void read_name(const FieldReader& reader, const char* name, E& value, std::string_view expected) {
-    const auto* found = reader.take(name);
-    if (found == nullptr) return;
-    if (found->is_string())
-        for (const auto& [enumerator, text] : enum_names(E{}))
-            if (found->template get<std::string>() == text) {
-                value = enumerator;
-                return;
-            }
-    reader.bad(reader.at(name), *found, expected);
-}
 
 /// Elements by tenant: an object by name, or an array in the host's order.
 template <class F>
@@ -50,8 +35,8 @@ void by_tenant(const FieldReader& reader, const char* name, const Host& host, co
 }
 
 inline void read_gpu(const FieldReader& reader, const Json& j, const std::string& path,
-                     const MigDevice& device, GpuSignals& gpu, Problems& problems) {
-    const FieldReader fields(j, path, problems);
+                     const MigDevice& device, GpuSignals& gpu) {
+    const auto fields = reader.within(j, path);
     fields("lost", gpu.lost);
     fields("readable", gpu.readable);
     if (const auto* list = fields.take("instances")) {
@@ -118,34 +103,21 @@ GPUSCHED_INLINE Observation parse_signals(std::string_view line, const Controlle
     reader("enabled", seen.enabled);
     reader("operator_resume", seen.operator_resume);
     by_tenant(reader, "tenants", host, [&](const Json& item, const std::string& path, std::size_t i) {
-        const FieldReader fields(item, path, problems);
-        detail::signal_fields(seen.tenants[i], fields);
-        read_name(fields, "pcie_attribution", seen.tenants[i].pcie_attribution,
-                  "measured, inferred or unknown");
-        read_name(fields, "io_attribution", seen.tenants[i].io_attribution, "measured, inferred or unknown");
-        fields.finish();
+        reader.read(item, path, seen.tenants[i]);
     });
     by_tenant(reader, "feedback", host, [&](const Json& item, const std::string& path, std::size_t i) {
-        const FieldReader fields(item, path, problems);
-        fields("finished", seen.feedback[i].finished);
-        read_name(fields, "status", seen.feedback[i].status, "the name of a status, such as ok or in_use");
-        fields("restored", seen.feedback[i].restored);
-        fields.finish();
+        reader.read(item, path, seen.feedback[i]);
     });
     std::size_t index = 0;
     reader.elements("roots", [&](const Json& item, const std::string& path) {
         if (index >= seen.roots.size()) return problems.add(path + ": the host has fewer roots");
-        const FieldReader fields(item, path, problems);
-        auto& root = seen.roots[index++];
-        fields("bytes_per_s", root.bytes_per_s);
-        fields("replays", root.replays);
-        fields.finish();
+        reader.read(item, path, seen.roots[index++]);
     });
     index = 0;
     reader.elements("gpus", [&](const Json& item, const std::string& path) {
         if (index >= seen.gpus.size()) return problems.add(path + ": the host has fewer GPUs");
         const auto g = index++;
-        read_gpu(reader, item, path, mig_device(host.gpus[g].device), seen.gpus[g], problems);
+        read_gpu(reader, item, path, mig_device(host.gpus[g].device), seen.gpus[g]);
     });
     read_numbers(reader, "numa_io_bytes_per_s", seen.numa_io_bytes_per_s, problems);
     read_numbers(reader, "irq_per_s", seen.irq_per_s, problems);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/control/detail/config_fields.hpp>
+#include <gpusched/control/detail/json_fields.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/host/live.hpp>
 
@@ -26,25 +26,11 @@ inline void read_latency(const Json& j, const std::string& path, LatencyOptions&
         out.kind = kinds[k];
         out.path = found[k];
     }
-    fields("metric", out.metric);
-    fields("ms_per_unit", out.ms_per_unit);
-    if (const auto* labels = fields.take("labels")) {
-        if (!labels->is_object())
-            fields.bad(path + "/labels", *labels, "an object of texts");
-        else
-            for (const auto& [name, value] : labels->items()) {
-                if (!value.is_string())
-                    fields.bad(path + "/labels/" + name, value, "a string");
-                else
-                    out.labels[name] = value.get<std::string>();
-            }
-    }
+    fields.read_all(out, {"kind", "path"});
     fields.finish();
     if (given != 1) problems.add(path + ": expected exactly one of file, socket and prometheus");
     if (out.kind == "prometheus" && out.metric.empty())
         problems.add(path + "/metric: missing; expected the name of a histogram");
-    if (!(out.ms_per_unit > 0 && out.ms_per_unit <= 1e6))
-        problems.add(bad_value(path + "/ms_per_unit", number_text(out.ms_per_unit), "above 0, at most 1e6"));
 }
 
 inline bool is_disk(std::string_view text) {
@@ -58,12 +44,9 @@ inline void read_tenant(const Json& j, const std::string& path, LiveTenant& out,
     const FieldReader fields(j, path, problems);
     if (const auto* latency = fields.take("latency"))
         read_latency(*latency, path + "/latency", out.latency, problems);
-    auto& a = out.access;
-    fields("cgroup", a.cgroup), fields("disks", a.disks);
-    fields("switch_over", a.switch_over), fields("drain", a.drain);
-    fields("mps_pipe", a.mps_pipe), fields("restart", a.restart);
+    fields.read_all(out, {"latency"});
     fields.finish();
-    for (const auto& disk : a.disks)
+    for (const auto& disk : out.access.disks)
         if (!is_disk(disk))
             problems.add(bad_value(path + "/disks", gpusched::quoted(disk), "major:minor, such as 259:0"));
 }
@@ -112,11 +95,7 @@ GPUSCHED_INLINE LiveOptions parse_live(std::string_view text, const ControllerOp
     LiveOptions o;
     o.tenants.resize(options.host.tenants.size());
     const FieldReader fields(document["live"], "/live", problems);
-    fields("mig", o.mig), fields("nvml_library", o.nvml_library), fields("pci", o.pci);
-    fields("journal", o.journal), fields("command_limit_s", o.command_limit_s);
-    fields("backoff_s", o.backoff_s), fields("lock_wait_s", o.lock_wait_s);
-    fields("layout_every", o.layout_every);
-    fields("cgroups", o.cgroups), fields("proc", o.proc), fields("numa_disks", o.numa_disks);
+    fields.read_all(o, {"tenants"});
     if (const auto* tenants = fields.take("tenants")) {
         if (!tenants->is_object())
             fields.bad("/live/tenants", *tenants, "an object by name");
@@ -142,12 +121,6 @@ GPUSCHED_INLINE LiveOptions parse_live(std::string_view text, const ControllerOp
     if (o.numa_disks.size() > static_cast<std::size_t>(options.host.numa_nodes))
         problems.add(bad_value("/live/numa_disks", number_text(o.numa_disks.size()) + " elements",
                                "at most one per NUMA node: " + number_text(options.host.numa_nodes)));
-    if (!(o.command_limit_s > 0 && o.command_limit_s <= 600))
-        problems.add(
-            bad_value("/live/command_limit_s", number_text(o.command_limit_s), "above 0, at most 600"));
-    check_range(problems, "/live/backoff_s", o.backoff_s, 0, 60);
-    check_range(problems, "/live/lock_wait_s", o.lock_wait_s, 0, 3600);
-    check_range(problems, "/live/layout_every", o.layout_every, 1, 1000);
     check_groups(o, options.host, problems);
     for (std::size_t i = 0; i < o.tenants.size(); ++i)
         if (options.host.tenants[i].is_protected && o.tenants[i].latency.kind.empty())

@@ -43,10 +43,10 @@ inline ServingInstance all_deployments(const ServingRequest& request, const Plan
         available.push_back(static_cast<int>(std::min<double>(request.available[g], paid)));
     }
     for (const auto& served : request.models)
-        for (const auto& demand : served.demands)
-            problem.workloads.push_back({demand.name, demand.requests, served.model.name});
+        for (const auto& workload : served.workloads)
+            problem.workloads.push_back({workload.name, workload.requests, served.model.name});
     std::map<std::tuple<std::string, std::string, std::string>, double> measured;
-    for (const auto& m : request.measured) measured[{m.model, m.deployment, m.demand}] = m.requests_per_s;
+    for (const auto& m : request.measured) measured[{m.model, m.deployment, m.workload}] = m.requests_per_s;
     auto estimate_options = options.estimate;
     estimate_options.memory_fraction = options.deployments.memory_fraction;
     std::size_t first = 0;
@@ -59,19 +59,19 @@ inline ServingInstance all_deployments(const ServingRequest& request, const Plan
                                    std::vector<double>(problem.workloads.size(), 0.0), served.model.name};
             for (const auto& stage : deployment.stages)
                 c.gpus[static_cast<std::size_t>(stage.gpu)] += stage.degree;
-            for (std::size_t d = 0; d < served.demands.size(); ++d) {
-                const auto& demand = served.demands[d];
-                const auto known = measured.find({served.model.name, deployment.name, demand.name});
+            for (std::size_t d = 0; d < served.workloads.size(); ++d) {
+                const auto& workload = served.workloads[d];
+                const auto known = measured.find({served.model.name, deployment.name, workload.name});
                 c.throughput[first + d] = known != measured.end()
                                               ? known->second
                                               : estimate_throughput(served.model, request.gpus, deployment,
-                                                                    demand.shape, estimate_options)
+                                                                    workload.shape, estimate_options)
                                                     .requests_per_s;
             }
             problem.configurations.push_back(std::move(c));
             instance.deployments.push_back(std::move(deployment));
         }
-        first += served.demands.size();
+        first += served.workloads.size();
     }
     return instance;
 }

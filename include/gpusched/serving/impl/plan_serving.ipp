@@ -39,22 +39,22 @@ GPUSCHED_INLINE void validate(const ServingRequest& request) {
         if (name.empty()) problems.add(bad_value("name", "''", "a name", "model"));
         if (!models.insert(name).second) problems.add(owner + ": appears twice");
         take([&] { validate(served.model); });
-        for (const auto& demand : served.demands) {
-            const auto of = owner + ": demand " + gpusched::quoted(demand.name);
-            if (demand.name.empty()) problems.add(bad_value("demand", "''", "a name", owner));
-            if (!names.emplace(name, demand.name).second) problems.add(of + ": appears twice");
-            check_fields(problems, demand.shape, of);
-            check_range(problems, "requests", demand.requests, 0.0, most, of);
+        for (const auto& workload : served.workloads) {
+            const auto of = owner + ": workload " + gpusched::quoted(workload.name);
+            if (workload.name.empty()) problems.add(bad_value("workload", "''", "a name", owner));
+            if (!names.emplace(name, workload.name).second) problems.add(of + ": appears twice");
+            check_fields(problems, workload.shape, of);
+            check_range(problems, "requests", workload.requests, 0.0, most, of);
         }
     }
     std::set<std::tuple<std::string, std::string, std::string>> measured;
     for (const auto& m : request.measured) {
         const auto owner = "measured throughput of " + gpusched::quoted(m.deployment);
-        if (!measured.emplace(m.model, m.deployment, m.demand).second)
-            problems.add(owner + ": appears twice for " + gpusched::quoted(m.demand) + " of " +
+        if (!measured.emplace(m.model, m.deployment, m.workload).second)
+            problems.add(owner + ": appears twice for " + gpusched::quoted(m.workload) + " of " +
                          gpusched::quoted(m.model));
-        if (!names.contains({m.model, m.demand}))
-            problems.add(owner + ": there is no demand " + gpusched::quoted(m.demand) + " of a model " +
+        if (!names.contains({m.model, m.workload}))
+            problems.add(owner + ": there is no workload " + gpusched::quoted(m.workload) + " of a model " +
                          gpusched::quoted(m.model));
         check_range(problems, "requests_per_s", m.requests_per_s, 0.0, most, owner);
     }

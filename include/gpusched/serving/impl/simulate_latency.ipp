@@ -111,35 +111,35 @@ GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
     auto one = together;
     one.max_batch = 1;
     for (const auto& served : request.models)
-        for (std::size_t d = 0; d < served.demands.size(); ++d) {
-            const auto& demand = served.demands[d];
-            if (demand.requests <= 0) continue;
-            Kind kind{demand.requests, {}, {}};
+        for (std::size_t d = 0; d < served.workloads.size(); ++d) {
+            const auto& workload = served.workloads[d];
+            if (workload.requests <= 0) continue;
+            Kind kind{workload.requests, {}, {}};
             double share = 0;
             for (std::size_t r = 0; r < plan.size(); ++r) {
                 if (plan[r].model != served.model.name) continue;
                 const auto owner = "replicas " + gpusched::quoted(plan[r].deployment.name);
-                if (plan[r].share.size() != served.demands.size() ||
-                    plan[r].requests_per_s.size() != served.demands.size())
-                    throw InvalidInput(owner +
-                                       ": expected a share and a throughput for each of the model's demands");
+                if (plan[r].share.size() != served.workloads.size() ||
+                    plan[r].requests_per_s.size() != served.workloads.size())
+                    throw InvalidInput(
+                        owner + ": expected a share and a throughput for each of the model's workloads");
                 if (plan[r].share[d] <= 1e-12) continue;
                 const double rate = plan[r].requests_per_s[d];
                 const auto estimate = estimate_throughput(served.model, request.gpus, plan[r].deployment,
-                                                          demand.shape, together);
+                                                          workload.shape, together);
                 const auto alone =
-                    estimate_throughput(served.model, request.gpus, plan[r].deployment, demand.shape, one);
+                    estimate_throughput(served.model, request.gpus, plan[r].deployment, workload.shape, one);
                 if (plan[r].count < 1 || !(rate > 0) || !(estimate.batch >= 1))
-                    throw InvalidInput(owner + ": cannot serve demand " + gpusched::quoted(demand.name));
+                    throw InvalidInput(owner + ": cannot serve workload " + gpusched::quoted(workload.name));
                 share += plan[r].share[d];
                 // Measured throughputs may be higher than a request alone is fast.
                 const double latency =
-                    std::max(alone.first_token_s + (demand.shape.output - 1) * alone.step_s, 1e-12);
+                    std::max(alone.first_token_s + (workload.shape.output - 1) * alone.step_s, 1e-12);
                 kind.to.emplace_back(share, r);
                 kind.jobs.push_back({0, latency, 1 / rate / latency, estimate.batch});
             }
             if (std::abs(share - 1) > 1e-6)
-                throw InvalidInput(bad_value("shares of demand " + gpusched::quoted(demand.name),
+                throw InvalidInput(bad_value("shares of workload " + gpusched::quoted(workload.name),
                                              number_text(share), "1 in all"));
             all += kind.requests;
             kinds.push_back(std::move(kind));
