@@ -11,6 +11,9 @@ GPUSCHED_DEFINE_HAS_MEMBER(skip_victims)
 GPUSCHED_DEFINE_HAS_MEMBER(cheapest_first)
 GPUSCHED_DEFINE_HAS_MEMBER(cheapest)
 GPUSCHED_DEFINE_HAS_MEMBER(wants_cheapest_first)
+GPUSCHED_DEFINE_HAS_MEMBER(with_limits)
+GPUSCHED_DEFINE_HAS_MEMBER(with_limit)
+GPUSCHED_DEFINE_HAS_MEMBER(with_options)
 
 namespace gpusched::consolidation::detail {
 
@@ -69,7 +72,12 @@ concept FloatPerNode = requires(const P& policy, const Cluster& cluster, NodeId 
 #define GPUSCHED_CHECK_ACCEPTANCE(T)                                                                         \
     static_assert(gpusched::consolidation::Acceptance<T>,                                                    \
                   "Policies::acceptance is called as `accept(const ChainSet&)`, returns bool, and its "      \
-                  "operator() is const")
+                  "operator() is const");                                                                    \
+    static_assert(!gpusched::detail::has_with_limits<T> ||                                                   \
+                      (gpusched::consolidation::detail::TakesLimits<T>),                                     \
+                  GPUSCHED_UNUSED_HOOK("with_limits", "Acceptance with_limits(const Options&) const"));      \
+    static_assert(!gpusched::detail::has_with_limit<T>, GPUSCHED_MISSPELT("with_limit", "with_limits"));     \
+    static_assert(!gpusched::detail::has_with_options<T>, GPUSCHED_MISSPELT("with_options", "with_limits"))
 
 #define GPUSCHED_CHECK_CONSOLIDATION_PICKER(T)                                                               \
     static_assert(gpusched::consolidation::PurePicker<T>,                                                    \
