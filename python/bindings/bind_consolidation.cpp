@@ -28,13 +28,13 @@ struct ConsolidateArguments : c::Options {
     ProgressLike progress = py::none();
 };
 
-/// The policies of the preset, with those that the caller names in their place.
-c::AnyPolicies chosen_policies(const py::object& choice, const c::Options& options) {
-    auto names = c::preset_names(options);
+/// The policies that the caller names in place of the preset's.
+c::PolicyNames chosen_policies(const py::object& choice) {
+    c::PolicyNames names;
     Fields fields("policies", choice);
     fields.read_all(names);
     fields.finish();
-    return c::preset_policies(names, options);
+    return names;
 }
 
 /// The options that keywords give. Bad values, unknown nodes and values out of range are reported together.
@@ -237,11 +237,12 @@ void bind_consolidation(py::module_& parent) {
         [keywords](const ClusterPtr& cluster, const py::kwargs& given) {
             Problems problems;
             const auto arguments = read_options(keywords, "consolidate", given, *cluster, problems);
-            std::optional<c::AnyPolicies> policies;
-            if (!arguments.policies.is_none()) policies = chosen_policies(arguments.policies, arguments);
+            c::PolicyNames policies;
+            if (!arguments.policies.is_none()) policies = chosen_policies(arguments.policies);
             return Call(arguments.progress).run([&](const Context& context) {
-                const auto result = policies ? c::consolidate(*cluster, *policies, arguments, context)
-                                             : c::consolidate(*cluster, arguments, context);
+                const auto result = arguments.policies.is_none()
+                                        ? c::consolidate(*cluster, arguments, context)
+                                        : c::consolidate_by_name(*cluster, policies, arguments, context);
                 return NamedPlan{to_spec(result.plan, *cluster, c::to_stats(result.stats)),
                                  result.stop_reason};
             });

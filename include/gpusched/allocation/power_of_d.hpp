@@ -18,7 +18,7 @@ namespace GPUSCHED_NAMESPACE::allocation {
 
 struct PowerOfDOptions {
     int choices = 2;                 ///< d, 1 .. 1000: how many feasible nodes are drawn, with replacement
-    std::int64_t refresh_every = 1;  ///< loads are read again before every so-manieth task, >= 1
+    std::int64_t refresh_every = 1;  ///< loads are read again before every `refresh_every`-th task, >= 1
 };
 
 /// The larger of the allocated parts of a node's CPU and GPUs, in thousandths.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/consolidation/concepts.hpp>
+#include <gpusched/consolidation/options.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -20,6 +21,7 @@ struct PriceLimit {
     static constexpr std::int64_t always_others = 1, enough_nodes = 32;
     std::int64_t others = std::numeric_limits<std::int64_t>::max();
     double times_mean = std::numeric_limits<double>::infinity();
+    bool waived_by_clear = false;  ///< no `times_mean` where `Options::clear` names the nodes
 
     bool operator()(const ChainSet& chains) const noexcept {
         const auto further = chains.moves - chains.tasks;
@@ -29,6 +31,14 @@ struct PriceLimit {
         const auto price = static_cast<double>(chains.moves) * static_cast<double>(mean.gain);
         const auto usual = static_cast<double>(mean.moves) * static_cast<double>(chains.gain);
         return !(price > times_mean * usual);  // true where infinity meets nothing gained
+    }
+    /// `max_others` and `max_price_ratio`, where they are set, replace the fields.
+    [[nodiscard]] PriceLimit with_limits(const Options& options) const noexcept {
+        auto limit = *this;
+        if (options.clear && waived_by_clear) limit.times_mean = PriceLimit{}.times_mean;
+        limit.others = options.max_others.value_or(limit.others);
+        limit.times_mean = options.max_price_ratio.value_or(limit.times_mean);
+        return limit;
     }
 };
 

@@ -84,12 +84,22 @@ class AnyAcceptance {
     template <detail::CalledAs<AnyAcceptance, const ChainSet&> P>
     AnyAcceptance(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
         static_assert(detail::check_acceptance<P>());
+        if constexpr (detail::TakesLimits<P>)
+            with_limits_ = [policy](const Options& options) {
+                return AnyAcceptance(policy.with_limits(options));
+            };
         call_ = [policy = std::move(policy)](const ChainSet& chains) { return policy(chains); };
     }
     bool operator()(const ChainSet& chains) const { return call_(chains); }
+    [[nodiscard]] bool takes_limits() const noexcept { return static_cast<bool>(with_limits_); }
+    /// Itself where it takes no limits.
+    [[nodiscard]] AnyAcceptance with_limits(const Options& options) const {
+        return with_limits_ ? with_limits_(options) : *this;
+    }
 
   private:
     std::function<bool(const ChainSet&)> call_;
+    std::function<AnyAcceptance(const Options&)> with_limits_;
 };
 
 /// Any GPU picker that takes no random numbers.

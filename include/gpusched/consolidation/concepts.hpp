@@ -15,6 +15,8 @@
 
 namespace GPUSCHED_NAMESPACE::consolidation {
 
+struct Options;
+
 /// Disjoint groups of nodes, solved independently of each other.
 using Partition = std::vector<std::vector<NodeId>>;
 
@@ -118,11 +120,28 @@ struct ChainSet {
 
 /// Whether the chains found for a node are worth it. Asked whenever a task of the node has found a place: once it says no, the
 /// node is given up. With `Policies::shortest_chains_first` it is also asked before chains are tried, as if every level of
-/// nesting cost a move; where it says no, the task finds no place. What it refuses it must refuse with more moves, too.
+/// nesting cost a move; where it says no, the task finds no place. It must be monotone: adding moves never turns a refusal
+/// into an acceptance. Optional hook: `with_limits(options)`, the same acceptance with the limits that `max_others`,
+/// `max_price_ratio` and `clear` of the options set; without it these options are refused.
 template <class P>
 concept Acceptance = requires(const P& policy, const ChainSet& chains) {
     { policy(chains) } -> std::same_as<bool>;
 };
+
+namespace detail {
+template <class P>
+concept TakesLimits = requires(const P& policy, const Options& options) {
+    { policy.with_limits(options) } -> std::same_as<P>;
+};
+/// The same of an acceptance at hand, which may say it at run time.
+template <class P>
+[[nodiscard]] constexpr bool takes_limits(const P& policy) {
+    if constexpr (requires { policy.takes_limits(); })
+        return policy.takes_limits();
+    else
+        return TakesLimits<P>;
+}
+}  // namespace detail
 
 /// What a vacated node is worth, a whole number >= 0; the sum over all nodes must fit into 64 bits.
 template <class P>

@@ -7,6 +7,7 @@
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/registry.hpp>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -26,8 +27,8 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 /// "first_victims", "easier_victims", "cheapest_victims".
 [[nodiscard]] const Registry<AnyEjectionRule>& ejection_rules();
 
-/// "accept_all", "price_limit"; the latter takes its limits from `max_others` and `max_price_ratio` of the options.
-[[nodiscard]] const Registry<AnyAcceptance, const Options&>& acceptances();
+/// "accept_all", "price_limit"; the latter is that of the presets `fast` and `best`.
+[[nodiscard]] const Registry<AnyAcceptance>& acceptances();
 
 /// "gpus", "unit".
 [[nodiscard]] const Registry<AnyNodeWeight>& node_weights();
@@ -36,15 +37,15 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 /// expect no workload.
 [[nodiscard]] const Registry<AnyPurePicker>& gpu_pickers();
 
-/// One name of each kind; the defaults are the policies of the presets `fast` and `best`.
+/// Policies by name in place of those of a preset. Absent = the preset's.
 struct PolicyNames {
-    std::string partitioner = "by_gpu_model";
-    std::string node_order = "least_demand_for_size";
-    std::string destinations = "tightest_fit";
-    std::string ejection = "cheapest_victims";
-    std::string acceptance = "price_limit";
-    std::string weight = "gpus";
-    std::string picker = "tightest_gpu";
+    std::optional<std::string> partitioner{};
+    std::optional<std::string> node_order{};
+    std::optional<std::string> destinations{};
+    std::optional<std::string> ejection{};
+    std::optional<std::string> acceptance{};
+    std::optional<std::string> weight{};
+    std::optional<std::string> picker{};
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<PolicyNames>, F&& field) {
@@ -62,22 +63,18 @@ constexpr void visit_fields(std::type_identity<PolicyNames>, F&& field) {
 /// @throws InvalidInput for an unknown kind, with the nearest ones
 [[nodiscard]] const std::vector<std::string>& policy_names(std::string_view kind);
 
-/// The policies of these names, for `consolidate(cluster, policies, options, context)`.
+/// The policies of a preset, with those that have names replaced. All else of the preset stays: how deep moves nest, how
+/// many rounds there are, whether gaps are filled.
 ///
-/// Every field of the result may be replaced by a policy of your own, made by a registry of your own (registry.hpp) or
-/// not; `deepest`, `most_rounds` and the other switches have the defaults of Policies.
+/// Every field of the result may be replaced by a policy of your own, made by a registry of your own (registry.hpp) or not.
 /// @throws InvalidInput for an unknown name, with the nearest ones
-[[nodiscard]] AnyPolicies make_policies(const PolicyNames& names = {}, const Options& options = {});
+[[nodiscard]] AnyPolicies make_policies(Preset preset = Preset::best, const PolicyNames& names = {},
+                                        Objective objective = Objective::gpus);
 
-/// The names of the policies of a preset.
-/// @param options `preset` and `objective` are looked at
-[[nodiscard]] PolicyNames preset_names(const Options& options);
-
-/// The policies of these names in place of those of `options.preset`, whose other choices stay: how deep moves nest, how many
-/// rounds there are, which limits `price_limit` has. With `preset_names(options)` the plan is that of
-/// `consolidate(cluster, options)`.
-/// @throws InvalidInput for an unknown name, with the nearest ones
-[[nodiscard]] AnyPolicies preset_policies(const PolicyNames& names, const Options& options);
+/// `consolidate(cluster, options, context)` with policies by name in place of those of `options.preset`.
+/// @throws InvalidInput as that, for an unknown name, and for limits that the acceptance of that name does not take
+[[nodiscard]] Result consolidate_by_name(const Cluster& cluster, const PolicyNames& names,
+                                         const Options& options = {}, const Context& context = {});
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation
 

@@ -132,6 +132,11 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
 /// @throws InvalidInput with every field that is out of range or names a node that `cluster` does not have
 void validate(const Options& options, const Cluster& cluster);
 
+namespace detail {
+/// The same, and what has no effect beside policies of the caller's own; see `validate` in policies.hpp.
+void validate_beside_policies(const Options& options, const Cluster& cluster, bool takes_limits);
+}  // namespace detail
+
 }  // namespace GPUSCHED_NAMESPACE::consolidation
 
 #ifdef GPUSCHED_HEADER_ONLY

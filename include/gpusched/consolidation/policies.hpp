@@ -14,8 +14,10 @@
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/core/context.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 namespace GPUSCHED_NAMESPACE::consolidation {
 
@@ -57,10 +59,77 @@ struct Policies {
     bool fill_gaps = false;
     /// Where a group is tiny and the depth is at least 3, look for the best plan by trying everything.
     bool exact_when_tiny = false;
+
+    /// The same policies as other types that hold them: `AnyPolicies policies = presets::best();` (any.hpp).
+    template <class P2, class O2, class D2, class E2, class A2, class W2, class G2>
+        requires(!std::same_as<Policies, Policies<P2, O2, D2, E2, A2, W2, G2>> &&
+                 std::convertible_to<P, P2> && std::convertible_to<O, O2> && std::convertible_to<D, D2> &&
+                 std::convertible_to<E, E2> && std::convertible_to<A, A2> && std::convertible_to<W, W2> &&
+                 std::convertible_to<G, G2>)
+    operator Policies<P2, O2, D2, E2, A2, W2, G2>() const {  // NOLINT(google-explicit-constructor)
+        return with_kinds<P2, O2, D2, E2, A2, W2, G2>(partitioner, node_order, destinations, ejection,
+                                                      acceptance, weight, picker);
+    }
+    /// Other policies with the switches of these.
+    template <class P2, class O2, class D2, class E2, class A2, class W2, class G2>
+    [[nodiscard]] Policies<P2, O2, D2, E2, A2, W2, G2> with_kinds(P2 p, O2 o, D2 d, E2 e, A2 a, W2 w,
+                                                                  G2 g) const {
+        return {std::move(p),          std::move(o),      std::move(d),     std::move(e), std::move(a),
+                std::move(w),          std::move(g),      deepest,          most_rounds,  shallow_round_first,
+                shortest_chains_first, remember_failures, gather_fractions, fill_gaps,    exact_when_tiny};
+    }
 };
 
-/// Consolidates with the caller's own policies; `options.preset`, `objective`, `max_others` and `max_price_ratio` are
-/// not looked at.
+// A set of policies with one of them replaced, also by one of another type:
+// `with_node_order(presets::best(), MyOrder{})`. The others, and the switches, stay.
+
+template <class P, class... K>
+[[nodiscard]] auto with_partitioner(const Policies<K...>& p, P policy) {
+    return p.with_kinds(std::move(policy), p.node_order, p.destinations, p.ejection, p.acceptance, p.weight,
+                        p.picker);
+}
+template <class O, class... K>
+[[nodiscard]] auto with_node_order(const Policies<K...>& p, O policy) {
+    return p.with_kinds(p.partitioner, std::move(policy), p.destinations, p.ejection, p.acceptance, p.weight,
+                        p.picker);
+}
+template <class D, class... K>
+[[nodiscard]] auto with_destinations(const Policies<K...>& p, D policy) {
+    return p.with_kinds(p.partitioner, p.node_order, std::move(policy), p.ejection, p.acceptance, p.weight,
+                        p.picker);
+}
+template <class E, class... K>
+[[nodiscard]] auto with_ejection(const Policies<K...>& p, E policy) {
+    return p.with_kinds(p.partitioner, p.node_order, p.destinations, std::move(policy), p.acceptance,
+                        p.weight, p.picker);
+}
+template <class A, class... K>
+[[nodiscard]] auto with_acceptance(const Policies<K...>& p, A policy) {
+    return p.with_kinds(p.partitioner, p.node_order, p.destinations, p.ejection, std::move(policy), p.weight,
+                        p.picker);
+}
+template <class W, class... K>
+[[nodiscard]] auto with_weight(const Policies<K...>& p, W policy) {
+    return p.with_kinds(p.partitioner, p.node_order, p.destinations, p.ejection, p.acceptance,
+                        std::move(policy), p.picker);
+}
+template <class G, class... K>
+[[nodiscard]] auto with_picker(const Policies<K...>& p, G policy) {
+    return p.with_kinds(p.partitioner, p.node_order, p.destinations, p.ejection, p.acceptance, p.weight,
+                        std::move(policy));
+}
+
+/// @throws InvalidInput as `validate(options, cluster)`, and with every option that has no effect beside these policies:
+///     `preset` and `objective`, whose place they take, and `max_others` and `max_price_ratio` unless the acceptance has
+///     the hook `with_limits`, as PriceLimit has
+template <class... Kinds>
+void validate(const Options& options, const Cluster& cluster, const Policies<Kinds...>& policies) {
+    detail::validate_beside_policies(options, cluster, detail::takes_limits(policies.acceptance));
+}
+
+/// Consolidates with the caller's own policies. `max_others`, `max_price_ratio` and `clear` set the limits of an acceptance
+/// that takes limits, as PriceLimit does; other options never change policies, and those that then have no effect are
+/// refused (see `validate`).
 ///
 /// The frame around the policies is the paper's: in every round, cut into groups, solve them independently (on as many
 /// threads as the context or `options.threads` offer), join the results in the order of the groups. Moves of

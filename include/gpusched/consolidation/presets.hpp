@@ -24,7 +24,10 @@ template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto fast(W weight = {}) {
     using Order = std::conditional_t<std::same_as<W, UnitWeight>, LeastDemand, LeastDemandForSize>;
     return Policies<ByGpuModel, Order, TightestFit, CheapestVictims, PriceLimit, W>{
-        .acceptance = {.times_mean = 3}, .weight = weight, .deepest = 2, .most_rounds = 1};
+        .acceptance = {.times_mean = 3, .waived_by_clear = true},
+        .weight = weight,
+        .deepest = 2,
+        .most_rounds = 1};
 }
 
 /// Ours: the same with deeper rounds after the first, nodes filled where one move does it, and exact where the group is tiny.
@@ -37,6 +40,23 @@ template <NodeWeight W = GpuWeight>
     policies.exact_when_tiny = true;
     policies.fill_gaps = true;
     return policies;
+}
+
+/// Calls `use` with the policies of the preset for the objective, whose types differ.
+template <class Use>
+decltype(auto) visit(Preset preset, Objective objective, Use&& use) {
+    const auto with_weight = [&](auto weight) -> decltype(auto) {
+        switch (preset) {
+        case Preset::ipc:
+            return use(ipc(weight));
+        case Preset::fast:
+            return use(fast(weight));
+        case Preset::best:
+            break;
+        }
+        return use(best(weight));
+    };
+    return objective == Objective::gpus ? with_weight(GpuWeight{}) : with_weight(UnitWeight{});
 }
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation::presets

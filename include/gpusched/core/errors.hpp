@@ -1,4 +1,5 @@
-// Errors: the caller's mistake (InvalidInput) and the environment's (BackendError). Expected outcomes are values.
+// Errors: the caller's mistake (InvalidInput), the environment's (BackendError), this library's own (InternalError).
+// Expected outcomes are values.
 #pragma once
 
 #include <gpusched/config.hpp>
@@ -29,6 +30,13 @@ class GPUSCHED_EXPORT InvalidInput : public std::invalid_argument {
 class GPUSCHED_EXPORT BackendError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
+};
+
+/// An error of this library: an answer failed its last check and was discarded. Please report it. `RuntimeError` in
+/// Python.
+class GPUSCHED_EXPORT InternalError : public std::logic_error {
+  public:
+    using std::logic_error::logic_error;
 };
 
 /// A name as it appears in messages.

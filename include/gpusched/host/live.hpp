@@ -98,7 +98,7 @@ class LiveController {
     /// Looks for what the host offers, and switches off the flags of what it does not; then recovery. Once, before the
     /// first window.
     /// @return lines for the operator: one per capability, one per protected tenant, one per limit ended
-    /// @throws BackendError when the state is not known: the instances must be seen to by hand
+    /// @throws BackendError when the state is not known: the instances require manual repair
     std::vector<std::string> start();
 
     /// One window.

@@ -57,7 +57,7 @@ class PreemptionIndex {
     [[nodiscard]] bool has_failed(NodeId node) const;
     /// What `preempt` would decide. O(marked nodes x (search + log nodes)).
     /// @return nothing when no eviction helps; else a decision that is good until the next call
-    /// @throws InvalidInput as `preempt`
+    /// @throws InvalidInput and InternalError as `preempt`
     [[nodiscard]] const Decision* decide(TaskId preemptor);
     /// All answers so far are exact, as Result::proven.
     [[nodiscard]] bool proven() const noexcept;

@@ -95,8 +95,10 @@ inline constexpr std::int64_t latest = 1'000'000'000'000;  // seconds either way
 
 /// How `preempt` works. Ranges are checked first thing.
 struct Options {
-    Policy policy = Policy::imp;    ///< how victims and node are chosen
-    Engine engine = Engine::masks;  ///< how `imp` and `exhaustive` search; the answer is the same
+    Policy policy = Policy::imp;  ///< how victims and node are chosen
+    /// How `imp`, `exhaustive` and `spot_exact` search; the answer is the same. Refused with the other policies, unless it has
+    /// its default.
+    Engine engine = Engine::masks;
     /// Replaces what the task's `hardware_affinity` says, for all its levels; `guaranteed` for a task that names no
     /// level means the socket. Absent = guaranteed where the task guarantees a level, best effort where it only wishes
     /// for one, else none.
@@ -107,7 +109,9 @@ struct Options {
     double socket_score = 0.5;  ///< T for GPUs of one socket
     double cross_score = 0;  ///< T for GPUs of several sockets, or of a machine whose hardware is not known
     std::optional<std::int64_t> now{};  ///< seconds, -10^12 .. 10^12; absent = the snapshot's
-    CostFunction cost{};                ///< absent = `lost_work`
+    /// Thousandths of a GPU-second; absent = `lost_work`. Chooses for `spot` and `spot_exact`, breaks ties for `imp` and
+    /// `exhaustive`; for `reprieve` and `first_fit` it only measures (`Decision::cost`, and the domains of gangs).
+    CostFunction cost{};
     /// Sets of victims looked at per node before its best so far is taken and `proven` is false, >= 1. Of
     /// `minimal_victim_sets` also how many victims all its sets may have together.
     std::int64_t search_limit = 1'000'000;

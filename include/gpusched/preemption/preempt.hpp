@@ -63,7 +63,8 @@ struct Result {
 /// memory, the guaranteed locality, local cores (`cpu_local`) and groups, with every other task on its own devices.
 ///
 /// @param task a pending task of the cluster; the cluster must hold no reservations
-/// @throws InvalidInput for a task that is unknown or runs, and for options out of range
+/// @throws InvalidInput for a task that is unknown or runs, and for options out of range; InternalError when that check
+///     fails, in every build: "nothing" always means that nothing helps
 ///
 /// Complexity: O(nodes + tasks) and the search per node; for whole GPUs and up to 10 victims at most 1,023 sets a node.
 /// Deterministic unless a time limit or a cancellation strikes; thread-safe.

@@ -60,7 +60,7 @@ struct GangResult {
 /// only fits together.
 ///
 /// @param pods pending tasks, distinct, at least one, that require the same level or none
-/// @throws InvalidInput otherwise, and for options out of range
+/// @throws InvalidInput otherwise, and for options out of range; InternalError as `preempt`
 /// O(domains x pods x nodes of a domain) searches of one node, and per domain at most 200,000 steps of the exact search.
 [[nodiscard]] GangResult preempt_gang(const Cluster& cluster, std::span<const TaskId> pods,
                                       const Options& options = {},

@@ -12,9 +12,9 @@ TEST_CASE("policies by name give the plans of the same policies as types") {
     const con::Options options{.max_price_ratio = 3};
     const con::Policies<con::ByGpuModel, con::LeastDemandForSize, con::TightestFit, con::CheapestVictims,
                         con::PriceLimit, con::GpuWeight>
-        types{.acceptance = {.times_mean = 3}};
+        types{.shallow_round_first = true, .fill_gaps = true, .exact_when_tiny = true};
     const auto by_type = con::consolidate(cluster, types, options);
-    const auto by_name = con::consolidate(cluster, con::make_policies({}, options), options);
+    const auto by_name = con::consolidate(cluster, con::make_policies(), options);
     CHECK(by_name.plan == by_type.plan);
     CHECK(by_name.stats == by_type.stats);
     CHECK(by_name.stats.vacated_nodes > 0);
@@ -22,7 +22,7 @@ TEST_CASE("policies by name give the plans of the same policies as types") {
     // Victims that find no place stay: the one flag that the cheapest rule has not.
     const con::Policies<con::RandomGroups, con::FewestPods, con::GroupOrder, con::FirstVictims,
                         con::AcceptAll, con::UnitWeight, allocation::FewestCrossings>
-        paper;
+        paper{.shortest_chains_first = false};
     const auto names = con::PolicyNames{.partitioner = "random_groups",
                                         .node_order = "fewest_pods",
                                         .destinations = "group_order",
@@ -30,7 +30,8 @@ TEST_CASE("policies by name give the plans of the same policies as types") {
                                         .acceptance = "accept_all",
                                         .weight = "unit",
                                         .picker = "fewest_crossings"};
-    CHECK(con::consolidate(cluster, con::make_policies(names)).plan == con::consolidate(cluster, paper).plan);
+    CHECK(con::consolidate(cluster, con::make_policies(con::Preset::ipc, names)).plan ==
+          con::consolidate(cluster, paper).plan);
 }
 
 TEST_CASE("presets by name give the presets' plans") {
@@ -40,8 +41,7 @@ TEST_CASE("presets by name give the presets' plans") {
             for (const bool clear : {false, true}) {
                 con::Options options{.preset = preset, .seed = 7, .objective = objective};
                 if (clear) options.clear = std::vector{NodeId{0}, NodeId{3}};
-                const auto policies = con::preset_policies(con::preset_names(options), options);
-                const auto by_name = con::consolidate(cluster, policies, options);
+                const auto by_name = con::consolidate_by_name(cluster, {}, options);
                 const auto by_preset = con::consolidate(cluster, options);
                 CHECK(by_name.plan == by_preset.plan);
                 CHECK(by_name.stats == by_preset.stats);
@@ -58,7 +58,7 @@ TEST_CASE("every name makes a policy whose plans are valid") {
     const auto spec = generated(60, 3);
     const auto cluster = Cluster::build(spec);
     const auto valid = [&](const con::PolicyNames& names) {
-        return check(spec, cluster, con::consolidate(cluster, con::make_policies(names)).plan).ok;
+        return check(spec, cluster, con::consolidate_by_name(cluster, names).plan).ok;
     };
     for (const auto& name : con::partitioners().names()) CHECK(valid({.partitioner = name}));
     for (const auto& name : con::node_orders().names()) CHECK(valid({.node_order = name}));
@@ -82,8 +82,30 @@ TEST_CASE("a node order of one's own is chosen by name from a copy of the regist
     const auto cluster = Cluster::build(generated());
     const con::Policies<con::ByGpuModel, LastFirst, con::TightestFit, con::CheapestVictims, con::PriceLimit,
                         con::GpuWeight>
-        types;
+        types{.acceptance = {.times_mean = 3},
+              .shallow_round_first = true,
+              .fill_gaps = true,
+              .exact_when_tiny = true};
     CHECK(con::consolidate(cluster, policies).plan == con::consolidate(cluster, types).plan);
-    REQUIRE_THROWS_MESSAGE(con::make_policies({.node_order = "fewest_pots"}), InvalidInput,
+    REQUIRE_THROWS_MESSAGE(con::make_policies(con::Preset::best, {.node_order = "fewest_pots"}), InvalidInput,
                            "did you mean 'fewest_pods'?");
+}
+
+TEST_CASE("policies by name keep everything else of the preset") {
+    const auto cluster = Cluster::build(generated());
+    const con::PolicyNames names{.node_order = "fewest_pods"};
+    for (const auto preset : {con::Preset::ipc, con::Preset::fast, con::Preset::best})
+        for (const auto objective : {con::Objective::gpus, con::Objective::nodes}) {
+            const auto typed = con::presets::visit(preset, objective, [&](const auto& policies) {
+                return con::consolidate(cluster, con::with_node_order(policies, con::FewestPods{}));
+            });
+            const auto named =
+                con::consolidate_by_name(cluster, names, {.preset = preset, .objective = objective});
+            CHECK(named.plan == typed.plan);
+            CHECK(named.stats == typed.stats);
+            CHECK(con::consolidate(cluster, con::make_policies(preset, names, objective)).plan == typed.plan);
+        }
+    REQUIRE_THROWS_MESSAGE(
+        con::consolidate_by_name(cluster, {.acceptance = "accept_all"}, {.max_others = 2}), InvalidInput,
+        "max_others: 2; expected the default beside policies of your own: their acceptance takes no limits");
 }

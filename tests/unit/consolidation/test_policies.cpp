@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 using namespace testing_support;
@@ -125,6 +126,98 @@ TEST_CASE("a preset is a set of policies and nothing else") {
          con::consolidate(cluster, con::presets::best()));
     same(con::consolidate(cluster, {.preset = con::Preset::fast, .objective = con::Objective::nodes}),
          con::consolidate(cluster, con::presets::fast(con::UnitWeight{})));
+}
+
+TEST_CASE("one policy of a preset is replaced, all else of it stays") {
+    const auto cluster = Cluster::build(generated());
+    auto all = con::presets::best();
+    all.deepest = 3;
+    all.most_rounds = 4;
+    all.shortest_chains_first = all.remember_failures = false;
+    all.gather_fractions = true;
+    const auto stays = [&](const auto& p) {
+        return std::tuple(p.deepest, p.most_rounds, p.shallow_round_first, p.shortest_chains_first,
+                          p.remember_failures, p.gather_fractions, p.fill_gaps,
+                          p.exact_when_tiny) == std::tuple(3, 4, true, false, false, true, true, true);
+    };
+    const auto one_group = con::with_partitioner(all, OneGroup{});
+    const auto by_name = con::with_node_order(one_group, ByName{});
+    const auto last_first = con::with_destinations(by_name, LastNodeFirst{});
+    const auto all_leave = con::with_ejection(last_first, AllLeave{});
+    const auto few_moves = con::with_acceptance(all_leave, AtMostTwoMoves{});
+    const auto same = con::with_weight(few_moves, Same{});
+    const auto mine = con::with_picker(same, HighestGpus{});
+    static_assert(std::same_as<decltype(mine), const con::Policies<OneGroup, ByName, LastNodeFirst, AllLeave,
+                                                                   AtMostTwoMoves, Same, HighestGpus>>);
+    const con::AnyPolicies any = mine;
+    CHECK((stays(one_group) && stays(by_name) && stays(last_first) && stays(all_leave) && stays(few_moves) &&
+           stays(same) && stays(mine) && stays(any)));
+    CHECK(con::consolidate(cluster, any).plan == con::consolidate(cluster, mine).plan);
+    CHECK(con::with_acceptance(all, con::PriceLimit{.others = 7}).acceptance.others == 7);
+
+    // The same node order by another type gives the preset's plan; another one, another.
+    struct LikeTheirs {
+        std::int64_t operator()(const Cluster& c, NodeId node) const {
+            return con::LeastDemandForSize{}(c, node);
+        }
+    };
+    const auto best = con::consolidate(cluster, con::presets::best());
+    CHECK(con::consolidate(cluster, con::with_node_order(con::presets::best(), LikeTheirs{})).plan ==
+          best.plan);
+    CHECK(con::consolidate(cluster, con::with_node_order(con::presets::best(), ByName{})).plan != best.plan);
+}
+
+TEST_CASE("a preset's policies behind one type give the preset's plan") {
+    const auto cluster = Cluster::build(generated());
+    con::AnyPolicies any = con::presets::best();
+    CHECK(con::consolidate(cluster, any).plan == con::consolidate(cluster).plan);
+    any = con::presets::ipc();
+    CHECK(con::consolidate(cluster, any).plan ==
+          con::consolidate(cluster, {.preset = con::Preset::ipc}).plan);
+}
+
+TEST_CASE("limits of the options reach every acceptance that takes them, in one way") {
+    const auto cluster = Cluster::build(generated());
+    const con::AnyPolicies any = con::presets::best();
+    std::vector<NodeId> half;
+    for (const auto node : cluster.nodes())
+        if (index(node) % 2 == 0) half.push_back(node);
+    for (const con::Options& options :
+         {con::Options{.max_others = 0}, con::Options{.max_price_ratio = 1.0}, con::Options{.clear = half}}) {
+        const auto by_preset = con::consolidate(cluster, options);
+        CHECK(con::consolidate(cluster, con::presets::best(), options).plan == by_preset.plan);
+        CHECK(con::consolidate(cluster, any, options).plan == by_preset.plan);
+    }
+    // A limit of one's own stays where `clear` names the nodes.
+    const con::PriceLimit mine{.others = 5, .times_mean = 2};
+    CHECK(mine.with_limits({.clear = half}).times_mean == 2);
+    CHECK(mine.with_limits({}).others == 5);
+    CHECK(con::presets::best().acceptance.with_limits({.clear = half}).times_mean ==
+          std::numeric_limits<double>::infinity());
+    CHECK(con::presets::best().acceptance.with_limits({.max_price_ratio = 2.0, .clear = half}).times_mean ==
+          2);
+}
+
+TEST_CASE("options that have no effect beside policies of one's own are refused") {
+    const auto cluster = Cluster::build(figure_15());
+    const auto refused = [&](const auto& policies, const con::Options& options, const std::string& message) {
+        INFO(message);
+        REQUIRE_THROWS_MESSAGE(con::validate(options, cluster, policies), InvalidInput, message);
+        REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, policies, options), InvalidInput, message);
+    };
+    const auto best = con::presets::best();
+    refused(
+        best, {.preset = con::Preset::fast},
+        "preset: fast; expected the default beside policies of your own: start from those of presets.hpp");
+    refused(best, {.objective = con::Objective::nodes},
+            "objective: nodes; expected the default beside policies of your own: their weight says");
+    const auto all = con::with_acceptance(best, con::AcceptAll{});
+    refused(all, {.max_others = 3},
+            "max_others: 3; expected the default beside policies of your own: their "
+            "acceptance takes no limits, as PriceLimit would");
+    refused(con::AnyPolicies(all), {.max_price_ratio = 2.0}, "max_price_ratio: 2; expected the default");
+    con::validate({.max_others = 3, .max_price_ratio = 2.0}, cluster, best);
+    con::validate({.max_others = 3}, cluster, con::AnyPolicies(best));
 }
 
 TEST_CASE("max_others limits what a preset moves for one node") {

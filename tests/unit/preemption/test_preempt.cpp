@@ -47,6 +47,18 @@ ClusterSpec paper_example() {
 
 }  // namespace
 
+TEST_CASE("an engine that would have no effect is refused") {
+    const auto refused = [](Policy policy) {
+        REQUIRE_THROWS_MESSAGE(validate({.policy = policy, .engine = Engine::plain}), InvalidInput,
+                               "engine: plain; expected the default with policy " +
+                                   std::string(enum_name(policy)));
+        validate({.policy = policy, .engine = Engine::masks});
+    };
+    for (const auto policy : {Policy::spot, Policy::reprieve, Policy::first_fit}) refused(policy);
+    for (const auto policy : {Policy::imp, Policy::exhaustive, Policy::spot_exact})
+        validate({.policy = policy, .engine = Engine::plain});
+}
+
 TEST_CASE("the paper's example: twelve options for workload B, four of them misaligned") {
     auto spec = paper_example();
     auto b = pending("b", 2, 1000);

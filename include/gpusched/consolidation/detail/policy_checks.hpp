@@ -102,6 +102,16 @@ constexpr bool check_acceptance() {
         Acceptance<T>,
         "Policies::acceptance is called as `accept(const ChainSet&)`, returns bool, and its operator() "
         "is const");
+    static_assert(
+        !requires { &T::with_limits; } || TakesLimits<T>,
+        "the policy has a hook `with_limits` that would never be used: expected `Acceptance "
+        "with_limits(const Options&) const`");
+    static_assert(
+        !requires { &T::with_limit; },
+        "the policy has a member `with_limit`, which nobody calls: the hook is named `with_limits`");
+    static_assert(
+        !requires { &T::with_options; },
+        "the policy has a member `with_options`, which nobody calls: the hook is named `with_limits`");
     return true;
 }
 

@@ -116,18 +116,26 @@ Result search(const Cluster& cluster, const Policies& policies, const Options& o
     return joined.finish(budget);
 }
 
-}  // namespace detail
-
+/// The one place where options meet policies: the limits of the options become those of the acceptance.
 template <class... Kinds>
-Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, const Options& options,
+[[nodiscard]] auto with_limits(const Policies<Kinds...>& policies, const Options& options) {
+    if constexpr (TakesLimits<decltype(policies.acceptance)>)
+        return with_acceptance(policies, policies.acceptance.with_limits(options));
+    else
+        return policies;
+}
+
+/// With options that were validated.
+template <class... Kinds>
+Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_limits, const Options& options,
                    const Context& context) {
-    validate(options, cluster);
-    detail::require_lp(options.bound_method, context);
+    require_lp(options.bound_method, context);
+    const auto policies = with_limits(without_limits, options);
     Budget budget(context, options.time_limit);
-    const detail::Threads threads(options, context);
+    const Threads threads(options, context);
     const auto executor = threads.executor();
 
-    auto best = detail::search(cluster, policies, options, executor, budget);
+    auto best = search(cluster, policies, options, executor, budget);
     if (options.polish_time) {
         const auto worth = [&](const Result& result) {
             std::int64_t sum = 0;
@@ -140,7 +148,7 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, c
         for (std::uint64_t seed = options.seed + 1; !polish.exhausted() && !budget.exhausted(); ++seed) {
             auto again = options;
             again.seed = seed;
-            auto other = detail::search(cluster, policies, again, executor, polish, seed);
+            auto other = search(cluster, policies, again, executor, polish, seed);
             if (worth(other) > worth(best)) best = std::move(other);
         }
         best.stop_reason = polish.reason() == StopReason::cancelled   ? StopReason::cancelled
@@ -151,6 +159,15 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, c
                                     budget, executor);
     if (best.stop_reason == StopReason::completed) best.stop_reason = budget.reason();  // in the bound
     return best;
+}
+
+}  // namespace detail
+
+template <class... Kinds>
+Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, const Options& options,
+                   const Context& context) {
+    validate(options, cluster, policies);
+    return detail::consolidate(cluster, policies, options, context);
 }
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation

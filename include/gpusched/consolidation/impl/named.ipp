@@ -52,16 +52,11 @@ GPUSCHED_INLINE const Registry<AnyEjectionRule>& ejection_rules() {
     return all;
 }
 
-GPUSCHED_INLINE const Registry<AnyAcceptance, const Options&>& acceptances() {
+GPUSCHED_INLINE const Registry<AnyAcceptance>& acceptances() {
     static const auto all = [] {
-        Registry<AnyAcceptance, const Options&> r("acceptance");
+        Registry<AnyAcceptance> r("acceptance");
         r.add<AcceptAll>("accept_all");
-        r.add("price_limit", [](const Options& options) {
-            PriceLimit limit;
-            limit.others = options.max_others.value_or(limit.others);
-            limit.times_mean = options.max_price_ratio.value_or(limit.times_mean);
-            return limit;
-        });
+        r.add("price_limit", [] { return presets::best().acceptance; });
         return r;
     }();
     return all;
@@ -89,16 +84,6 @@ GPUSCHED_INLINE const Registry<AnyPurePicker>& gpu_pickers() {
     return all;
 }
 
-GPUSCHED_INLINE AnyPolicies make_policies(const PolicyNames& names, const Options& options) {
-    return {.partitioner = partitioners().make(names.partitioner),
-            .node_order = node_orders().make(names.node_order),
-            .destinations = destination_rankings().make(names.destinations),
-            .ejection = ejection_rules().make(names.ejection),
-            .acceptance = acceptances().make(names.acceptance, options),
-            .weight = node_weights().make(names.weight),
-            .picker = gpu_pickers().make(names.picker)};
-}
-
 GPUSCHED_INLINE const std::vector<std::string>& policy_names(std::string_view kind) {
     const std::vector<std::string>* const names[] = {
         &partitioners().names(),   &node_orders().names(), &destination_rankings().names(),
@@ -112,46 +97,29 @@ GPUSCHED_INLINE const std::vector<std::string>& policy_names(std::string_view ki
     return *names[at - kinds.begin()];
 }
 
-GPUSCHED_INLINE PolicyNames preset_names(const Options& options) {
-    const bool gpus = options.objective == Objective::gpus;
-    PolicyNames names;
-    names.weight = gpus ? "gpus" : "unit";
-    if (options.preset == Preset::ipc) {
-        names.partitioner = "random_groups";
-        names.node_order = "fewest_pods";
-        names.destinations = "group_order";
-        names.ejection = "first_victims";
-    } else if (!gpus) {
-        names.node_order = "least_demand";
-    }
-    return names;
+GPUSCHED_INLINE AnyPolicies make_policies(Preset preset, const PolicyNames& names, Objective objective) {
+    auto policies = presets::visit(preset, objective, [](const auto& typed) -> AnyPolicies { return typed; });
+    const auto replace = [](auto& policy, const auto& registry, const std::optional<std::string>& name) {
+        if (name) policy = registry.make(*name);
+    };
+    replace(policies.partitioner, partitioners(), names.partitioner);
+    replace(policies.node_order, node_orders(), names.node_order);
+    replace(policies.destinations, destination_rankings(), names.destinations);
+    replace(policies.ejection, ejection_rules(), names.ejection);
+    replace(policies.acceptance, acceptances(), names.acceptance);
+    replace(policies.weight, node_weights(), names.weight);
+    replace(policies.picker, gpu_pickers(), names.picker);
+    return policies;
 }
 
-GPUSCHED_INLINE AnyPolicies preset_policies(const PolicyNames& names, const Options& options) {
-    const auto with = [&](const auto& preset) {
-        auto limited = options;
-        if (!options.max_price_ratio && !options.clear)
-            limited.max_price_ratio = preset.acceptance.times_mean;
-        auto policies = make_policies(names, limited);
-        policies.deepest = preset.deepest;
-        policies.most_rounds = preset.most_rounds;
-        policies.shallow_round_first = preset.shallow_round_first;
-        policies.shortest_chains_first = preset.shortest_chains_first;
-        policies.remember_failures = preset.remember_failures;
-        policies.gather_fractions = preset.gather_fractions;
-        policies.fill_gaps = preset.fill_gaps;
-        policies.exact_when_tiny = preset.exact_when_tiny;
-        return policies;
-    };
-    switch (options.preset) {
-    case Preset::ipc:
-        return with(presets::ipc());
-    case Preset::fast:
-        return with(presets::fast());
-    case Preset::best:
-        break;
-    }
-    return with(presets::best());
+GPUSCHED_INLINE Result consolidate_by_name(const Cluster& cluster, const PolicyNames& names,
+                                           const Options& options, const Context& context) {
+    validate(options, cluster);
+    const auto policies = make_policies(options.preset, names, options.objective);
+    auto beside = options;  // the preset and the objective have had their effect
+    beside.preset = Options{}.preset;
+    beside.objective = Options{}.objective;
+    return consolidate(cluster, policies, beside, context);
 }
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -6,8 +6,9 @@
 
 namespace GPUSCHED_NAMESPACE::consolidation {
 
-GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
-    Problems problems;
+namespace detail {
+
+inline void check_options(Problems& problems, const Options& options, const Cluster& cluster) {
     check_fields(problems, options);
     const auto known = [&](const char* field, const std::vector<NodeId>& nodes) {
         for (const auto node : nodes)
@@ -17,6 +18,34 @@ GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
     };
     if (options.clear) known("clear", *options.clear);
     known("exempt", options.exempt);
+}
+
+GPUSCHED_INLINE void validate_beside_policies(const Options& options, const Cluster& cluster,
+                                              bool takes_limits) {
+    Problems problems;
+    check_options(problems, options, cluster);
+    const Options defaults;
+    const auto unused = [&](const char* field, const std::string& value, const char* instead) {
+        problems.add(
+            bad_value(field, value, "the default beside policies of your own: " + std::string(instead)));
+    };
+    if (options.preset != defaults.preset)
+        unused("preset", enum_name(options.preset), "start from those of presets.hpp instead");
+    if (options.objective != defaults.objective)
+        unused("objective", enum_name(options.objective), "their weight says what a node is worth");
+    constexpr const char* no_limits = "their acceptance takes no limits, as PriceLimit would";
+    if (options.max_others && !takes_limits)
+        unused("max_others", std::to_string(*options.max_others), no_limits);
+    if (options.max_price_ratio && !takes_limits)
+        unused("max_price_ratio", number_text(*options.max_price_ratio), no_limits);
+    problems.throw_if_any();
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
+    Problems problems;
+    detail::check_options(problems, options, cluster);
     problems.throw_if_any();
 }
 

@@ -137,7 +137,7 @@ GPUSCHED_INLINE Recovery recover_host(MigBackend& mig, Files& files, Programs& p
         if (r.verdict == failed || r.verdict == missing)
             out.problems.push_back(gpusched::quoted(tenant.name) + ": " + enum_name(r.verdict) +
                                    (r.status == ok ? "" : std::string(" (") + enum_name(r.status) + ")") +
-                                   ": its GPU instance must be seen to by hand" +
+                                   ": its GPU instance requires manual repair" +
                                    (recorded ? "; where it should be is what " + file.path() + " says" : ""));
         // A pin may have been cut off before or after it was written.
         if (entry.cpuset && !access[i].cgroup.empty()) {

@@ -15,6 +15,11 @@ namespace detail {
 [[nodiscard]] bool placement_holds(const Cluster& cluster, const Request& request, const Decision& decision,
                                    GpuMask healthy);
 
+/// The same as a condition, in every build: a failed check must not read as "nothing helps".
+/// @throws InternalError unless the placement holds
+void require_placement(const Cluster& cluster, const Request& request, const Decision& decision,
+                       GpuMask healthy);
+
 }  // namespace detail
 }  // namespace GPUSCHED_NAMESPACE::preemption
 

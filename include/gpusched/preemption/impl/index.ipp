@@ -349,7 +349,11 @@ GPUSCHED_INLINE const Decision* PreemptionIndex::decide(TaskId preemptor) {
     const auto winner = shape.winners[1];
     if (winner == State::nobody || !shape.candidates[winner].found()) return nullptr;
     const auto node = make_id<NodeId>(winner);
-    const auto task = shape.request.task;
+    const struct Restore {
+        TaskId& at;
+        TaskId before;
+        ~Restore() { at = before; }
+    } restore{shape.request.task, shape.request.task};
     shape.request.task = preemptor;
     const auto healthy = s.healthy(node);
     s.problem.read(s.cluster, shape.request, s.options.cost, node, nullptr, healthy);
@@ -357,10 +361,8 @@ GPUSCHED_INLINE const Decision* PreemptionIndex::decide(TaskId preemptor) {
     if (s.problem.has_many())
         if (const auto many = shape.many.find(winner); many != shape.many.end()) answer.many = many->second;
     s.problem.decide(answer, false, s.decision);
-    const bool holds = detail::placement_holds(s.cluster, shape.request, s.decision, healthy);
-    shape.request.task = task;
-    GPUSCHED_ASSERT(holds);
-    return holds ? &s.decision : nullptr;
+    detail::require_placement(s.cluster, shape.request, s.decision, healthy);
+    return &s.decision;
 }
 
 }  // namespace GPUSCHED_NAMESPACE::preemption

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 namespace GPUSCHED_NAMESPACE::preemption {
 
@@ -13,6 +14,12 @@ GPUSCHED_INLINE void validate(const Options& options) {
     const auto finite = [&](const char* field, double value) {
         if (!std::isfinite(value)) problems.add(bad_value(field, number_text(value), "a finite number"));
     };
+    const auto searches = options.policy == Policy::imp || options.policy == Policy::exhaustive ||
+                          options.policy == Policy::spot_exact;
+    if (options.engine != Options{}.engine && !searches)
+        problems.add(bad_value("engine", enum_name(options.engine),
+                               "the default with policy " + std::string(enum_name(options.policy)) +
+                                   ", which searches in one way; imp, exhaustive and spot_exact have two"));
     finite("numa_score", options.numa_score);
     finite("socket_score", options.socket_score);
     finite("cross_score", options.cross_score);

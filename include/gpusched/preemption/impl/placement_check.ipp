@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/core/errors.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/preemption/detail/placement_check.hpp>
 #include <gpusched/preemption/preempt.hpp>
@@ -126,6 +127,15 @@ GPUSCHED_INTERNAL bool placement_holds(const Cluster& cluster, const Request& re
     Cluster after(cluster);
     for (const auto victim : decision.victims) after.remove(victim);
     return find_group_obstacle(after, request.task, node) == Obstacle::none;
+}
+
+GPUSCHED_INTERNAL void require_placement(const Cluster& cluster, const Request& request,
+                                         const Decision& decision, GpuMask healthy) {
+    if (!placement_holds(cluster, request, decision, healthy))
+        throw InternalError("preemption: the placement of task " + quoted(cluster.name(request.task)) +
+                            " on node " + quoted(cluster.name(decision.node)) +
+                            " failed its last check; nobody is to be evicted for it. Unless a cost function "
+                            "changed the cluster, this is an error of gpusched: please report it");
 }
 
 }  // namespace GPUSCHED_NAMESPACE::preemption::detail

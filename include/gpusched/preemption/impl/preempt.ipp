@@ -55,8 +55,7 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
         problem->read(cluster, request, options.cost, best);
         chosen.locality = problem->locality_now();
         problem->decide(chosen, request.spot, result.decision.emplace());
-        GPUSCHED_ASSERT(
-            detail::placement_holds(cluster, request, *result.decision, cluster.healthy_gpus(best)));
+        detail::require_placement(cluster, request, *result.decision, cluster.healthy_gpus(best));
         return result;
     }
     if (request.spot && request.borrows) return result;  // new spot tasks never preempt
@@ -97,9 +96,8 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
     problem->read(cluster, request, options.cost, best, request.spot ? &gangs : nullptr);
     Decision decision;
     problem->decide(chosen, request.spot, decision);
-    const bool holds = detail::placement_holds(cluster, request, decision, cluster.healthy_gpus(best));
-    GPUSCHED_ASSERT(holds);
-    if (holds) result.decision = std::move(decision);
+    detail::require_placement(cluster, request, decision, cluster.healthy_gpus(best));
+    result.decision = std::move(decision);
     return result;
 }
 

@@ -149,9 +149,7 @@ class GangSearch {
             problem_->read(now_, request, options_.cost, at, &gangs_);
             auto& decision = made.pods[i];
             problem_->decide(chosen, request.spot, decision);
-            const bool holds = placement_holds(now_, request, decision, now_.healthy_gpus(at));
-            GPUSCHED_ASSERT(holds);
-            if (!holds) return false;
+            require_placement(now_, request, decision, now_.healthy_gpus(at));
             for (const auto victim : decision.victims) {
                 losses_.add(cluster_, victim, options_, request.now, gangs_);
                 made.victims.push_back(victim);
