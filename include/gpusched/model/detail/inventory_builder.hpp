@@ -3,6 +3,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/detail/cores.hpp>
 #include <gpusched/model/detail/group_builder.hpp>
 #include <gpusched/model/detail/owner.hpp>
@@ -156,8 +157,8 @@ struct InventoryBuilder {
         if (!description.preset.empty()) {
             const auto preset = hardware_preset(description.preset);
             if (!preset) {
-                problems.add(bad_value("hardware preset", gpusched::quoted(description.preset),
-                                       "rtx4090x8, a100x8 or h100x8", owner.text()));
+                problems.add(owner.text() + ": " +
+                             bad_name("hardware preset", description.preset, hardware_preset_names()));
                 return NodeTable::no_hardware;
             }
             description = *preset;
