@@ -143,7 +143,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(BAD_INPUT, "".join(lines))
 
 
-class Known(tuple[str, ...]):
+class Known(list[str]):
     """Names among which the parser does not look for a value."""
 
     def __contains__(self, value: object) -> bool:

@@ -222,7 +222,7 @@ def plot_switches(
         known = set(tasks.job)
         for job in jobs:
             if job not in known:
-                near = did_you_mean(str(job), sorted(known - {None}))
+                near = did_you_mean(str(job), sorted(name for name in known if name is not None))
                 raise InvalidInput(f"jobs: {repr_text(job)}; expected jobs of the cluster{near}")
         shown_jobs, more = list(dict.fromkeys(jobs)), 0
         require_range("len(jobs)", len(shown_jobs), 1, 2 * len(PALETTE))
