@@ -1,9 +1,10 @@
 // Python objects whose type a signature says: arguments that may be several things, and results made of dicts and lists.
 #pragma once
 
-#include "bindings.hpp"
+#include "keywords.hpp"
 
 #include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 
 #include <pybind11/typing.h>
 
@@ -12,11 +13,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace gpusched::python {
-
-template <class T>
-struct OptionType;
 
 /// The text of a Python type, as a template argument.
 template <std::size_t n>
@@ -95,6 +94,15 @@ using OptionalLevel = Typed<"int | Literal['node'] | None">;
 using WorkloadLike = Typed<"Workload | Trace | Cluster | Sequence[Mapping[str, Any]]">;
 using ProgressLike = Typed<"bool | Callable[[str, int, int], object] | None">;
 using SolverLike = Typed<"str | Callable[[Model, dict[str, Any]], Mapping[str, Any]]">;
+
+/// GPUs of some node by number.
+/// @throws InvalidInput for numbers that no node's GPU has
+inline std::vector<int> gpu_numbers(const Integers& gpus) {
+    std::vector<int> numbers;
+    for (const auto& gpu : OptionType<std::vector<py::object>>::read("gpus", gpus))
+        numbers.push_back(read_within("gpus", gpu, 0, max_gpus_per_node - 1));
+    return numbers;
+}
 
 // Results.
 using Strings = Typed<"list[str]">;

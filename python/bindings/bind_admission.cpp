@@ -136,7 +136,10 @@ void bind_admission(py::module_& m) {
             },
             py::arg("id"), documented("withdraw(self, id)", doc("control::AdmissionQueue::withdraw")).c_str())
         .def_property_readonly("waiting", &Q::waiting, "Those who wait, in order of service.")
-        .def("__len__", &Q::size);
+        .def("__len__", &Q::size)
+        .def("__repr__", [](const Q& self) {
+            return "<gpusched.control.AdmissionQueue: " + std::to_string(self.size()) + " waiting>";
+        });
 }
 
 }  // namespace gpusched::python

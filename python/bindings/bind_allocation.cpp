@@ -30,7 +30,11 @@ TaskSpec task_spec(const py::object& task, const std::string& where) {
         const std::string made = "<task>: /tasks/0";
         Problems problems;
         for (auto problem : error.problems()) {
-            if (problem.starts_with(made)) problem.replace(0, made.size(), where);
+            if (problem.starts_with(made)) {
+                problem.erase(0, made.size());
+                if (problem.starts_with(": ") && where.ends_with(": ")) problem.erase(0, 2);
+                problem.insert(0, where);
+            }
             problems.add(problem);
         }
         problems.throw_if_any();
@@ -39,7 +43,8 @@ TaskSpec task_spec(const py::object& task, const std::string& where) {
 }
 
 std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py::object& task) {
-    if (py::isinstance<py::str>(task)) return {cluster, cluster->find_task(task.cast<std::string>())};
+    if (py::isinstance<py::str>(task))
+        return {cluster, cluster->find_task(OptionType<std::string>::read("task", task))};
     if (py::isinstance<TaskView>(task)) {
         const auto& view = task.cast<const TaskView&>();
         if (view.cluster != cluster)
@@ -47,7 +52,7 @@ std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py:
         return {cluster, view.id};
     }
     if (!py::isinstance<py::dict>(task))
-        throw py::type_error("expected a task: a dict, the name of a pending one, or a `Task`");
+        bad_type("task", task, "a dict, the name of a pending task, or a Task");
     auto fresh = task_spec(task, "<task>: ");
     return unlocked([&] {
         auto spec = cluster->to_spec();
@@ -119,7 +124,7 @@ struct PythonPicker : PythonPolicy {
 /// A policy from its name through `make`, or from a Python function as a `Python`.
 template <class Any, class Python, class Make>
 Any policy(const char* field, const py::object& which, const ClusterPtr& cluster, Make&& make) {
-    if (py::isinstance<py::str>(which)) return make(which.cast<std::string>());
+    if (py::isinstance<py::str>(which)) return make(OptionType<std::string>::read(field, which));
     if (PyCallable_Check(which.ptr()) == 0)
         bad_option(field, which, "a name or a callable (cluster, task, node)");
     return Python{{cluster, which}};
@@ -203,6 +208,7 @@ void bind_by_links(py::module_& m) {
                  "nodes to `gpusched.topology.HardwareGraph`s; a node's own goes first. Who holds a GPU "
                  "and which ones have failed is asked of the cluster, not of them.")
                  .c_str())
+        .def("__repr__", [](const a::ByLinks&) { return "<gpusched.allocation.ByLinks>"; })
         .def("__copy__", [](const a::ByLinks& p) { return p; })
         .def(
             "__deepcopy__", [](const a::ByLinks& p, const py::dict&) { return p; }, py::arg("memo"));

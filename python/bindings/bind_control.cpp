@@ -119,7 +119,11 @@ void bind_controller(py::module_& m) {
             [](const Controller& self) -> JsonObject {
                 return py::module_::import("json").attr("loads")(control::write_config(self.options));
             },
-            "The complete configuration, as a dict.");
+            "The complete configuration, as a dict.")
+        .def("__repr__", [](const Controller& self) {
+            return "<gpusched.control.Controller: " + counted(self.options.host.tenants, "tenant") + ", " +
+                   counted(self.next, "window") + ">";
+        });
 
     using R = control::AuditReplay;
     auto replay = py::class_<R>(m, "AuditReplay", doc("control::AuditReplay").c_str());

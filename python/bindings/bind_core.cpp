@@ -1,5 +1,5 @@
 // Errors and the version.
-#include "bindings.hpp"
+#include "keywords.hpp"
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/nearest_names.hpp>
@@ -22,6 +22,8 @@ void raise(const char* name, const py::object& argument) {
 void translate(std::exception_ptr error) {
     try {
         std::rethrow_exception(std::move(error));
+    } catch (const InvalidType& e) {
+        raise("InvalidType", foreign_texts(e.problems()));
     } catch (const InvalidInput& e) {
         raise("InvalidInput", foreign_texts(e.problems()));
     } catch (const BackendError& e) {
@@ -57,6 +59,14 @@ void allow_old_protocols(const py::handle& scope) {
                                  py::name("__reduce_ex__"), py::is_method(member), py::arg("protocol"));
             allow_old_protocols(member);
         }
+    }
+}
+
+void require_own_files() {
+    try {
+        py::module_::import("gpusched._distribution").attr("require_own_files")();
+    } catch (const py::error_already_set& error) {
+        throw py::import_error(py::str(error.value()).cast<std::string>());
     }
 }
 

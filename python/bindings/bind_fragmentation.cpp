@@ -1,6 +1,6 @@
 // gpusched.fragmentation.
 #include "cluster_views.hpp"
-#include "keywords.hpp"
+#include "fields.hpp"
 #include "records.hpp"
 #include "trace.hpp"
 #include "workload.hpp"
@@ -147,28 +147,19 @@ void bind_slots(py::module_& m) {
 
 // FGD ------------------------------------------------------------------------------------------------------
 
-f::WorkloadShape shape_from(const std::string& field, const py::dict& item, double scale) {
+/// @param scale what a weight counts as a whole number of
+f::WorkloadShape shape_from(const std::string& field, py::handle item, double scale) {
     f::WorkloadShape shape;
-    for (const auto& [key, value] : item) {
-        const auto name = key.cast<std::string>();
-        const auto path = field + "." + name;
-        if (name == "cpu_milli")
-            shape.cpu_milli = OptionType<std::int64_t>::read(path, value);
-        else if (name == "gpu_count")
-            shape.gpu_count = OptionType<std::int64_t>::read(path, value);
-        else if (name == "gpu_share_milli")
-            shape.gpu_share_milli = OptionType<std::int64_t>::read(path, value);
-        else if (name == "gpu_models")
-            shape.gpu_models = OptionType<std::vector<std::string>>::read(path, value);
-        else if (name == "weight")
-            shape.weight =
-                scale == 1
-                    ? OptionType<std::int64_t>::read(path, value)
-                    : std::max<std::int64_t>(1, std::llround(OptionType<double>::read(path, value) * scale));
-        else
-            throw InvalidInput(
-                path + ": unknown key; expected cpu_milli, gpu_count, gpu_share_milli, gpu_models or weight");
+    Fields fields(field, item);
+    fields.read_all(shape, {"weight"});
+    if (scale == 1) {
+        fields.read("weight", shape.weight);
+    } else {
+        double weight = static_cast<double>(shape.weight);
+        fields.read("weight", weight);
+        shape.weight = std::max<std::int64_t>(1, std::llround(weight * scale));
     }
+    fields.finish();
     return shape;
 }
 
@@ -200,15 +191,15 @@ f::Workload workload_argument(const py::object& source, const f::WorkloadOptions
         return unlocked([&] { return f::typical_workload(*cluster, options); });
     }
     if (!py::isinstance<py::sequence>(source) || py::isinstance<py::str>(source))
-        throw py::type_error("expected a workload: a Workload, a Trace, a Cluster or a list of dicts");
+        bad_type("workload", source, "a Workload, a Trace, a Cluster or a list of dicts");
     const py::list items(source);
     for (const auto item : items)
         if (!py::isinstance<py::dict>(item)) bad_option("workload", item, "a dict for every shape");
     const double scale = weight_scale(items);
     f::Workload workload;
     for (const auto item : items)
-        workload.shapes.push_back(shape_from("workload[" + std::to_string(workload.shapes.size()) + "]",
-                                             item.cast<py::dict>(), scale));
+        workload.shapes.push_back(
+            shape_from("workload[" + std::to_string(workload.shapes.size()) + "]", item, scale));
     return workload;
 }
 
@@ -234,7 +225,7 @@ void bind_fgd(py::module_& m) {
         "typical_workload",
         [typical](const Typed<"Trace | Cluster">& tasks, const py::kwargs& keywords) {
             if (!py::isinstance<Trace>(tasks) && !py::isinstance<Cluster>(tasks))
-                throw py::type_error("expected a Trace or a Cluster");
+                bad_type("tasks", tasks, "a Trace or a Cluster");
             return workload_argument(tasks, typical.read("typical_workload", keywords));
         },
         py::arg("tasks"),

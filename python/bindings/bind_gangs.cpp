@@ -152,7 +152,7 @@ void bind_joint(py::module_& m) {
             const auto o = options.read("allocate_many", keywords);
             if (py::isinstance<py::str>(jobs) || py::isinstance<py::dict>(jobs) ||
                 !py::isinstance<py::iterable>(jobs))
-                throw py::type_error("jobs: expected a list of jobs");
+                bad_type("jobs", jobs, "a list of jobs, each a dict or the name of a job of the cluster");
             std::vector<JobArgument> arguments;
             for (const auto& job : jobs)
                 arguments.push_back(job_argument(py::reinterpret_borrow<py::object>(job)));
@@ -281,7 +281,7 @@ void bind_gangs(py::module_& m) {
         [](const ClusterPtr& cluster, const py::Args<Typed<"Mapping[str, Any]">>& tasks) {
             auto with = cluster;
             for (const auto& task : tasks) {
-                if (!py::isinstance<py::dict>(task)) throw py::type_error("expected tasks as dicts");
+                if (!py::isinstance<py::dict>(task)) bad_type("task", task, "a dict");
                 with = task_argument(with, py::reinterpret_borrow<py::object>(task)).first;
             }
             return with;

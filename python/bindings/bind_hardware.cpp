@@ -19,13 +19,12 @@ using Graph = std::shared_ptr<HardwareGraph>;
 
 GpuMask mask_argument(const py::object& gpus) {
     GpuMask mask = 0;
-    for (const auto gpu : OptionType<std::vector<int>>::read("gpus", gpus)) {
-        if (gpu < 0 || gpu >= max_gpus_per_node)
-            throw InvalidInput(
-                bad_value("gpus", std::to_string(gpu), "0 to " + std::to_string(max_gpus_per_node - 1)));
-        mask |= gpu_bit(gpu);
-    }
+    for (const auto gpu : gpu_numbers(gpus)) mask |= gpu_bit(gpu);
     return mask;
+}
+
+int gpu_number(const char* name, const Integer& gpu) {
+    return read_within(name, gpu, 0, max_gpus_per_node - 1);
 }
 
 Typed<"list[list[int]]"> lists(const std::vector<GpuMask>& masks) {
@@ -58,6 +57,9 @@ Typed<"list[tuple[int, int, str, float]]"> edges(const HardwareGraph& graph) {
     return out;
 }
 
+constexpr std::array<std::string_view, 7> vertex_fields{"kind", "id",    "status",    "used_by",
+                                                        "uuid", "model", "memory_mib"};
+
 /// A graph as Python describes it, as the library's concept wants it.
 struct DescribedGraph {
     using Vertex = std::size_t;
@@ -89,7 +91,7 @@ Graph graph_from(const Typed<"Iterable[Mapping[str, Any]]">& vertex_list,
         if (!py::isinstance<py::dict>(item)) bad_option(at, item, "a dict with kind and id");
         topology::HardwareVertex info;
         for (const auto& [key, value] : item.cast<py::dict>()) {
-            const auto name = py::str(key).cast<std::string>(), field = at + "." + name;
+            const auto name = OptionType<std::string>::read(at + ", a key", key), field = at + "." + name;
             if (name == "kind")
                 info.kind = OptionType<topology::HardwareKind>::read(field, value);
             else if (name == "id")
@@ -105,7 +107,7 @@ Graph graph_from(const Typed<"Iterable[Mapping[str, Any]]">& vertex_list,
             else if (name == "memory_mib")
                 info.memory_mib = OptionType<std::int64_t>::read(field, value);
             else
-                bad_option(field, value, "kind, id, status, used_by, uuid, model or memory_mib");
+                throw InvalidInput(bad_key(at, name, vertex_fields));
         }
         graph.infos.push_back(std::move(info));
     }
@@ -143,13 +145,16 @@ void bind_graph(py::module_& m) {
                         "The machine of a graph in the form of `vertices` and `edges`.")
                  .c_str())
         .def_static(
-            "preset", [](const std::string& name) -> Typed<"HardwareGraph | None"> {
+            "preset",
+            [](const std::string& name) {
                 auto graph = HardwareGraph::preset(name);
-                if (!graph) return py::none();
-                return py::cast(std::make_shared<HardwareGraph>(std::move(*graph)));
+                if (!graph) throw InvalidInput(bad_name("hardware preset", name, hardware_preset_names()));
+                return std::make_shared<HardwareGraph>(std::move(*graph));
             },
             py::arg("name"),
-            documented("preset(name)", text("preset") + "\n\nNone for an unknown name.").c_str())
+            documented("preset(name)",
+                       text("preset") + "\n\nInvalidInput, with the nearest names, where there is none.")
+                .c_str())
         .def_property_readonly(
             "gpus", [](const HardwareGraph& g) { return gpu_list(g.gpus()); }, text("gpus").c_str())
         .def_property_readonly("vertices", vertices,
@@ -183,11 +188,17 @@ void bind_graph(py::module_& m) {
             },
             documented("hardware(self)", text("hardware") + "\n\nA dict of the cluster format.").c_str());
     type.def(
-            "distance", [](const HardwareGraph& g, int a, int b) { return g.distance(a, b); }, py::arg("a"),
-            py::arg("b"), documented("distance(self, a, b)", text("distance")).c_str())
+            "distance",
+            [](const HardwareGraph& g, const Integer& a, const Integer& b) {
+                return g.distance(gpu_number("a", a), gpu_number("b", b));
+            },
+            py::arg("a"), py::arg("b"), documented("distance(self, a, b)", text("distance")).c_str())
         .def(
-            "bandwidth", [](const HardwareGraph& g, int a, int b) { return g.bandwidth(a, b); }, py::arg("a"),
-            py::arg("b"), documented("bandwidth(self, a, b)", text("bandwidth")).c_str())
+            "bandwidth",
+            [](const HardwareGraph& g, const Integer& a, const Integer& b) {
+                return g.bandwidth(gpu_number("a", a), gpu_number("b", b));
+            },
+            py::arg("a"), py::arg("b"), documented("bandwidth(self, a, b)", text("bandwidth")).c_str())
         .def(
             "bottleneck_bandwidth",
             [](const HardwareGraph& g, const Integers& gpus) {
@@ -222,8 +233,9 @@ void bind_graph(py::module_& m) {
                 .c_str())
         .def(
             "best_gpus",
-            [](const HardwareGraph& g, int count,
+            [](const HardwareGraph& g, const Integer& wanted,
                const Typed<"Sequence[int] | None">& among) -> Typed<"list[int] | None"> {
+                const auto count = OptionType<int>::read("count", wanted);
                 const auto best =
                     among.is_none() ? g.best_gpus(count) : g.best_gpus(count, mask_argument(among));
                 if (!best) return py::none();
@@ -233,8 +245,13 @@ void bind_graph(py::module_& m) {
             documented("best_gpus(self, count, among=None)",
                        text("best_gpus") + "\n\nA list, or None. By default among the free GPUs.")
                 .c_str());
-    type.def("set_failed", &HardwareGraph::set_failed, py::arg("gpu"), py::arg("failed") = true,
-             documented("set_failed(self, gpu, failed=True)", text("set_failed")).c_str())
+    type.def(
+            "set_failed",
+            [](HardwareGraph& g, const Integer& gpu, bool failed) {
+                g.set_failed(gpu_number("gpu", gpu), failed);
+            },
+            py::arg("gpu"), py::arg("failed") = true,
+            documented("set_failed(self, gpu, failed=True)", text("set_failed")).c_str())
         .def(
             "allocate",
             [](HardwareGraph& g, const Integers& gpus, const std::string& user) {
@@ -321,8 +338,15 @@ void bind_racks(py::module_& m) {
     py::class_<P> preset(m, "RackPreset", doc("topology::RackPreset").c_str());
     define_record(preset);
     m.def(
-        "rack_preset", [](const std::string& name) { return topology::rack_preset(name); }, py::arg("name"),
-        documented("rack_preset(name)", doc("topology::rack_preset") + "\n\nNone for an unknown name.")
+        "rack_preset",
+        [](const std::string& name) {
+            const auto found = topology::rack_preset(name);
+            if (!found) throw InvalidInput(bad_name("rack preset", name, topology::rack_preset_names()));
+            return *found;
+        },
+        py::arg("name"),
+        documented("rack_preset(name)", doc("topology::rack_preset") +
+                                            "\n\nInvalidInput, with the nearest names, where there is none.")
             .c_str());
     m.def(
         "add_racks",

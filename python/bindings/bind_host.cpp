@@ -2,6 +2,7 @@
 #include "arguments.hpp"
 #include "arrays.hpp"
 #include "keywords.hpp"
+#include "pickles.hpp"
 
 #include <gpusched/control/config.hpp>
 #include <gpusched/sim/host.hpp>
@@ -44,9 +45,10 @@ void override_field(HostScenario& s, const std::string& name, py::handle value) 
                 {row[0], static_cast<std::int32_t>(row[1]), static_cast<std::int32_t>(row[2])});
         }
     } else {
-        throw InvalidInput(bad_value("overrides", gpusched::quoted(name),
-                                     "t2_weight, serial_fraction, classes, mmpp_rates, pause_mode, window_s, "
-                                     "dwell or llm_requests"));
+        static constexpr std::array<std::string_view, 8> names{"t2_weight",  "serial_fraction", "classes",
+                                                               "mmpp_rates", "pause_mode",      "window_s",
+                                                               "dwell",      "llm_requests"};
+        throw InvalidInput(bad_name("overrides", name, names));
     }
 }
 
@@ -84,9 +86,12 @@ Keywords<O> host_options() {
     if constexpr (std::is_same_v<O, SeededArguments>)
         options.field("seeds", &O::seeds, "Integers; runs of two variants under the same seed are a pair.");
     options.field("duration_s", &A::duration_s, "Simulated seconds, above 0.")
-        .field("scenario", &A::scenario,
-               "\"table3\", or harder: \"noisy_counters\", \"no_counters\", \"quota_at_restart\", "
-               "\"neighbours\", \"faults\", \"two_services\", \"mixed\"; \"llm\".")
+        .field(
+            "scenario", &A::scenario,
+            "\"table3\", or harder: \"noisy_counters\", \"no_counters\", \"quota_at_restart\", "
+            "\"neighbours\", \"faults\", \"two_services\", \"mixed\"; \"llm\".",
+            "Literal['table3', 'noisy_counters', 'no_counters', 'quota_at_restart', 'neighbours', 'faults', "
+            "'two_services', 'mixed', 'llm']")
         .field("overrides", &A::overrides,
                "None or a dict with any of t2_weight, serial_fraction, classes (rows of share, bytes, "
                "compute_ms), mmpp_rates (two, per second), pause_mode (\"shed\", \"queue\" or \"mbb\"), "
@@ -138,6 +143,9 @@ void bind_result(py::module_& m) {
         "system_throughput", [](const HostResult& r) { return own(r.system_throughput); },
         "Mean of the three tenants' work / static's.");
     type.def("__len__", [](const HostResult& r) { return r.runs.size(); });
+    type.def("__repr__",
+             [](const HostResult& r) { return "<gpusched.sim.HostResult: " + counted(r.runs, "run") + ">"; });
+    define_pickling(type);
 }
 
 }  // namespace

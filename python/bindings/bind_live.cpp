@@ -50,7 +50,11 @@ void bind_live(py::module_& m) {
             [](const L& self) -> JsonObject {
                 return py::module_::import("json").attr("loads")(c::write_config(self.options()));
             },
-            doc("host::LiveController::options").c_str());
+            doc("host::LiveController::options").c_str())
+        .def("__repr__", [](const L& self) {
+            return "<gpusched.control.LiveController: " + counted(self.options().host.tenants, "tenant") +
+                   ">";
+        });
 }
 
 }  // namespace gpusched::python

@@ -79,16 +79,26 @@ void bind_mig(py::module_& m) {
             doc("control::largest_free_block").c_str())
         .def(
             "can_create",
-            [](const Layout& l, const std::string& key, int start) {
-                return control::can_create(*l.device, l.layout, l.instance(key, start));
+            [](const Layout& l, const std::string& key, const Integer& start) {
+                return control::can_create(*l.device, l.layout, l.instance(key, l.slice("start", start)));
             },
             py::arg("profile"), py::arg("start"),
             documented("can_create(self, profile, start)", "Whether it fits beside the other instances.")
                 .c_str())
-        .def("create", &Layout::created, py::arg("profile"), py::arg("start"),
-             documented("create(self, profile, start)", "The layout with one more instance.").c_str())
-        .def("destroy", &Layout::destroyed, py::arg("profile"), py::arg("start"),
-             documented("destroy(self, profile, start)", "The layout without this instance.").c_str())
+        .def(
+            "create",
+            [](const Layout& l, const std::string& key, const Integer& start) {
+                return l.created(key, l.slice("start", start));
+            },
+            py::arg("profile"), py::arg("start"),
+            documented("create(self, profile, start)", "The layout with one more instance.").c_str())
+        .def(
+            "destroy",
+            [](const Layout& l, const std::string& key, const Integer& start) {
+                return l.destroyed(key, l.slice("start", start));
+            },
+            py::arg("profile"), py::arg("start"),
+            documented("destroy(self, profile, start)", "The layout without this instance.").c_str())
         .def(
             "least_fragmenting",
             [](const Layout& l, const std::string& key) -> std::optional<int> {
@@ -100,9 +110,10 @@ void bind_mig(py::module_& m) {
             documented("least_fragmenting(self, profile)", doc("control::least_fragmenting")).c_str())
         .def(
             "enlargements",
-            [](const Layout& l, const std::string& key, int start) {
+            [](const Layout& l, const std::string& key, const Integer& start) {
                 std::array<control::MigInstance, 16> found{};
-                const auto count = control::enlargements(*l.device, l.layout, l.instance(key, start), found);
+                const auto instance = l.instance(key, l.slice("start", start));
+                const auto count = control::enlargements(*l.device, l.layout, instance, found);
                 std::vector<Instance> out;
                 for (std::size_t k = 0; k < count; ++k) out.push_back(l.named(found[k]));
                 return out;
@@ -185,11 +196,26 @@ void bind_mig(py::module_& m) {
             return names;
         },
         documented("mig_devices()", "The parts with a table, such as \"A100-80GB\".").c_str());
-    m.def("mig_layout", &make_layout, py::arg("device"), py::arg("instances") = std::vector<Instance>{},
-          documented("mig_layout(device, instances=[])",
-                     "A layout of a part. `instances`: pairs of a profile's key and its first memory slice, "
-                     "such as (\"2g\", 0); InvalidInput if they do not fit.")
-              .c_str());
+    m.def(
+        "mig_layout",
+        [](const std::string& device, const Typed<"Sequence[tuple[str, int]]">& instances) {
+            Layout out{&control::mig_device(device), {}};
+            std::size_t i = 0;
+            for (const auto& pair : OptionType<std::vector<py::object>>::read("instances", instances)) {
+                const auto field = "instances[" + std::to_string(i++) + "]";
+                if (!py::isinstance<py::sequence>(pair) || py::isinstance<py::str>(pair) ||
+                    py::len(pair) != 2)
+                    bad_option(field, pair, "a pair of a profile's key and its first memory slice");
+                out = out.created(OptionType<std::string>::read(field + "[0]", pair[py::int_(0)]),
+                                  out.slice(field + "[1]", pair[py::int_(1)]));
+            }
+            return out;
+        },
+        py::arg("device"), py::arg("instances") = py::list(),
+        documented("mig_layout(device, instances=[])",
+                   "A layout of a part. `instances`: pairs of a profile's key and its first memory slice, "
+                   "such as (\"2g\", 0); InvalidInput if they do not fit.")
+            .c_str());
 }
 
 }  // namespace gpusched::python

@@ -172,6 +172,10 @@ void bind_packing(py::module_& m) {
                 return steps;
             },
             "One dict per priority, highest first: priority, pending, placed, bound, status.");
+    result.def("__repr__", [](const Named& r) {
+        return std::string("<gpusched.milp.PackingResult: ") +
+               (r.optimal ? "optimal" : "not proven optimal") + ", " + counted(r.moves, "move") + ">";
+    });
     define_pickling(result);
     m.def(
         "priority_packing",

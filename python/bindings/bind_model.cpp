@@ -12,16 +12,8 @@ namespace {
 
 ClusterPtr build(const ClusterSpec& spec) { return std::make_shared<Cluster>(Cluster::build(spec)); }
 
-/// A snapshot given as a dict, as text.
-std::string document_text(const py::object& source) {
-    if (!py::isinstance(source, py::module_::import("collections.abc").attr("Mapping")))
-        throw py::type_error("expected a path or a dict, not " +
-                             py::str(py::type::of(source)).cast<std::string>());
-    return json_text(source);
-}
-
 ClusterPtr from_json(const DocumentOrPath& source) {
-    const auto spec = read_cluster(source);
+    const auto spec = read_cluster(source, "source", "a dict or the path of a file");
     return unlocked([&] { return std::make_shared<Cluster>(Cluster::build(spec)); });
 }
 
@@ -44,12 +36,14 @@ std::string repr(const Cluster& c) {
 
 }  // namespace
 
-ClusterSpec read_cluster(const py::object& source) {
+ClusterSpec read_cluster(const py::object& source, const char* argument, const char* expectation) {
     if (is_path(source)) {
         const auto path = path_text(source);
         return unlocked([&] { return io::read_cluster(path); });
     }
-    const auto text = document_text(source);
+    if (!py::isinstance(source, py::module_::import("collections.abc").attr("Mapping")))
+        bad_type(argument, source, expectation);
+    const auto text = json_text(source);
     return unlocked([&] { return io::cluster_from_json(text, "<dict>"); });
 }
 

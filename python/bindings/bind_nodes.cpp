@@ -76,14 +76,17 @@ const auto occupants = [](const Cluster& c, NodeId n) { return c.occupants(n); }
 
 void bind_nodes(py::module_& m) {
     m.def(
-        "hardware_preset", [](const std::string& name) -> Typed<"dict[str, Any] | None"> {
+        "hardware_preset",
+        [](const std::string& name) -> JsonObject {
             const auto preset = hardware_preset(name);
-            if (!preset) return py::none();
+            if (!preset) throw InvalidInput(bad_name("hardware preset", name, hardware_preset_names()));
             return described(*preset);
         },
         py::arg("name"),
         documented("hardware_preset(name)",
-                   doc("hardware_preset") + "\n\nAs a dict of the cluster format, or None.")
+                   doc("hardware_preset") +
+                       "\n\nAs a dict of the cluster format. InvalidInput, with the nearest names, where "
+                       "there is none.")
             .c_str());
     py::class_<NodeView> node(m, "Node", doc("NodeSpec").c_str());
     node.def_property_readonly(

@@ -21,10 +21,18 @@ bool is_path(const py::object& source) {
 }
 
 std::string path_text(const py::object& source) {
-    const auto path = py::module_::import("os").attr("fsdecode")(source).cast<py::str>();
+    if (!is_path(source) && !py::isinstance<py::bytes>(source))
+        bad_type("path", source, "a path: a string or an os.PathLike");
+    std::string path;
+    try {
+        path = py::module_::import("os").attr("fsencode")(source).cast<std::string>();
+    } catch (const py::error_already_set& error) {
+        if (!error.matches(PyExc_UnicodeEncodeError)) throw;
+        bad_option("path", source, "text, found half of a surrogate pair");
+    }
     // The system reads a path up to the first NUL: another file than the one that was named.
-    if (path.contains(py::str(std::string(1, '\0')))) bad_option("path", path, "no NUL character");
-    return path.cast<std::string>();
+    if (path.find('\0') != path.npos) bad_option("path", source, "no NUL character");
+    return path;
 }
 
 std::string json_text(const py::object& document, const char* source) {
@@ -53,8 +61,7 @@ PlanSpec read_plan(const py::object& source) {
         return io::read_plan(path);
     }
     if (!py::isinstance(source, py::module_::import("collections.abc").attr("Mapping")))
-        throw py::type_error("expected a plan: a path or a dict, not " +
-                             py::str(py::type::of(source)).cast<std::string>());
+        bad_type("plan", source, "a Plan, a dict or the path of a file");
     return io::plan_from_json(json_text(source), "<dict>");
 }
 

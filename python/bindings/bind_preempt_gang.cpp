@@ -74,11 +74,12 @@ GangInCluster gang_argument(const ClusterPtr& cluster, const py::object& pods) {
         out.pods = std::move(with.jobs.front().pods);
         return out;
     }
-    if (!py::isinstance<py::iterable>(pods))
-        throw py::type_error("expected a job (a dict or a name) or a list of names of pending tasks");
+    constexpr const char* expected =
+        "a job (a dict, or the name of one of the cluster) or a list of names of pending tasks";
+    if (!py::isinstance<py::iterable>(pods)) bad_type("pods", pods, expected);
     for (const auto& pod : pods) {
-        if (!py::isinstance<py::str>(pod)) throw py::type_error("pods: expected names of pending tasks");
-        out.pods.push_back(cluster->find_task(pod.cast<std::string>()));
+        if (!py::isinstance<py::str>(pod)) bad_type("pods", pods, expected);
+        out.pods.push_back(cluster->find_task(OptionType<std::string>::read("pods", pod)));
     }
     return out;
 }

@@ -117,9 +117,9 @@ void bind_index(py::module_& m) {
              options.documented("__init__(self, cluster", "An index over a copy of the cluster.").c_str())
         .def(
             "place",
-            [](Index& i, const std::string& task, const std::string& node, const std::vector<int>& gpus) {
+            [](Index& i, const std::string& task, const std::string& node, const Integers& gpus) {
                 const auto at = i.c().find_node(node);
-                i.idle().place(i.c().find_task(task), at, mask_of(i.c(), at, gpus));
+                i.idle().place(i.c().find_task(task), at, mask_of(i.c(), at, gpu_numbers(gpus)));
             },
             py::arg("task"), py::arg("node"), py::arg("gpus"),
             documented("place(self, task, node, gpus)", "A task started on a node, or moved there.").c_str())
@@ -129,8 +129,9 @@ void bind_index(py::module_& m) {
             documented("remove(self, task)", doc("preemption::PreemptionIndex::remove")).c_str())
         .def(
             "fail_gpu",
-            [](Index& i, const std::string& node, int gpu, bool failed) {
-                i.idle().fail_gpu(i.c().find_node(node), gpu, failed);
+            [](Index& i, const std::string& node, const Integer& gpu, bool failed) {
+                const auto number = read_within("gpu", gpu, 0, max_gpus_per_node - 1);
+                i.idle().fail_gpu(i.c().find_node(node), number, failed);
             },
             py::arg("node"), py::arg("gpu"), py::arg("failed") = true,
             documented("fail_gpu(self, node, gpu, failed=True)", doc("preemption::PreemptionIndex::fail_gpu"))
@@ -144,7 +145,11 @@ void bind_index(py::module_& m) {
             documented("fail_node(self, node, failed=True)", doc("preemption::PreemptionIndex::fail_node"))
                 .c_str())
         .def(
-            "set_now", [](Index& i, std::int64_t now) { i.idle().set_now(now); }, py::arg("now"),
+            "set_now",
+            [](Index& i, const Integer& now) {
+                i.idle().set_now(OptionType<std::int64_t>::read("now", now));
+            },
+            py::arg("now"),
             documented("set_now(self, now)", doc("preemption::PreemptionIndex::set_now")).c_str())
         .def(
             "cluster", [](const Index& i) { return std::make_shared<Cluster>(i.c()); },
@@ -195,7 +200,12 @@ void bind_index(py::module_& m) {
                 i.idle().apply(d, i.c().find_task(decision.task));
             },
             py::arg("decision"),
-            documented("apply(self, decision)", doc("preemption::PreemptionIndex::apply")).c_str());
+            documented("apply(self, decision)", doc("preemption::PreemptionIndex::apply")).c_str())
+        .def("__repr__", [](const Index& i) {
+            return "<gpusched.preemption.PreemptionIndex: " +
+                   counted(static_cast<std::int64_t>(i.c().node_count()), "node") + ", " +
+                   counted(static_cast<std::int64_t>(i.live.shapes()), "shape") + ">";
+        });
 }
 
 }  // namespace

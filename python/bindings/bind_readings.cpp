@@ -1,6 +1,7 @@
 // Within gpusched.io: the readers of machines and networks.
 #include "cluster_views.hpp"
 #include "keywords.hpp"
+#include "pickles.hpp"
 #include "plan.hpp"
 #include "records.hpp"
 
@@ -36,7 +37,12 @@ void bind_reader(py::module_& m, const char* name, const Options& options, Read 
 }
 
 void bind_results(py::module_& m) {
-    py::class_<io::HardwareReading>(m, "HardwareReading", doc("io::HardwareReading").c_str())
+    const auto machine = [](const io::HardwareReading& r) {
+        return py::make_tuple(std::make_shared<HardwareGraph>(r.graph), r.notes);
+    };
+    py::class_<io::HardwareReading> hardware(m, "HardwareReading", doc("io::HardwareReading").c_str());
+    define_equality(hardware, machine);
+    hardware
         .def_property_readonly(
             "graph", [](const io::HardwareReading& r) { return std::make_shared<HardwareGraph>(r.graph); },
             "The machine: a new copy each time, since it can be changed.")
@@ -50,15 +56,18 @@ void bind_results(py::module_& m) {
                         counted(gpu_count(r.graph.masks().healthy), "GPU") + ", " + counted(r.notes, "note") +
                         ">";
              })
-        .def(py::pickle(
-            [](const io::HardwareReading& r) {
-                return py::make_tuple(std::make_shared<HardwareGraph>(r.graph), r.notes);
-            },
-            [](const py::tuple& s) {
-                return io::HardwareReading{*s[0].cast<Graph>(), s[1].cast<std::vector<std::string>>()};
-            }));
+        .def(py::pickle(machine, [](const py::tuple& s) {
+            return io::HardwareReading{*s[0].cast<Graph>(), s[1].cast<std::vector<std::string>>()};
+        }));
     using N = io::NetworkReading;
-    py::class_<N>(m, "NetworkReading", doc("io::NetworkReading").c_str())
+    const auto domains = [](const N& r) {
+        py::list nodes;
+        for (const auto& node : r.nodes) nodes.append(py::make_tuple(node.name, node.network));
+        return py::make_tuple(nodes, r.levels, r.notes);
+    };
+    py::class_<N> network(m, "NetworkReading", doc("io::NetworkReading").c_str());
+    define_equality(network, domains);
+    network
         .def_property_readonly(
             "nodes", [](const N& r) -> Typed<"list[tuple[str, list[str]]]"> {
                 py::list out;
@@ -72,26 +81,17 @@ void bind_results(py::module_& m) {
         .def(
             "__deepcopy__", [](const N& r, const py::dict&) { return r; }, py::arg("memo"))
         .def("__repr__",
-             [](const N& r) {
-                 return "<gpusched.io.NetworkReading: " + std::to_string(r.nodes.size()) + " nodes>";
-             })
-        .def(py::pickle(
-            [](const N& r) {
-                py::list nodes;
-                for (const auto& node : r.nodes) nodes.append(py::make_tuple(node.name, node.network));
-                return py::make_tuple(nodes, r.levels, r.notes);
-            },
-            [](const py::tuple& s) {
-                N r;
-                for (const auto node : s[0].cast<py::list>()) {
-                    const auto pair = node.cast<py::tuple>();
-                    r.nodes.push_back(
-                        {pair[0].cast<std::string>(), pair[1].cast<std::vector<std::string>>()});
-                }
-                r.levels = s[1].cast<std::vector<std::string>>();
-                r.notes = s[2].cast<std::vector<std::string>>();
-                return r;
-            }));
+             [](const N& r) { return "<gpusched.io.NetworkReading: " + counted(r.nodes, "node") + ">"; })
+        .def(py::pickle(domains, [](const py::tuple& s) {
+            N r;
+            for (const auto node : s[0].cast<py::list>()) {
+                const auto pair = node.cast<py::tuple>();
+                r.nodes.push_back({pair[0].cast<std::string>(), pair[1].cast<std::vector<std::string>>()});
+            }
+            r.levels = s[1].cast<std::vector<std::string>>();
+            r.notes = s[2].cast<std::vector<std::string>>();
+            return r;
+        }));
 }
 
 void bind_node_resources(py::module_& m, const Keywords<io::HardwareReadOptions>& hardware) {

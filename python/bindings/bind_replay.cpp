@@ -3,6 +3,7 @@
 #include "call.hpp"
 #include "cluster_views.hpp"
 #include "keywords.hpp"
+#include "pickles.hpp"
 #include "python_placement.hpp"
 #include "trace.hpp"
 
@@ -78,8 +79,12 @@ void bind_timeline(py::module_& m) {
 }
 
 void bind_outcome(py::module_& m) {
-    py::class_<Outcome>(m, "ReplayResult", "The state at the end of a replay, and how it came about.")
-        .def_property_readonly(
+    const auto state_of = [](const Outcome& r) {
+        return py::make_tuple(r.cluster, r.unplaced, r.timeline, static_cast<int>(r.stop_reason));
+    };
+    py::class_<Outcome> type(m, "ReplayResult", "The state at the end of a replay, and how it came about.");
+    define_equality(type, state_of);
+    type.def_property_readonly(
             "cluster", [](const Outcome& r) { return r.cluster; }, doc("sim::ReplayResult::cluster").c_str())
         .def_property_readonly(
             "unplaced", [](const Outcome& r) { return r.unplaced; },
@@ -94,15 +99,10 @@ void bind_outcome(py::module_& m) {
                  return "<gpusched.sim.ReplayResult: " + std::to_string(r.timeline->size()) + " arrivals, " +
                         std::to_string(r.unplaced.size()) + " unplaced>";
              })
-        .def(py::pickle(
-            [](const Outcome& r) {
-                return py::make_tuple(r.cluster, r.unplaced, r.timeline, static_cast<int>(r.stop_reason));
-            },
-            [](const py::tuple& s) {
-                return Outcome{s[0].cast<ClusterPtr>(), s[1].cast<std::vector<std::string>>(),
-                               s[2].cast<std::shared_ptr<Timeline>>(),
-                               static_cast<StopReason>(s[3].cast<int>())};
-            }));
+        .def(py::pickle(state_of, [](const py::tuple& s) {
+            return Outcome{s[0].cast<ClusterPtr>(), s[1].cast<std::vector<std::string>>(),
+                           s[2].cast<std::shared_ptr<Timeline>>(), static_cast<StopReason>(s[3].cast<int>())};
+        }));
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ void bind_replay(py::module_& m) {
             auto arguments = options.read("replay", keywords);
             std::optional<PythonPlacement> policy;
             if (py::isinstance<py::str>(arguments.policy))
-                arguments.placement = arguments.policy.cast<std::string>();
+                arguments.placement = OptionType<std::string>::read("placement", arguments.policy);
             else if (PyCallable_Check(arguments.policy.ptr()) != 0)
                 policy.emplace(arguments.policy);
             else

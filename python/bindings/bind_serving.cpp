@@ -186,6 +186,11 @@ void bind_planner(py::module_& m) {
         .def_property_readonly(
             "makespan_free", [](const R& r) { return number(r.makespan_free); },
             doc("serving::ReplanResult::makespan_free").c_str());
+    result.def("__repr__", [](const py::object& self) {
+        return "ReplanResult(plan=" + py::repr(self.attr("plan")).cast<std::string>() +
+               ", starts=" + py::repr(self.attr("starts")).cast<std::string>() +
+               ", stops=" + py::repr(self.attr("stops")).cast<std::string>() + ")";
+    });
     define_pickling(result);
     const auto changes = solver_keywords<ReplanArguments, s::ReplanOptions>().without(
         {"composition", "routing", "uniform_tp", "deadline"});

@@ -55,14 +55,17 @@ serving::GpuType find_gpu(const std::string& name) {
 }
 
 serving::LanguageModel find_model(const std::string& field, const std::string& name, py::handle described) {
-    std::string known;
+    std::string expected;
+    std::vector<std::string> known;
     for (const auto& model : {s::llama3_8b(), s::llama3_70b(), s::llama2_70b()}) {
         if (model.name == name) return model;
-        known += gpusched::quoted(model.name) + ", ";
+        expected += gpusched::quoted(model.name) + ", ";
+        known.push_back(model.name);
     }
     if (!dict_of(field, described).contains("layers"))
         throw InvalidInput(bad_value(field, gpusched::quoted(name),
-                                     known + "or a model described in full (layers, hidden, heads, ...)"));
+                                     expected + "or a model described in full (layers, hidden, heads, ...)") +
+                           did_you_mean(name, known));
     return {.name = name};
 }
 
@@ -168,9 +171,9 @@ void bind_catalogue(py::module_& m) {
     m.def(
         "read_layer_profile",
         [](const PathLike& prefill, const PathLike& decode, const std::string& model, const std::string& gpu,
-           int degree, double unit_s) -> JsonObject {
-            const auto profile =
-                s::read_layer_profile(path_text(prefill), path_text(decode), model, gpu, degree, unit_s);
+           const Integer& degree, double unit_s) -> JsonObject {
+            const auto profile = s::read_layer_profile(path_text(prefill), path_text(decode), model, gpu,
+                                                       OptionType<int>::read("degree", degree), unit_s);
             const auto pairs = [](const std::vector<s::ProfilePoint>& points) {
                 py::list result;
                 for (const auto& point : points) result.append(py::make_tuple(point.size, point.seconds));
@@ -193,9 +196,10 @@ void bind_catalogue(py::module_& m) {
             .c_str());
     m.def(
         "layer_seconds",
-        [estimates](const s::LanguageModel& model, const s::GpuType& gpu, int degree, double tokens,
-                    double context, double sequences, const py::kwargs& keywords) {
+        [estimates](const s::LanguageModel& model, const s::GpuType& gpu, const Integer& number,
+                    double tokens, double context, double sequences, const py::kwargs& keywords) {
             const auto o = estimates.read("layer_seconds", keywords);
+            const auto degree = OptionType<int>::read("degree", number);
             s::validate(o);
             s::validate(model);
             s::validate(std::vector<s::GpuType>{gpu});

@@ -3,6 +3,7 @@
 #include "arrays.hpp"
 #include "call.hpp"
 #include "keywords.hpp"
+#include "pickles.hpp"
 #include "plan.hpp"
 #include "preemption.hpp"
 #include "records.hpp"
@@ -80,8 +81,8 @@ SpotTracePtr from_dicts(const Typed<"Sequence[Mapping[str, Any]]">& nodes,
         py::dict task;
         std::array<std::int64_t, 3> numbers{1, 0, 1};
         for (const auto& [key, value] : py::dict(py::reinterpret_borrow<py::object>(given))) {
-            const auto name = key.cast<std::string>();
-            const auto owner = "jobs[" + std::to_string(times.size()) + "]." + name;
+            const auto job = "jobs[" + std::to_string(times.size()) + "]";
+            const auto name = OptionType<std::string>::read(job + ", a key", key), owner = job + "." + name;
             try {
                 if (name == "pods")
                     numbers[0] = OptionType<std::int64_t>::read(owner, value);
@@ -227,11 +228,12 @@ void bind_spot_result(py::module_& m) {
     define_record(spread);
     using R = SpotReplayResult;
     const auto of = [](const char* name) { return doc(std::string("sim::SpotReplayResult::") + name); };
-    py::class_<R>(
+    py::class_<R> type(
         m, "SpotReplayResult",
         "What became of HP and spot jobs. Everything but `jobs`, `timeline` and `end_s` is about what is "
-        "measured.")
-        .def_property_readonly(
+        "measured.");
+    define_equality(type, [](const R& r) { return state(r); });
+    type.def_property_readonly(
             "jobs", [](const R& r) -> Typed<"dict[str, numpy.typing.NDArray[numpy.int64]]"> {
                 py::dict columns;
                 for (const auto& [name, member] : record_columns) columns[name] = own(column(r, member));

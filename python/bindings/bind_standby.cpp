@@ -1,4 +1,5 @@
 // gpusched.preemption: Standby tasks that lend their GPUs, evictions that take time.
+#include "arguments.hpp"
 #include "keywords.hpp"
 #include "preemption.hpp"
 #include "records.hpp"
@@ -34,12 +35,15 @@ constexpr void visit_fields(std::type_identity<NamedBorrower>, F&& field) {
     field("eviction", &NamedBorrower::eviction);
 }
 
-GpuMask any_gpus(const std::vector<int>& gpus) {
-    const auto bad = [](int gpu) {
-        throw InvalidInput(bad_value("gpus", std::to_string(gpu), "distinct GPUs, 0 to 15"));
+GpuMask any_gpus(const Integers& gpus) {
+    const auto list = gpu_numbers(gpus);
+    const auto twice = [](int gpu) {
+        throw InvalidInput(bad_value("gpus", std::to_string(gpu), "each GPU once"));
     };
-    return gpu_mask(gpus, max_gpus_per_node, bad, bad);
+    return gpu_mask(list, max_gpus_per_node, twice, twice);
 }
+
+std::int64_t milliseconds(const Integer& now) { return OptionType<std::int64_t>::read("now_ms", now); }
 
 /// A lease whose borrowers have names, with its own source of chance.
 struct Lease {
@@ -98,9 +102,9 @@ void bind_evictions(py::module_& m) {
              options.documented("__init__(self", "How long evictions take.").c_str())
         .def(
             "draw",
-            [](const E& e, std::int64_t now_ms, std::uint64_t seed) {
-                Rng rng(seed);
-                return e.draw(now_ms, rng);
+            [](const E& e, const Integer& now_ms, const Integer& seed) {
+                Rng rng(OptionType<std::uint64_t>::read("seed", seed));
+                return e.draw(milliseconds(now_ms), rng);
             },
             py::arg("now_ms"), py::arg("seed"),
             documented("draw(self, now_ms, seed)", "One eviction that begins at `now_ms`.").c_str());
@@ -113,12 +117,12 @@ void bind_lease(py::module_& m) {
     const auto of = [](const char* name) { return doc(std::string("preemption::StandbyLease::") + name); };
     const auto lease = [&of](const char* name) { return of(name); };
     py::class_<Lease>(m, "StandbyLease", doc("preemption::StandbyLease").c_str())
-        .def(py::init([](const std::string& owner, const std::string& node, const std::vector<int>& gpus,
-                         const std::optional<p::EvictionModel>& model, std::uint64_t seed) {
+        .def(py::init([](const std::string& owner, const std::string& node, const Integers& gpus,
+                         const std::optional<p::EvictionModel>& model, const Integer& seed) {
                  return Lease{owner, node,
                               p::StandbyLease(TaskId{0}, NodeId{0}, any_gpus(gpus),
                                               model.value_or(p::EvictionModel{})),
-                              Rng(seed)};
+                              Rng(OptionType<std::uint64_t>::read("seed", seed))};
              }),
              py::arg("owner"), py::arg("node"), py::arg("gpus"), py::kw_only(), py::arg("model") = py::none(),
              py::arg("seed") = 0,
@@ -147,32 +151,33 @@ void bind_lease(py::module_& m) {
             },
             "The tasks that borrow now, in the order of their borrowing.")
         .def(
-            "lend", [](Lease& l, std::int64_t now_ms) { l.live.lend(now_ms); }, py::arg("now_ms"),
-            documented("lend(self, now_ms)", lease("lend")).c_str())
+            "lend", [](Lease& l, const Integer& now_ms) { l.live.lend(milliseconds(now_ms)); },
+            py::arg("now_ms"), documented("lend(self, now_ms)", lease("lend")).c_str())
         .def(
             "borrow",
             [](Lease& l, const std::string& task, const Name<PriorityClass>& priority_class,
-               const std::vector<int>& gpus, std::int64_t now_ms) {
+               const Integers& gpus, const Integer& now_ms) {
                 const auto kind = OptionType<PriorityClass>::read("priority_class", priority_class);
-                return l.live.borrow(l.id_of(task), kind, any_gpus(gpus), now_ms);
+                return l.live.borrow(l.id_of(task), kind, any_gpus(gpus), milliseconds(now_ms));
             },
             py::arg("task"), py::arg("priority_class"), py::arg("gpus"), py::arg("now_ms"),
             documented("borrow(self, task, priority_class, gpus, now_ms)", lease("borrow")).c_str())
         .def(
             "give_back",
-            [](Lease& l, const std::string& task, std::int64_t now_ms) {
-                l.live.give_back(l.id_of(task), now_ms);
+            [](Lease& l, const std::string& task, const Integer& now_ms) {
+                l.live.give_back(l.id_of(task), milliseconds(now_ms));
             },
             py::arg("task"), py::arg("now_ms"),
             documented("give_back(self, task, now_ms)", lease("give_back")).c_str())
         .def(
-            "resume", [](Lease& l, std::int64_t now_ms) { return l.live.resume(now_ms, l.rng); },
+            "resume",
+            [](Lease& l, const Integer& now_ms) { return l.live.resume(milliseconds(now_ms), l.rng); },
             py::arg("now_ms"), documented("resume(self, now_ms)", lease("resume")).c_str())
         .def(
             "advance",
-            [](Lease& l, std::int64_t now_ms) {
+            [](Lease& l, const Integer& now_ms) {
                 std::vector<NamedBorrower> out;
-                for (const auto& b : l.live.advance(now_ms)) out.push_back(l.named(b));
+                for (const auto& b : l.live.advance(milliseconds(now_ms))) out.push_back(l.named(b));
                 return out;
             },
             py::arg("now_ms"), documented("advance(self, now_ms)", lease("advance")).c_str())
@@ -181,8 +186,8 @@ void bind_lease(py::module_& m) {
             "__deepcopy__", [](const Lease& l, const py::dict&) { return l; }, py::arg("memo"))
         .def("__repr__", [](const Lease& l) {
             return "<gpusched.preemption.StandbyLease: " + l.owner + " on " + l.node + ", " +
-                   std::string(enum_name(l.live.state())) + ", " + std::to_string(l.live.borrowers().size()) +
-                   " borrowers>";
+                   std::string(enum_name(l.live.state())) + ", " + counted(l.live.borrowers(), "borrower") +
+                   ">";
         });
 }
 

@@ -173,6 +173,12 @@ void bind_topology(py::module_& parent) {
                  return "<gpusched.topology.NetworkTree: " + counted(t.tree.levels(), "level") + ", " +
                         counted(static_cast<std::int64_t>(t.tree.node_count()), "node") + ">";
              })
+        .def("__eq__",
+             [](const Tree& t, const py::object& other) -> py::object {
+                 if (!py::isinstance<Tree>(other))
+                     return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+                 return py::bool_(py::cast(t.cluster).equal(py::cast(other.cast<const Tree&>().cluster)));
+             })
         .def("__copy__", [](const TreePtr& t) { return t; })
         .def(
             "__deepcopy__", [](const TreePtr& t, const py::dict&) { return t; }, py::arg("memo"))

@@ -31,7 +31,7 @@ void bind_verify(py::module_& parent) {
                 add_new_tasks(data, brought);
                 return verify::plan(data, spec, o);
             }
-            auto snapshot = read_cluster(cluster);
+            auto snapshot = read_cluster(cluster, "cluster", "a Cluster, a dict or the path of a file");
             const auto spec = plan_argument(plan);
             const auto brought = new_tasks_of(plan);
             const py::gil_scoped_release unlocked;

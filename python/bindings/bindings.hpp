@@ -33,6 +33,10 @@ namespace gpusched::python {
 
 namespace py = pybind11;
 
+/// Asks `gpusched._distribution` whether the files around the module are its own.
+/// @throws import_error with its message: of an error from Python, pybind11 shows "initialization failed" alone
+void require_own_files();
+
 void bind_core(py::module_& m);
 void bind_model(py::module_& m);
 void bind_plan(py::module_& m);  // within gpusched.model, as are nodes and tasks

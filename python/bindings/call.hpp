@@ -1,7 +1,7 @@
 // Call: runs an algorithm without the interpreter lock, with progress reports, and stops it on Ctrl-C.
 #pragma once
 
-#include "bindings.hpp"
+#include "keywords.hpp"
 
 #include <gpusched/core/context.hpp>
 #include <gpusched/milp/clp.hpp>
@@ -37,7 +37,7 @@ class Call {
         if (progress_.is(py::bool_(true)))
             progress_ = py::module_::import("gpusched._progress").attr("ProgressBar")();
         if (!progress_.is_none() && PyCallable_Check(progress_.ptr()) == 0)
-            throw py::type_error("progress: expected True, False, None or a callable (phase, done, total)");
+            bad_type("progress", progress_, "True, False, None or a callable (phase, done, total)");
     }
 
     /// @param algorithm a callable taking a `const Context&`; it must not touch Python objects

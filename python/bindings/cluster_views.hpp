@@ -18,8 +18,8 @@ namespace gpusched::python {
 using ClusterPtr = std::shared_ptr<Cluster>;
 
 /// A snapshot as data, from the path of a file or a dict, as written there: it never was a `Cluster`.
-/// @throws InvalidInput with everything that is malformed
-ClusterSpec read_cluster(const py::object& source);
+/// @throws InvalidInput with everything that is malformed, InvalidType for what is neither, with these words
+ClusterSpec read_cluster(const py::object& source, const char* argument, const char* expectation);
 
 struct NodeView {
     ClusterPtr cluster;
@@ -119,8 +119,8 @@ void define_sequence(Class& type) {
             "index",
             [](const Sequence& s, const std::string& name) {
                 if (const auto found = s.names().find(name)) return *found;
-                throw py::value_error("no " + std::string(Sequence::what) + " is named '" + name + "'" +
-                                      did_you_mean(name, s.names()));
+                throw InvalidInput("no " + std::string(Sequence::what) + " is named '" + name + "'" +
+                                   did_you_mean(name, s.names()));
             },
             py::arg("name"),
             documented("index(self, name)", "The position of the one with that name.").c_str())
@@ -132,6 +132,12 @@ void define_sequence(Class& type) {
                 return names;
             },
             "All names, in order.")
+        .def("__eq__",
+             [](const Sequence& s, const py::object& other) -> py::object {
+                 if (!py::isinstance<Sequence>(other))
+                     return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+                 return py::bool_(s.cluster == other.cast<const Sequence&>().cluster);
+             })
         .def(py::pickle([](const Sequence& s) { return py::make_tuple(s.cluster); },
                         [](const py::tuple& state) { return Sequence{state[0].cast<ClusterPtr>()}; }))
         .def("__repr__", [](const Sequence& s) { return "<" + counted(s, Sequence::what) + ">"; });

@@ -100,14 +100,12 @@ class Fields {
         }
     }
     void finish() {
-        std::string known;
-        for (const auto& name : taken_) known += (known.empty() ? "" : ", ") + name;
+        const std::vector known(taken_.begin(), taken_.end());
         for (const auto& [key, value] : dict_)
             collect([&, key = key] {
                 const auto name = OptionType<std::string>::read(owner_, key);
                 if (!taken_.contains(name) && !name.starts_with("x-"))
-                    throw InvalidInput(owner_ + ": unknown field " + gpusched::quoted(name) + "; expected " +
-                                       known + did_you_mean(name, std::vector(taken_.begin(), taken_.end())));
+                    throw InvalidInput(bad_key(owner_, name, known));
             });
         throw_if_any();
     }

@@ -242,7 +242,8 @@ class Module:
             self.lines += [f"{indent}@property", f"{indent}def {name}(self) -> {self.type(function.returns)}: ..."]
         elif name == "__hash__" and member is None:
             self.imported("typing", "ClassVar")
-            self.lines.append(f"{indent}__hash__: ClassVar[None]  # type: ignore[assignment]")
+            other_type = "" if cls.__base__.__hash__ is None else "  # type: ignore[assignment]"  # than the base's
+            self.lines.append(f"{indent}__hash__: ClassVar[None]{other_type}")
         elif name in DATA_MODEL:
             self.function(parse(name + DATA_MODEL[name].format(name=cls.__name__)), indent, in_class=True)
         elif isinstance(member, staticmethod):

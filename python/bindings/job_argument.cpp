@@ -3,6 +3,9 @@
 #include "keywords.hpp"
 #include "task_argument.hpp"
 
+#include <gpusched/io/cluster_json.hpp>
+
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
@@ -24,13 +27,23 @@ allocation::PodRequest pod_request(const std::string& field, py::handle value) {
     if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict");
     py::dict task;
     allocation::PodRequest request;
+    auto keys = io::task_keys();
+    keys.insert(keys.begin(), "count");
+    Problems problems;
     for (const auto& [key, part] : value.cast<py::dict>())
-        if (py::isinstance<py::str>(key) && key.cast<std::string>() == "count")
-            request.count = pod_count(field + ".count", part);
-        else
-            task[key] = part;
+        collect(problems, [&, key = key, part = part] {
+            const auto name = OptionType<std::string>::read(field + ", a key", key);
+            if (name == "count") {
+                request.count = pod_count(field + ".count", part);
+            } else if (name.starts_with("x-") || std::find(keys.begin(), keys.end(), name) != keys.end()) {
+                task[key] = part;
+            } else {
+                throw InvalidInput(bad_key(field, name, keys));
+            }
+        });
     task["name"] = field;
-    request.pod = task_spec(task, field);
+    collect(problems, [&] { request.pod = task_spec(task, field); });
+    problems.throw_if_any();
     return request;
 }
 
@@ -65,15 +78,14 @@ std::vector<NetworkAffinity> further_levels(py::handle value) {
 JobArgument job_argument(const py::object& job) {
     JobArgument out;
     if (py::isinstance<py::str>(job)) {
-        out.name = job.cast<std::string>();
+        out.name = OptionType<std::string>::read("job", job);
         return out;
     }
-    if (!py::isinstance<py::dict>(job))
-        throw py::type_error("expected a job: a dict, or the name of a job of the cluster");
+    if (!py::isinstance<py::dict>(job)) bad_type("job", job, "a dict, or the name of a job of the cluster");
     Problems problems;
     bool has_pods = false;
     for (const auto& [key, value] : job.cast<py::dict>()) {
-        const auto field = py::str(key).cast<std::string>();
+        const auto field = OptionType<std::string>::read("job, a key", key);
         try {
             if (field == "name") {
                 out.name = out.request.name = OptionType<std::string>::read("name", value);
@@ -99,9 +111,7 @@ JobArgument job_argument(const py::object& job) {
             } else {
                 static constexpr std::array<std::string_view, 6> keys{"name",  "pods",    "mode",
                                                                       "level", "further", "traffic"};
-                problems.add("job: unknown key " + gpusched::quoted(field) +
-                             "; expected name, pods, mode, level, further, traffic" +
-                             did_you_mean(field, keys));
+                problems.add(bad_key("job", field, keys));
             }
         } catch (const InvalidInput& error) {
             for (const auto& problem : error.problems()) problems.add("job: " + problem);

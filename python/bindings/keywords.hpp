@@ -38,6 +38,28 @@ inline std::string repr_text(py::handle value) {
     throw InvalidInput(bad_value(field, repr_text(value), expectation));
 }
 
+/// An argument of a type that a function does not take: `InvalidType` in Python.
+class InvalidType : public InvalidInput {
+  public:
+    using InvalidInput::InvalidInput;
+};
+
+/// Says that an argument is of a type that the function does not take.
+[[noreturn]] inline void bad_type(const std::string& field, py::handle value,
+                                  const std::string& expectation) {
+    throw InvalidType(bad_value(field, repr_text(value), expectation));
+}
+
+/// What is said of a key that a dict shall not have.
+/// @param known those that it may have
+template <class Names>
+std::string bad_key(const std::string& owner, std::string_view key, const Names& known) {
+    std::string expected;
+    for (std::size_t i = 0; i < known.size(); ++i) expected.append(i == 0 ? "" : ", ").append(known[i]);
+    return owner + ": unknown field " + gpusched::quoted(key) + "; expected " + expected +
+           did_you_mean(key, known);
+}
+
 /// Adds what `check()` finds wrong to what was found before, so that a caller sees all of it at once.
 template <class F>
 void collect(Problems& problems, F&& check) {
@@ -93,6 +115,17 @@ struct OptionType<T> {
     static std::string literal(T value) { return std::to_string(value); }
     static std::string type() { return "int"; }
 };
+
+/// An integer from `low` to `high`, which an error names.
+template <std::integral T>
+T read_within(const std::string& field, py::handle value, T low, T high) {
+    try {
+        if (const auto number = OptionType<T>::read(field, value); number >= low && number <= high)
+            return number;
+    } catch (const InvalidInput&) {  // the range of the type is no business of the caller
+    }
+    bad_option(field, value, "an integer from " + std::to_string(low) + " to " + std::to_string(high));
+}
 
 template <>
 struct OptionType<double> {
@@ -232,7 +265,7 @@ struct OptionType<std::array<T, n>> {
 inline Level read_level(const std::string& field, py::handle value) {
     constexpr const char* expected = "'node' or an index >= 0 into the nodes' network";
     if (py::isinstance<py::str>(value)) {
-        if (value.cast<std::string>() == "node") return node_level;
+        if (OptionType<std::string>::read(field, value) == "node") return node_level;
         bad_option(field, value, expected);
     }
     const auto level = OptionType<Level>::read(field, value);
@@ -389,7 +422,7 @@ class Keywords {
     [[nodiscard]] O read(const char* function, const py::kwargs& given, Problems& problems, O result,
                          const Cluster* cluster = nullptr) const {
         for (const auto& [key, value] : given) {
-            const auto name = key.template cast<std::string>();
+            const auto name = OptionType<std::string>::read("keyword", key);
             const auto* found = find(name);
             if (found == nullptr)
                 throw py::type_error(std::string(function) + "() got an unexpected keyword argument '" +

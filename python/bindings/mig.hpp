@@ -1,7 +1,8 @@
 // MIG layouts in Python: a part and the instances of one GPU.
 #pragma once
 
-#include "bindings.hpp"
+#include "arguments.hpp"
+#include "keywords.hpp"
 
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/core/checks.hpp>
@@ -33,6 +34,10 @@ struct MigLayoutValue {
     [[nodiscard]] control::MigInstance instance(const std::string& key, int start) const {
         require_range("start", start, 0, device->memory_slices - 1);
         return {static_cast<std::uint8_t>(profile(key)), static_cast<std::uint8_t>(start)};
+    }
+    /// A first memory slice that a caller names.
+    [[nodiscard]] int slice(const std::string& field, py::handle value) const {
+        return read_within(field, value, 0, device->memory_slices - 1);
     }
     [[nodiscard]] MigInstanceName named(control::MigInstance i) const {
         return {std::string(device->profiles[i.profile].key), i.start};

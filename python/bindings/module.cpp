@@ -7,7 +7,7 @@ PYBIND11_MODULE(_core, m) {
     py::options options;
     // Docstrings carry their own signatures: see documented(). Those of pybind11 have the types that the stubs show.
     if (!gp::typed_signatures()) options.disable_function_signatures();
-    py::module_::import("gpusched._distribution").attr("require_own_files")();
+    gp::require_own_files();
     gp::bind_core(m);
     gp::bind_model(m);
     gp::bind_topology(m);

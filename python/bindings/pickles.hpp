@@ -6,6 +6,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/fields.hpp>
 
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -128,9 +129,36 @@ struct PickleOf<std::vector<T>> {
 
 }  // namespace detail
 
-/// Adds pickling to a class whose objects never change, so that copies are the object itself.
+/// Whether two states of objects are the same; what is not a number is the same as what is not a number.
+inline bool same_state(py::handle a, py::handle b) {
+    if (PyFloat_Check(a.ptr()) && PyFloat_Check(b.ptr())) {
+        const double x = PyFloat_AS_DOUBLE(a.ptr()), y = PyFloat_AS_DOUBLE(b.ptr());
+        return x == y || (std::isnan(x) && std::isnan(y));
+    }
+    if (!py::isinstance<py::tuple>(a) || !py::isinstance<py::tuple>(b)) return a.equal(b);
+    const auto left = py::reinterpret_borrow<py::tuple>(a), right = py::reinterpret_borrow<py::tuple>(b);
+    if (left.size() != right.size()) return false;
+    for (std::size_t i = 0; i < left.size(); ++i)
+        if (!same_state(left[i], right[i])) return false;
+    return true;
+}
+
+/// Adds equality: objects of one class are equal whose pickles hold the same.
+/// @param state what the pickle of an object holds
+template <class T, class... Rest, class State>
+void define_equality(py::class_<T, Rest...>& type, State state) {
+    type.def("__eq__", [state](const py::object& self, const py::object& other) -> py::object {
+        if (!py::type::of(self).is(py::type::of(other)))
+            return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+        if (self.is(other)) return py::bool_(true);
+        return py::bool_(same_state(state(self.cast<const T&>()), state(other.cast<const T&>())));
+    });
+}
+
+/// Adds equality and pickling to a class whose objects never change, so that copies are the object itself.
 template <class T, class... Rest>
 void define_pickling(py::class_<T, Rest...>& type) {
+    define_equality(type, [](const T& value) { return detail::PickleOf<T>::save(value); });
     type.def("__copy__", [](const py::object& self) { return self; })
         .def(
             "__deepcopy__", [](const py::object& self, const py::dict&) { return self; }, py::arg("memo"))

@@ -37,13 +37,14 @@ std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster
     follow(cluster);
     auto answer = (*policy_)(mirror_, TaskView{mirror_, task});
     if (answer.is_none()) return std::nullopt;
+    constexpr const char* field = "a placement policy's answer";
+    constexpr const char* expected = "None, a node, or a pair (node, gpus)";
     std::optional<GpuMask> gpus;
     if (py::isinstance<py::tuple>(answer)) {
         const auto pair = answer.cast<py::tuple>();
-        if (pair.size() != 2)
-            throw py::type_error("a placement policy answers None, a node, or a pair (node, gpus)");
+        if (pair.size() != 2) bad_type(field, answer, expected);
         GpuMask mask = 0;
-        for (const int gpu : pair[1].cast<std::vector<int>>()) {
+        for (const int gpu : OptionType<std::vector<int>>::read(field, pair[1])) {
             if (gpu < 0 || gpu >= max_gpus_per_node)
                 throw InvalidInput("the policy answers with GPU " + std::to_string(gpu));
             mask = static_cast<GpuMask>(mask | gpu_bit(gpu));
@@ -61,9 +62,9 @@ std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster
                                " of another cluster; expected a node of the one that it was called with");
         node = view.id;
     } else if (py::isinstance<py::str>(answer))
-        node = cluster.find_node(answer.cast<std::string>());
+        node = cluster.find_node(OptionType<std::string>::read(field, answer));
     else
-        throw py::type_error("a placement policy answers None, a node, or a pair (node, gpus)");
+        bad_type(field, answer, expected);
     if (gpus) return allocation::Destination{node, *gpus};
     if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return allocation::Destination{node, 0};
     const auto obstacle = find_obstacle(cluster, task, node);

@@ -35,7 +35,7 @@ def misfit(function: Any, message: str, arguments: tuple[Any, ...], keywords: di
                 found = expected.setdefault(name, (value, []))[1]
                 found += [text for text in _phrases(parameter.annotation) if text not in found]
     if expected:
-        problems = ((_shown(name, value), _either(texts)) for name, (value, texts) in expected.items())
+        problems = ((_shown(name, value), _wanted(value, texts)) for name, (value, texts) in expected.items())
         return InvalidType([f"{called}(): {shown}; expected {texts}" for shown, texts in problems])
     if complaint is not None:
         return TypeError(complaint)
@@ -118,9 +118,24 @@ def _halves(text: str, separator: str) -> tuple[str, str, str]:
     return first, separator, f" {separator} ".join(rest)
 
 
+def _wanted(value: object, texts: list[str]) -> str:
+    if isinstance(value, str) and not _is_text(value):
+        return "text, found half of a surrogate pair"
+    return _either(texts)
+
+
+def _is_text(value: str) -> bool:
+    """Whether it has a form in UTF-8: half of a surrogate pair has none."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 _ANYTHING = {"object", "typing.Any", "handle", ""}
 _SIMPLE: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "str": (lambda v: isinstance(v, str), "a string"),
+    "str": (lambda v: isinstance(v, str) and _is_text(v), "a string"),
     "bytes": (lambda v: isinstance(v, bytes), "bytes"),
     "bool": (lambda v: isinstance(v, bool) or type(v).__name__ == "bool", "True or False"),
     "int": (lambda v: hasattr(v, "__index__"), "an integer"),

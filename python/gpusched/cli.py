@@ -36,7 +36,8 @@ def add_scope(parser: argparse.ArgumentParser) -> None:
 
 def add_generate(p: Parser) -> None:
     generate = functools.partial(library_option, p, "sim.generate_cluster")
-    p.add_argument("preset", nargs="?", help="asi (default), openb or flextopo-4090")
+    presets = ("asi", "openb", "flextopo-4090")
+    p.add_argument("preset", nargs="?", known=presets, metavar="PRESET", help="asi (default), openb or flextopo-4090")
     p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json", help="write the cluster here")
     generate("nodes", "how many nodes (default: as many as the preset's original)")
     generate("seed")
@@ -52,10 +53,10 @@ def add_report(p: Parser) -> None:
     p.add_argument(
         "--shapes", type=shapes, metavar="1x8,8x128", help="requests, GPUs x cores (default: the ASI paper's)"
     )
-    report("by", "rows for each of these", choices=("gpu_model", "cluster"))
+    report("by", "rows for each of these (default: one row for the whole cluster)", choices=("gpu_model", "cluster"))
     report("max_gpus_per_node", "leave out nodes with more GPUs")
     report("include_cordoned", "GPUs of cordoned nodes are idle too")
-    p.add_argument("--job-gpus", type=int, default=128, metavar="N", help="size of the jobs counted per switch")
+    p.add_argument("--job-gpus", field="gpus", type=int, default=128, metavar="N", help="size of the jobs counted per switch")
     p.add_argument("--cores-per-gpu", type=int, default=12, metavar="N", help="what those jobs ask for")
     p.add_argument("--csv", action="store_true", help="the table alone, as CSV")
     p.add_argument("--plot", metavar="OUT.png", help="also draw the causes")
@@ -67,8 +68,8 @@ def add_replay(p: Parser) -> None:
     p.add_argument("pods", metavar="PODS.csv", help="the trace's list of pods")
     placements = tuple(allocation.placement_names())
     replay("placement", ", ".join(placements), choices=placements, metavar="NAME")
-    replay("resample_to", "append or remove random pods until they ask for so many times the GPUs", metavar="RATIO")
-    replay("until", "stop after the events of that second", metavar="SECONDS")
+    replay("resample_to", "append or remove random pods until they ask for so many times the GPUs (default: as they are)", metavar="RATIO")
+    replay("until", "stop after the events of that second (default: the last one)", metavar="SECONDS")
     replay("ignore_departures", "tasks stay for ever")
     replay("shuffle", "arrive in random order")
     replay("seed")
@@ -96,7 +97,7 @@ def add_consolidate(p: Parser) -> None:
         "and with --clear none)",
     )
     option("time_limit", "stop after so long with the best plan found until then", metavar="SECONDS")
-    option("polish_time", "search on for so long and keep the best plan", metavar="SECONDS")
+    option("polish_time", "search on for so long and keep the best plan (default: not at all)", metavar="SECONDS")
     p.add_argument("--report", action="store_true", help="costs and gains in detail")
     p.add_argument("--progress", action="store_true", help="show a progress bar")
 
@@ -105,12 +106,12 @@ def add_preempt(p: Parser) -> None:
     option = functools.partial(library_option, p, "preemption.preempt")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument("tasks", nargs="*", metavar="TASK", help="name of a pending task of the cluster; several are a gang")
-    p.add_argument("--job", metavar="JOB", help="all pending tasks of a job, as a gang")
+    p.add_argument("--job", metavar="JOB", help="all pending tasks of a job, as a gang (default: the TASKs)")
     library_option(p, "preemption.preempt_gang", "objective", "of gangs: least lost work, or fewest gangs lost")
     option("policy")
-    option("qos", "instead of the task's own")
+    option("qos", "how the task is to be treated (default: as it asks)")
     option("alpha", metavar="WEIGHT")
-    option("now", "instead of the snapshot's time", metavar="SECONDS")
+    option("now", "the time of the decision (default: the snapshot's)", metavar="SECONDS")
     option("search_limit", "sets of victims looked at per node")
     option("time_limit", "then the best found so far is taken", metavar="SECONDS")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="write evictions and placements here, as a plan")
@@ -119,14 +120,15 @@ def add_preempt(p: Parser) -> None:
 def add_allocate(p: Parser) -> None:
     option = functools.partial(library_option, p, "allocation.allocate")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    p.add_argument("jobs", nargs="+", metavar="JOB", help="name of a job of the cluster with pending pods, or JOB.json")
+    waiting = p.add_argument("jobs", nargs="+", metavar="JOB", help="name of a job of the cluster with pending pods, or JOB.json")
+    waiting.complete = FILES  # type: ignore[attr-defined]
     p.add_argument(
         "--policy",
         choices=("exact", "entropy", "joint", "size_sorted"),
-        help="one job: exact (default) or entropy, the paper's Algorithm 2; several: joint (default) or size_sorted",
+        help="one job: exact or entropy, the paper's Algorithm 2; several: joint or size_sorted (default: exact, joint)",
     )
     option("level", "node, or an index into the nodes' network (default: deepest)", type=level, metavar="LEVEL")
-    option("mode", "instead of the job's own")
+    option("mode", "whether the level is required (default: as the job says, else preferred)")
     p.add_argument("--make-room", action="store_true", help="plan moves when the job does not fit")
     option("time_limit", "then the best found so far is taken", metavar="SECONDS")
     p.add_argument("--write-cluster", metavar="OUT.json", help="the snapshot with the pods of jobs from files, pending")
@@ -139,9 +141,9 @@ def add_plan_serving(p: Parser) -> None:
     request = p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it")
     request.complete = FILES  # type: ignore[attr-defined]
     p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
-    option("deadline", "find the cheapest plan within it", metavar="SECONDS")
+    option("deadline", "find the cheapest plan within it (default: the fastest plan)", metavar="SECONDS")
     p.add_argument(
-        "--budgets", type=budgets, metavar="B1,B2,...", help="a plan for each of these instead of the request's own"
+        "--budgets", type=budgets, metavar="B1,B2,...", help="a plan for each of these (default: the request's own)"
     )
     option("composition")
     option("routing")
@@ -150,7 +152,7 @@ def add_plan_serving(p: Parser) -> None:
     replan("max_starts", "with --replan-from: start so many replicas at most")
     replan("slack", "with --replan-from: accept this much more time for fewer starts", metavar="PART")
     option("max_deployments", "of each model, 0 = all")
-    option("solver", "what solves the mixed-integer programs", choices=("auto", "highs", "cbc"))
+    option("solver", "what solves the mixed-integer programs", choices=("auto", "highs", "cbc", "scipy"))
     option("time_limit", metavar="SECONDS")
     option("mip_gap", metavar="PART")
     option("threads")
@@ -211,10 +213,10 @@ def add_anonymize(p: Parser) -> None:
 
 def add_control(p: Parser) -> None:
     p.add_argument("--config", required=True, metavar="FILE.json", help="with a section `live`: of this host")
-    p.add_argument("--signals", metavar="FILE.jsonl", help="recorded windows; default without `live`: standard input")
+    p.add_argument("--signals", metavar="FILE.jsonl", help="recorded windows (default: this host; without `live`, standard input)")
     flag(p, "--dry-run", "decide and tell, act on nothing")
     p.add_argument("--audit", metavar="LOG.jsonl", help="write the audit log; of a host, append to it")
-    p.add_argument("--windows", type=int, metavar="N", help="of a host: stop after so many")
+    p.add_argument("--windows", type=int, metavar="N", help="of a host: stop after so many (default: no limit)")
     p.add_argument("--config-output", metavar="FILE.json", help="of a host: the configuration in effect, to replay the log")
 
 
@@ -231,9 +233,11 @@ def add_simulate_host(p: Parser) -> None:
     p.add_argument("--seeds", type=int, default=7, metavar="N", help="runs per variant")
     p.add_argument("--first-seed", type=int, default=0, metavar="N", help="seed of the first run; the others follow")
     option("duration_s", metavar="SECONDS")
-    option("scenario", "table3 or a harder one", type=str, metavar="NAME")
+    option("scenario", "table3 or a harder one", metavar="NAME")
     p.add_argument(
-        "--pause-mode", choices=("shed", "queue", "mbb"), help="what happens to requests while a tenant is paused"
+        "--pause-mode",
+        choices=("shed", "queue", "mbb"),
+        help="what happens to requests while a tenant is paused (default: as the scenario says)",
     )
     p.add_argument("--audit", metavar="LOG.jsonl", help="audit log of the last variant's first run")
     p.add_argument("--config-output", metavar="FILE.json", help="its configuration, for replay-audit")
@@ -310,16 +314,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout = cast(TextIO, Closed())
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that it cannot show is no reason to end
+    command = top = parser()
     try:
         try:
-            args = parser().parse_args(argv)
+            args = top.parse_args(argv)
+            command = top.commands[args.command]
         finally:
             flush()  # --help and --version print and end
         code = int(args.run(args))
         flush()
         return code
     except InvalidInput as error:
-        complain(*error.problems)
+        complain(*map(command.by_option, error.problems))
     except BackendError as error:
         complain(error)
         return int(getattr(error, "exit_code", BAD_INPUT))

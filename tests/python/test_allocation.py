@@ -222,7 +222,7 @@ def test_bad_jobs_are_refused_with_every_problem(cluster: gs.Cluster) -> None:
         gs.allocate(cluster, {"pods": [{"count": 1.5}, 3], "mode": "maybe", "size": 3})
     text = str(caught.value)
     for part in ("pods[0].count: 1.5; expected an integer from 1 to 1000000", "pods[1]: 3; expected a dict", "mode: 'maybe'",
-                 "unknown key 'size'", "name: missing"):  # fmt: skip
+                 "unknown field 'size'", "name: missing"):  # fmt: skip
         assert part in text
     with pytest.raises(gs.InvalidInput, match=r"further\[0\]: 1; expected a string"):
         gs.allocate(cluster, job(1, 1), further=[{1: 2}])

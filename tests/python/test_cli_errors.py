@@ -101,11 +101,11 @@ def test_all_options_that_cannot_be_understood_are_told(
     [
         (
             ["consolidate", "CLUSTER", "--depth", "0", "--exempt", "nowhere", "--seed", "-1", "--rounds", "0"],
-            ["seed: -1", "exempt: unknown node 'nowhere'", "depth: 0", "rounds: 0"],
+            ["--seed: -1", "--exempt: unknown node 'nowhere'", "--depth: 0", "--rounds: 0"],
         ),
         (
             ["report", "CLUSTER", "--shapes", "0x8", "--job-gpus", "0"],
-            ["shapes[0]: gpus: 0; expected 1 to 16", "gpus: 0; expected 1 to 100000000"],
+            ["--shapes[0]: gpus: 0; expected 1 to 16", "--job-gpus: 0; expected 1 to 100000000"],
         ),
         (
             ["report", "CLUSTER", "--shapes", "1x8", "--job-gpus", "99999999999"],
@@ -113,11 +113,11 @@ def test_all_options_that_cannot_be_understood_are_told(
         ),
         (
             ["report", "CLUSTER", "--shapes", "0x8,-1x3,1xnan"],
-            ["shapes[2]: nan; expected a number", "shapes[0]: gpus: 0;", "shapes[1]: gpus: -1;"],
+            ["--shapes[2]: nan; expected a number", "--shapes[0]: gpus: 0;", "--shapes[1]: gpus: -1;"],
         ),
         (
             ["generate", "--nodes", "-3", "--load", "nan", "--seed", "-1", "-o", "OUTPUT"],
-            ["seed: -1; expected", "nodes: -3; expected", "load: nan; expected"],
+            ["--seed: -1; expected", "--nodes: -3; expected", "--load: nan; expected"],
         ),
         (
             ["explain", "CLUSTER", "PLAN", "here", "there"],
@@ -189,5 +189,5 @@ def test_a_bad_job_is_told_with_its_file(tmp_path: Path, capsys: pytest.CaptureF
     found = problems_of(["allocate", str(cluster), str(one), str(two)], capsys)
     assert found[0] == f'{one}: pods[0]/cpu_milli: expected an integer, found "x"'
     assert found[1].startswith(f"{two}: pods[0].count: 0.5; expected an integer")
-    assert found[2].startswith(f"{two}: unknown key 'size'")
+    assert found[2].startswith(f"{two}: unknown field 'size'")
     assert len(found) == 3

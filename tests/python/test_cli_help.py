@@ -54,6 +54,35 @@ def test_defaults_are_the_library_s(command, function):
     assert shown >= 2
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_says_what_holds_without_it(command):
+    for action in COMMANDS[command]._actions:
+        if action.option_strings and action.dest != "help" and not action.required:
+            assert "default: " in action.help, (command, action.option_strings)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["report", "{}", "--job-gpus", "0"], "gpusched: --job-gpus: 0; expected"),
+        (["report", "{}", "--shapes", "0x8"], "gpusched: --shapes[0]: "),
+        (["consolidate", "{}", "--max-moves", "-1", "--exempt", "nobody"], "gpusched: --max-moves: -1; expected"),
+        (["consolidate", "{}", "--exempt", "nobody"], "gpusched: --exempt: unknown node 'nobody'"),
+        (["consolidate", "{}", "--clear", ","], "argument --clear: ',' names nothing"),
+        (["generate", "asi", "-o", "{}.json", "--load", "-1"], "gpusched: --load: -1; expected"),
+        (["generate", "open", "-o", "{}.json"], "did you mean 'openb'?"),
+        (["simulate-host", "--seeds", "-3"], "gpusched: --seeds: -3; expected at least 1"),
+        (["simulate-host", "--scenario", "table4"], "did you mean 'table3'?"),
+    ],
+)
+def test_mistakes_name_the_option(arguments, told, cluster_file, capsys):
+    try:
+        assert cli.main([word.format(cluster_file) for word in arguments]) == 2
+    except SystemExit as ended:
+        assert ended.code == 2
+    assert told in capsys.readouterr().err
+
+
 def test_options_are_not_abbreviated(capsys):
     assert all(not parser.allow_abbrev for parser in [TOP, *COMMANDS.values()])
     error = told(capsys, "consolidate", "x.json", "--max-move", "3")
@@ -84,6 +113,9 @@ def test_completion_scripts(shell, tmp_path, capsys):
         (["gpusched", "consolidate", "--max-moves-p"], ["--max-moves-per-node", "--max-moves-per-wave"]),
         (["gpusched", "consolidate", "--preset", ""], ["best", "fast", "ipc"]),
         (["gpusched", "report", "clus"], ["cluster.json"]),
+        (["gpusched", "allocate", "cluster.json", "clus"], ["cluster.json"]),
+        (["gpusched", "simulate-host", "--scenario", "n"], ["neighbours", "no_counters", "noisy_counters"]),
+        (["gpusched", "generate", ""], ["asi", "flextopo-4090", "openb"]),
     ],
 )
 def test_bash_completes(words, expected, tmp_path, capsys):

@@ -318,7 +318,7 @@ def test_feasible_nodes(tiny: gs.Cluster) -> None:
     # A task that runs is judged as if it moved.
     assert gs.allocation.feasible_nodes(tiny, tiny.tasks["fixed"]).tolist() == [0, 1, 2]
     assert tiny.nodes.gpu_count[gs.allocation.feasible_nodes(tiny, "small")].tolist() == [8, 8, 8]
-    with pytest.raises(TypeError, match="expected a task"):
+    with pytest.raises(TypeError, match="task: 3; expected a dict, the name of a pending task, or a Task"):
         gs.allocation.feasible_nodes(tiny, 3)  # type: ignore[arg-type]
 
 

@@ -87,6 +87,20 @@ def test_other_after_ours_is_an_import_error(site, arguments):
     assert "replaced: gpusched/__init__.py, gpusched/allocation.py, gpusched/cli.py" in done.stderr
 
 
+def test_the_message_is_the_import_error_s_own(site):
+    install_ours(site)
+    install_other(site)
+    code = """
+try:
+    import gpusched.consolidation
+except ImportError as error:
+    print(type(error).__name__, str(error))
+"""
+    done = run(site, "-c", code)
+    assert done.stdout.startswith("ImportError gpusched-algorithms: files in"), done.stdout + done.stderr
+    assert "pip uninstall gpusched gpusched-algorithms" in done.stdout
+
+
 def test_other_removed_again_leaves_holes(site):
     install_ours(site)
     install_other(site)
@@ -100,3 +114,9 @@ def test_other_removed_again_leaves_holes(site):
     assert done.returncode != 0
     assert "missing: gpusched/__init__.py, gpusched/allocation.py, gpusched/cli.py" in done.stderr
     assert "pip install ." in done.stderr
+    # Without __init__.py Python takes the folder for a namespace package, and runs nothing of it.
+    done = run(site, "-S", "-c", "import gpusched as gs; print(gs.__file__); gs.Cluster")
+    assert done.stdout == "None\n"
+    assert "AttributeError: module 'gpusched' has no attribute 'Cluster'" in done.stderr
+    done = run(site, "-S", "-c", "from gpusched import milp")
+    assert "ImportError: gpusched-algorithms: files in" in done.stderr

@@ -20,6 +20,22 @@ from gpusched import _solvers
         (lambda c: c.nodes[1.5], "Nodes.__getitem__(): 1.5; expected an integer, a slice or a string"),
         (lambda c: c.nodes.index(1), "Nodes.index(): name: 1; expected a string"),
         (lambda c: gs.sim.kingman_wait("a", "b", 1.0, 1.0), "kingman_wait(): "),
+        (lambda c: gs.apply(c, 3), "plan: 3; expected a Plan, a dict or the path of a file"),
+        (lambda c: gs.verify.plan(c, 3), "plan: 3; expected a Plan, a dict or the path of a file"),
+        (lambda c: gs.verify.plan(3, {}), "cluster: 3; expected a Cluster, a dict or the path of a file"),
+        (lambda c: gs.place(c, 3), "task: 3; expected a dict, the name of a pending task, or a Task"),
+        (lambda c: gs.Cluster.from_json(3), "source: 3; expected a dict or the path of a file"),
+        (lambda c: gs.consolidate(c, progress=3), "progress: 3; expected True, False, None or a callable (phase, done, total)"),
+        (lambda c: gs.io.read_hardware(3), "path: 3; expected a path: a string or an os.PathLike"),
+        (lambda c: gs.milp.consolidation(c).write_mps(3), "path: 3; expected a path: a string or an os.PathLike"),
+        (lambda c: gs.fragmentation.typical_workload(c.tasks), "tasks: <2 tasks>; expected a Trace or a Cluster"),
+        (lambda c: gs.fragmentation.fgd(c, 3), "workload: 3; expected a Workload, a Trace, a Cluster or a list of dicts"),
+        (
+            lambda c: gs.preemption.preempt_gang(c, [{"count": 2}]),
+            "pods: [{'count': 2}]; expected a job (a dict, or the name of one of the cluster) or a list of names of pending tasks",
+        ),
+        (lambda c: gs.allocate(c, 3), "job: 3; expected a dict, or the name of a job of the cluster"),
+        (lambda c: gs.allocate_many(c, "x"), "jobs: 'x'; expected a list of jobs, each a dict or the name of a job of the cluster"),
     ],
 )
 def test_misfits_name_argument_value_and_expectation(tiny, call, told):
@@ -56,9 +72,8 @@ def test_wrong_types_of_several_arguments_come_together(tiny):
 
 
 def test_numbers_that_fit_no_integer_show_the_call():
-    graph = gs.topology.HardwareGraph.preset("a100x8")
-    with pytest.raises(gs.InvalidInput, match=r"HardwareGraph.bandwidth\(\): \(.*, 1180591620717411303424, 2\); expected \("):
-        graph.bandwidth(2**70, 2)
+    with pytest.raises(gs.InvalidInput, match=r"kingman_wait\(\): \(.*; expected \("):
+        gs.sim.kingman_wait(10**400, 1.0, 1.0, 1.0)
 
 
 def test_type_errors_of_callers_functions_surface_unchanged(tiny):
@@ -85,12 +100,92 @@ def test_type_errors_of_callers_functions_surface_unchanged(tiny):
         (lambda c: gs.serving.gpu_type("H100-SX"), gs.InvalidInput, "did you mean"),
         (lambda c: gs.fragmentation.report(c, shapes=[(1, 8)])[0]["strand"], KeyError, "did you mean 'stranded' or"),
         (lambda c: _solvers.find("highs2", []), gs.InvalidInput, "did you mean 'highs'"),
+        (lambda c: gs.allocate(c, {"name": "j", "pods": [{"cout": 2}]}), gs.InvalidInput, "did you mean 'count'"),
+        (lambda c: gs.sim.simulate_host(scenario="tabel3"), gs.InvalidInput, "did you mean 'table3'"),
+        (lambda c: gs.sim.simulate_host(variant="placment"), gs.InvalidInput, "did you mean 'placement'"),
+        (lambda c: gs.sim.simulate_host(overrides={"dwel": 3}), gs.InvalidInput, "did you mean 'dwell'"),
+        (lambda c: gs.Cluster.from_json(with_node(c, hardware="a100x9")), gs.InvalidInput, "did you mean 'a100x8'"),
+        (lambda c: gs.place(c, make_task("t", priority_class="hp")), gs.InvalidInput, "did you mean 'HP'"),
+        (lambda c: gs.serving.language_model("llama3-8b"), gs.InvalidInput, "did you mean 'Llama-3-8B'"),
+        (lambda c: gs.control.mig_layout("A100-80GB", [("1gg", 0)]), gs.InvalidInput, "did you mean '1g'"),
+        (lambda c: gs.control.mig_layout("A100-80GB").count_layouts(profiles=["1gg"]), gs.InvalidInput, "did you mean '1g'"),
+        (lambda c: gs.model.hardware_preset("a100x9"), gs.InvalidInput, "did you mean 'a100x8'"),
+        (lambda c: gs.topology.HardwareGraph.preset("h100"), gs.InvalidInput, "did you mean 'h100x8'"),
+        (lambda c: gs.topology.rack_preset("gb200-nvl27"), gs.InvalidInput, "did you mean 'gb200-nvl72'"),
+        (lambda c: gs.fragmentation.fgd(c, [{"cpu_mili": 3}]), gs.InvalidInput, "did you mean 'cpu_milli'"),
     ],
 )
 def test_unknown_names_get_the_nearest_ones(tiny, call, error, hint):
     with pytest.raises(error) as raised:
         call(tiny)
     assert hint in str(raised.value)
+
+
+def with_node(cluster, **fields):
+    document = cluster.to_json()
+    document["nodes"][0].update(fields)
+    return document
+
+
+HALF = "a\ud800b"
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("level", lambda c: gs.allocate(c, {"name": "j", "pods": []}, level=HALF)),
+        ("level", lambda c: gs.make_room(c, {"name": "j", "pods": [{"gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}]}, level=HALF)),
+        ("level", lambda c: gs.fragmentation.switch_slots(c, level=HALF)),
+        ("level", lambda c: gs.fragmentation.largest_job(c, level=HALF)),
+        ("level", lambda c: gs.fragmentation.job_entropies(c, level=HALF)),
+        ("task", lambda c: gs.place(c, HALF)),
+        ("job", lambda c: gs.allocate(c, HALF)),
+        ("job, a key", lambda c: gs.allocate(c, {HALF: 3})),
+        ("rankers", lambda c: gs.place(c, make_task("t"), rankers=[HALF])),
+        ("gpu_picker", lambda c: gs.place(c, make_task("t"), gpu_picker=HALF)),
+        ("path", lambda c: gs.Cluster.from_json(HALF)),
+        ("path", lambda c: c.to_json(HALF)),
+        ("pods", lambda c: gs.preemption.preempt_gang(c, [HALF])),
+        ("device", lambda c: gs.control.mig_layout(HALF)),
+        ("name", lambda c: gs.model.hardware_preset(HALF)),
+        ("workload[0]", lambda c: gs.fragmentation.fgd(c, [{HALF: 3}])),
+    ],
+)
+def test_halves_of_surrogate_pairs_are_told_with_their_field(tiny, field, call):
+    with pytest.raises(gs.InvalidInput) as raised:
+        call(tiny)
+    assert str(raised.value).endswith(f"{field}: {HALF!r}; expected text, found half of a surrogate pair")
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: gs.preemption.StandbyLease("o", "n", [0], seed=-1), "seed: -1; expected an integer from 0 to 18446744073709551615"),
+        (lambda: gs.preemption.StandbyLease("o", "n", [2**40]), "gpus: 1099511627776; expected an integer from 0 to 15"),
+        (lambda: gs.preemption.EvictionModel().draw(0, -1), "seed: -1; expected an integer from 0 to 18446744073709551615"),
+        (lambda: gs.control.mig_layout("A100-80GB", [("2g", "x")]), "instances[0][1]: 'x'; expected an integer from 0 to 7"),
+        (lambda: gs.control.mig_layout("A100-80GB", ["2g"]), "instances[0]: '2g'; expected a pair of a profile's key and its first memory slice"),
+        (lambda: gs.control.mig_layout("A100-80GB").create("2g", 2**70), "start: 1180591620717411303424; expected an integer from 0 to 7"),
+        (lambda: gs.topology.HardwareGraph.preset("a100x8").bandwidth(2**70, 2), "a: 1180591620717411303424; expected an integer from 0 to 15"),
+        (lambda: gs.topology.HardwareGraph.preset("a100x8").best_gpus(2**70), "count: 1180591620717411303424; expected an integer from -2147483648 to 2147483647"),
+    ],
+)
+def test_integers_out_of_range_are_told_with_their_range(call, told):
+    with pytest.raises(gs.InvalidInput) as raised:
+        call()
+    assert str(raised.value) == told
+
+
+def test_a_task_without_a_field_has_one_place(tiny):
+    with pytest.raises(gs.InvalidInput) as raised:
+        gs.place(tiny, {"name": "t", "gpu_count": 1, "memory_mib": 1})
+    assert str(raised.value) == "<task>: field 'cpu_milli' is missing"
+
+
+def test_workloads_take_all_fields_of_their_table(tiny):
+    shape = {"gpu_count": 1, "cpu_milli": 1000, "memory_mib": 1, "weight": 2}
+    assert gs.fragmentation.Workload([shape]).shapes[0].memory_mib == 1
+    assert gs.fragmentation.fgd(tiny, [shape]) == gs.fragmentation.fgd(tiny, gs.fragmentation.Workload([shape]))
 
 
 def test_unknown_fields_of_files_get_the_nearest_ones(tiny):

@@ -207,3 +207,37 @@ def test_jobs_over_switches_add_up(large: gs.Cluster) -> None:
     ):
         with pytest.raises(gs.InvalidInput, match=text):
             plotting.plot_switches(cluster, **options)
+
+
+def test_dollars_in_names_are_no_formulas(tmp_path: Path) -> None:
+    name = "$\\foo$"
+    nodes = [make_node(f"{name}{i}", gpu_model=name, network=["c", f"{name}{i}"]) for i in range(2)]
+    tasks = [make_task(f"t{i}", node=f"{name}{i}", gpus=[0], job=name) for i in range(2)]
+    cluster = gs.Cluster.from_json(document(nodes, tasks, jobs=[{"name": name}]))
+    report = gs.fragmentation.report(cluster, [(1, 8)], by="gpu_model")
+    for draw in (
+        lambda: plotting.plot_occupancy(cluster),
+        lambda: plotting.plot_gpus(cluster),
+        lambda: plotting.plot_switches(cluster),
+        lambda: plotting.plot_fragmentation(report),
+    ):
+        draw().figure.savefig(tmp_path / "figure.png")
+        plt.close("all")
+
+
+def test_wrong_types_and_names_are_told(tiny: gs.Cluster) -> None:
+    for call, told in (
+        (lambda: plotting.plot_gpus(3), "plot_gpus(): cluster: 3; expected a Cluster"),
+        (lambda: plotting.plot_occupancy(None), "plot_occupancy(): cluster: None; expected a Cluster"),
+        (lambda: plotting.plot_switches("x"), "plot_switches(): cluster: 'x'; expected a Cluster"),
+        (lambda: plotting.plot_waves(3), "plot_waves(): plan: 3; expected a Plan"),
+        (lambda: plotting.plot_fragmentation(3), "plot_fragmentation(): report: 3; expected a Report"),
+        (lambda: plotting.plot_assignment(3), "plot_assignment(): plan: 3; expected a ServingPlan"),
+    ):
+        with pytest.raises(gs.errors.InvalidType) as raised:
+            call()
+        assert str(raised.value) == told
+    with pytest.raises(gs.InvalidInput, match="no node is named 'node-1'"):
+        plotting.plot_gpus(tiny, nodes=["node-1"])
+    with pytest.raises(gs.InvalidInput, match="nodes: 3; expected a list of names"):
+        plotting.plot_gpus(tiny, nodes=3)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import gpusched as gs
@@ -110,6 +112,54 @@ def test_no_class_leaves_the_old_protocols_to_its_base() -> None:
             found += 1
             assert "__reduce_ex__" in vars(of), of
     assert found > 50
+
+
+NO_DATA = {"PreemptionIndex", "StandbyLease", "Controller", "AdmissionQueue", "LiveController", "ByLinks"}
+
+
+def classes_of(scope: Any) -> Iterator[type]:
+    for thing in vars(scope).values():
+        if isinstance(thing, ModuleType) and thing.__name__.startswith("gpusched"):
+            yield from classes_of(thing)
+        elif isinstance(thing, type):
+            yield thing
+
+
+def test_all_classes_are_data_but_those_that_the_page_names() -> None:
+    found = {of.__name__: of for of in classes_of(gs._core)}
+    assert len(found) > 60
+    for name, of in found.items():
+        own = {method for base in of.__mro__ if base.__module__.startswith("gpusched") for method in vars(base)}
+        assert "__repr__" in own, name
+        assert ({"__setstate__", "__eq__"} <= own) == (name not in NO_DATA), name
+    page = (Path(__file__).resolve().parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `gs\.\w+\.(\w+)` \| it ", page, re.M)) == NO_DATA
+
+
+def test_results_that_went_through_a_pickle_are_equal(tiny: gs.Cluster) -> None:
+    model = gs.milp.consolidation(tiny)
+    trace = gs.sim.generate_spot_trace(hours=4, nodes=20)
+    results = [
+        model,
+        model.lp_relaxation(),
+        model.elastic(),
+        gs.milp.priority_packing(tiny, solver="cbc") if "cbc" in gs.milp.available_solvers() else tiny,
+        gs.milp.spot_schedule([{"pods": 1, "gpus": 1, "checkpoints": [1]}], [8], 2, 0.5),
+        gs.sim.simulate_host(seeds=[0], duration_s=60),
+        gs.sim.replay_spot(trace),
+        gs.topology.NetworkTree(tiny),
+    ]
+    if gs.milp.available_solvers():
+        results.append(model.solve())
+        results.append(model.solve(time_limit=0.0))
+    for result in results:
+        again = pickle.loads(pickle.dumps(result))
+        assert again == result and again is not result, result
+        assert copy.deepcopy(result) == result
+        assert result != 3 and repr(result)
+    assert model != model.lp_relaxation() and model != gs.milp.consolidation(tiny, form="classes")
+    assert gs.sim.simulate_host(seeds=[0], duration_s=60) != gs.sim.simulate_host(seeds=[1], duration_s=60)
+    assert tiny.nodes == tiny.nodes and tiny.nodes != tiny.copy().nodes and tiny.nodes != tiny.tasks
 
 
 def test_a_read_plan_equals_the_plan_that_was_written(tiny: gs.Cluster, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::io {
 
@@ -26,6 +27,9 @@ namespace GPUSCHED_NAMESPACE::io {
 /// @throws BackendError when the file cannot be read
 /// @throws InvalidInput as `cluster_from_json` does
 [[nodiscard]] ClusterSpec read_cluster(const std::string& path);
+
+/// The keys that a task may have, in the order in which they are written.
+[[nodiscard]] std::vector<std::string_view> task_keys();
 
 /// Writes a snapshot as text: every field in a fixed order, except optional ones that are absent.
 ///

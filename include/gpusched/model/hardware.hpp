@@ -35,6 +35,8 @@ struct Hardware {
 /// node i and socket i/4), `a100x8` (2 sockets, 2 NUMA nodes, 128 cores, GPU i on NUMA node and socket i/4),
 /// `h100x8` (likewise with 112 cores).
 [[nodiscard]] std::optional<Hardware> hardware_preset(std::string_view name);
+/// The names of the presets.
+[[nodiscard]] std::vector<std::string_view> hardware_preset_names();
 
 }  // namespace GPUSCHED_NAMESPACE
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::sim {
@@ -126,6 +127,30 @@ struct HostRun {
     std::int32_t structural_actions = 0, throttles = 0, quota_changes = 0, rollbacks = 0;
     double structural_actions_per_hour = 0;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<HostRun>, F&& field) {
+    field("arrived", &HostRun::arrived);
+    field("completed", &HostRun::completed);
+    field("missed", &HostRun::missed);
+    field("shed", &HostRun::shed);
+    field("decoded", &HostRun::decoded);
+    field("violation_s", &HostRun::violation_s);
+    field("excess_ms", &HostRun::excess_ms);
+    field("slice_s", &HostRun::slice_s);
+    field("miss_rate", &HostRun::miss_rate);
+    field("miss_rate_completed", &HostRun::miss_rate_completed);
+    field("p50_ms", &HostRun::p50_ms);
+    field("p95_ms", &HostRun::p95_ms);
+    field("p99_ms", &HostRun::p99_ms);
+    field("p999_ms", &HostRun::p999_ms);
+    field("t2_bytes", &HostRun::t2_bytes);
+    field("t3_work_s", &HostRun::t3_work_s);
+    field("structural_actions", &HostRun::structural_actions);
+    field("throttles", &HostRun::throttles);
+    field("quota_changes", &HostRun::quota_changes);
+    field("rollbacks", &HostRun::rollbacks);
+    field("structural_actions_per_hour", &HostRun::structural_actions_per_hour);
+}
 
 /// Runs the protected tenants for `duration_s` under the controller with these flags; requests of all of them count.
 ///
@@ -153,6 +178,12 @@ struct HostResult {
     std::vector<double> throughput{};         ///< completed requests of T1 / static's
     std::vector<double> system_throughput{};  ///< mean of the three tenants' work / static's
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<HostResult>, F&& field) {
+    field("runs", &HostResult::runs);
+    field("throughput", &HostResult::throughput);
+    field("system_throughput", &HostResult::system_throughput);
+}
 
 /// @param variant a name of `control::variant_flags`
 /// @throws InvalidInput when something is out of range

@@ -34,6 +34,8 @@ constexpr void visit_fields(std::type_identity<RackPreset>, F&& field) {
 
 /// The preset of that name, or nothing. `gb200-nvl72`: 18 nodes (compute trays) of 4 GPUs, 900 GB/s (NVLink 5).
 [[nodiscard]] std::optional<RackPreset> rack_preset(std::string_view name);
+/// The names of the presets.
+[[nodiscard]] std::vector<std::string_view> rack_preset_names();
 
 /// Nodes of whole racks as specifications: `<prefix>r0-n0` and so on, each with its rack `<prefix>r0` below `above`.
 ///

@@ -43,7 +43,11 @@ def budgets(text: str) -> list[float]:
 
 
 def names(text: str) -> list[str]:
-    return [part for part in text.split(",") if part]
+    """Names like a,b."""
+    parts = [part for part in text.split(",") if part]
+    if not parts:
+        raise argparse.ArgumentTypeError(f"{text!r} names nothing; write names with commas between them, like a,b")
+    return parts
 
 
 def choices(text: str) -> dict[str, str]:
@@ -58,20 +62,46 @@ class Parser(argparse.ArgumentParser):
     """Tells everything that is wrong, one line each, without the usage text of all commands."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
-        super().__init__(*args, **{"allow_abbrev": False, **keywords})
         self.problems: list[str] = []  # of the whole call: shared with the parsers of the commands
         self.commands: dict[str, Parser] = {}
+        self.options: dict[str, str] = {}  # by what the library calls their values
+        super().__init__(*args, **{"allow_abbrev": False, **keywords})
 
     def add_argument(self, *names: Any, **keywords: Any) -> argparse.Action:
-        """argparse's, with the default in the help of every option that has one here, and completion of file names."""
+        """argparse's, with the default in the help of every option, and completion of file names.
+
+        `field` is what the library calls the value, where that is not the option's own name; `known` are names that shells
+        complete, and that the library checks.
+        """
+        field, known = keywords.pop("field", None), keywords.pop("known", None)
+        metavar = keywords.get("metavar")
+        file = isinstance(metavar, str) and re.search(r"FILE|\.\w+$", metavar) is not None
         default = keywords.get("default")
-        if default not in (None, argparse.SUPPRESS) and "(default" not in keywords.get("help", ""):
+        if default is argparse.SUPPRESS or "default:" in keywords.get("help", "") or keywords.get("required"):
+            shown = None
+        elif default is not None and default is not False:
             shown = " ".join(map(str, default)) if isinstance(default, list) else str(default)
+        elif keywords.get("action") in ("store_const", "store_true"):
+            shown = "no"
+        else:
+            shown = "none" if file and names[0].startswith("-") else None
+        if shown is not None:
             keywords["help"] = f"{keywords.get('help', '')} (default: {shown})".strip()
         action = super().add_argument(*names, **keywords)
-        if isinstance(action.metavar, str) and re.search(r"FILE|\.\w+$", action.metavar):
+        if file:
             action.complete = FILES  # type: ignore[attr-defined]  # read by shtab
+        if known is not None:
+            action.choices = Known(known)
+        if action.option_strings:
+            self.options[field or action.dest] = action.option_strings[-1]
         return action
+
+    def by_option(self, problem: str) -> str:
+        """What the library says of a value, with the option that it was given by."""
+        field = re.match(r"(\w+)(?=(\[\d+\])?: )", problem)
+        if field is None or field[1] not in self.options:
+            return problem
+        return self.options[field[1]] + problem[field.end() :]
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """argparse's, which ignores that standard output cannot be written."""
@@ -121,6 +151,13 @@ class Parser(argparse.ArgumentParser):
         self.exit(BAD_INPUT, "".join(lines))
 
 
+class Known(list[str]):
+    """Names among which the parser does not look for a value."""
+
+    def __contains__(self, value: object) -> bool:
+        return True
+
+
 BAD = object()
 """Stands for a value that could not be understood; the parser ends after all have been looked at."""
 
@@ -147,7 +184,7 @@ def library_option(
     default = keyword["default"].strip("'")
     if kind == "bool":
         keywords.update(action="store_const", const=True)
-    elif "(default" not in told:
+    elif "default:" not in told:
         if default not in ("None", "[]"):
             told += f" (default: {default})"
         elif field.startswith("max_") or field == "time_limit":

@@ -240,12 +240,12 @@ def simulate_host(args: argparse.Namespace) -> int:
     options = given(args, "scenario", "duration_s")
     if args.pause_mode is not None:
         options["overrides"] = {"pause_mode": args.pause_mode}
+    if args.seeds < 1:
+        raise InvalidInput(f"--seeds: {args.seeds}; expected at least 1")
     seeds = range(args.first_seed, args.first_seed + args.seeds)
     rows = []
     for variant in args.variants:
         r = sim.simulate_host(variant=variant, seeds=seeds, **options)
-        if len(r) == 0:
-            raise InvalidInput("--seeds: 0; expected at least 1")
         rows.append(
             (
                 variant,

@@ -9,6 +9,8 @@ from .sim import Trace
 from .topology import HardwareGraph, NetworkTree
 
 class HardwareReading:
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
     @property
     def graph(self) -> HardwareGraph: ...
     @property
@@ -17,6 +19,8 @@ class HardwareReading:
     def __deepcopy__(self, memo: dict[int, Any], /) -> HardwareReading: ...
 
 class NetworkReading:
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
     @property
     def nodes(self) -> list[tuple[str, list[str]]]: ...
     @property

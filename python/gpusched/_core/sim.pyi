@@ -42,6 +42,8 @@ class Timeline:
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 class ReplayResult:
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
     @property
     def cluster(self) -> Cluster: ...
     @property
@@ -95,6 +97,10 @@ class HostResult:
     @property
     def system_throughput(self) -> npt.NDArray[np.float64]: ...
     def __len__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __copy__(self) -> HostResult: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> HostResult: ...
 
 class SpotTrace:
     def __init__(self, nodes: Sequence[Mapping[str, Any]], jobs: list[dict[str, Any]]) -> None: ...
@@ -127,6 +133,8 @@ class Spread:
     def __deepcopy__(self, memo: dict[int, Any], /) -> Spread: ...
 
 class SpotReplayResult:
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
     @property
     def jobs(self) -> dict[str, npt.NDArray[np.int64]]: ...
     @property
@@ -216,7 +224,7 @@ def simulate_host(
     variant: Literal["static", "guards", "placement", "mig", "full", "ours"] = "full",
     seeds: Iterable[int] = (0, 1, 2, 3, 4, 5, 6),
     duration_s: float = 3600.0,
-    scenario: str = "table3",
+    scenario: Literal["table3", "noisy_counters", "no_counters", "quota_at_restart", "neighbours", "faults", "two_services", "mixed", "llm"] = "table3",
     overrides: Mapping[str, Any] | None = None,
 ) -> HostResult: ...
 def record_host(
@@ -224,7 +232,7 @@ def record_host(
     *,
     variant: Literal["static", "guards", "placement", "mig", "full", "ours"] = "full",
     duration_s: float = 3600.0,
-    scenario: str = "table3",
+    scenario: Literal["table3", "noisy_counters", "no_counters", "quota_at_restart", "neighbours", "faults", "two_services", "mixed", "llm"] = "table3",
     overrides: Mapping[str, Any] | None = None,
 ) -> tuple[str, dict[str, Any]]: ...
 def read_llm_trace(csv: str) -> list[tuple[float, int, int]]: ...

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._optional import require
-from ..errors import InvalidInput, repr_text
+from ..errors import InvalidInput, InvalidType, repr_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +28,17 @@ def require_range(field: str, value: Any, low: int, high: int) -> None:
         raise InvalidInput(f"{field}: {shown}; expected an integer from {low} to {high}")
 
 
+def require_type(function: str, field: str, value: Any, kind: type) -> None:
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise InvalidType(f"{function}(): {field}: {repr_text(value)}; expected {article} {kind.__name__}")
+
+
+def plain(name: object) -> str:
+    """A name for a figure, whose texts are formulas between dollars."""
+    return str(name).replace("$", r"\$")
+
+
 def new_axes(ax: Axes | None, **figure: Any) -> Axes:
     if ax is not None:
         return ax
@@ -43,7 +54,7 @@ def name_nodes(ax: Axes, at: np.ndarray, names: Sequence[str]) -> None:
     if len(names) > MOST_NAMES:
         ax.set_xticks([])
     else:
-        ax.set_xticks(at, names, rotation=45, ha="right", rotation_mode="anchor", fontsize=8)
+        ax.set_xticks(at, [plain(name) for name in names], rotation=45, ha="right", rotation_mode="anchor", fontsize=8)
 
 
 def quiet(ax: Axes) -> None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from .._core import did_you_mean
 from .._words import counted
 from ..errors import InvalidInput, repr_text
 from ..fragmentation import entropy
-from ..model import hardware_preset
-from ._axes import PALETTE, name_nodes, new_axes, quiet, require_range, width
+from ..model import Cluster, hardware_preset
+from ._axes import PALETTE, name_nodes, new_axes, plain, quiet, require_range, require_type, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..model import Cluster, Node
+    from ..model import Node
 
 # By GPUs of the task, as the FlexTopo paper has them.
 SIZES = {1: "#56B4E9", 2: "#009E73", 4: "#0072B2", 8: "#CC79A7"}
@@ -48,7 +49,7 @@ def _shown(cluster: Cluster, nodes: Sequence[str] | None, max_nodes: int) -> np.
         if len(chosen) > max_nodes:
             chosen = chosen[np.linspace(0, len(chosen) - 1, max_nodes).astype(int)]
     else:
-        if isinstance(nodes, str):
+        if isinstance(nodes, str) or not isinstance(nodes, Iterable):
             raise InvalidInput(f"nodes: {repr_text(nodes)}; expected a list of names")
         chosen = np.array([cluster.nodes.index(name) for name in nodes], dtype=int)
         require_range("len(nodes)", len(chosen), 0, max_nodes)
@@ -83,6 +84,7 @@ def plot_gpus(
     from matplotlib.collections import LineCollection
     from matplotlib.lines import Line2D
 
+    require_type("plot_gpus", "cluster", cluster, Cluster)
     if level not in APART:
         raise InvalidInput(f"level: {repr_text(level)}; expected 'socket' or 'numa'")
     chosen = _shown(cluster, nodes, max_nodes)
@@ -193,6 +195,7 @@ def plot_switches(
     max_domains
         of more domains, those with the most GPUs of coloured jobs are shown
     """
+    require_type("plot_switches", "cluster", cluster, Cluster)
     require_range("max_domains", max_domains, 1, 2000)
     names, domain_of, what = _domains(cluster, level)
     if not names:
@@ -219,7 +222,8 @@ def plot_switches(
         known = set(tasks.job)
         for job in jobs:
             if job not in known:
-                raise InvalidInput(f"jobs: {repr_text(job)}; expected jobs of the cluster")
+                near = did_you_mean(str(job), sorted(name for name in known if name is not None))
+                raise InvalidInput(f"jobs: {repr_text(job)}; expected jobs of the cluster{near}")
         shown_jobs, more = list(dict.fromkeys(jobs)), 0
         require_range("len(jobs)", len(shown_jobs), 1, 2 * len(PALETTE))
     coloured = sum((held.get(job, np.zeros(len(names))) for job in shown_jobs), np.zeros(len(names)))
@@ -238,7 +242,7 @@ def plot_switches(
         parts = held.get(job, np.zeros(len(names)))
         used = int(np.count_nonzero(parts))
         h = entropy([round(1000 * part) for part in parts if part > 0])
-        text = f"{job}: {parts.sum():g} GPU{'' if parts.sum() == 1 else 's'} over {used}, entropy {h:.2f}"
+        text = f"{plain(job)}: {parts.sum():g} GPU{'' if parts.sum() == 1 else 's'} over {used}, entropy {h:.2f}"
         hatch = "//" if n >= len(PALETTE) else None
         stack(parts, color=PALETTE[n % len(PALETTE)], hatch=hatch, edgecolor="white", linewidth=0.5, label=text)
     rest = np.maximum(0.0, capacity - failed - free - coloured)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import control
 from ..errors import InvalidInput, repr_text
-from ._axes import new_axes, quiet
+from ._axes import new_axes, plain, quiet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +72,7 @@ def plot_control(log: str, config: Mapping[str, Any], tenant: str | None = None,
     ax.set_ylim(-height, top)
     ax.set_xlim(minutes[0], max(minutes[-1], minutes[0] + 1e-9))
     ax.set_xlabel("minutes")
-    ax.set_ylabel(f"p99 of {tenant}, ms")
+    ax.set_ylabel(f"p99 of {plain(tenant)}, ms")
     if ax.get_legend_handles_labels()[0]:
         ax.legend(frameon=False, fontsize=8, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
     quiet(ax)

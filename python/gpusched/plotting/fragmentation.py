@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InvalidInput
-from ._axes import new_axes, quiet, width
+from .._tables import Report
+from ._axes import new_axes, plain, quiet, require_type, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from .._tables import Report
 
 # Colour-blind safe (Okabe and Ito).
 CAUSES = {
@@ -24,12 +23,13 @@ CAUSES = {
 
 def plot_fragmentation(report: Report, ax: Axes | None = None) -> Axes:
     """Idle GPUs that requests cannot use, stacked by cause: one bar per row of the report."""
+    require_type("plot_fragmentation", "report", report, Report)
     if len(report) == 0:
         raise InvalidInput("report: 0 rows; expected at least 1")
     labels = [f"{row.gpus}G{row.cpu_cores:g}C" for row in report]
     group = report.columns[0] if report.columns[0] in ("gpu_model", "cluster") else None
     if group:
-        labels = [f"{row[group]} {label}" for row, label in zip(report, labels)]
+        labels = [f"{plain(row[group])} {label}" for row, label in zip(report, labels)]
     ax = new_axes(ax, figsize=(width(5.0, 0.55, len(labels)), 3.6))
     at = np.arange(len(labels))
     bottom = np.zeros(len(labels))

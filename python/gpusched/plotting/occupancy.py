@@ -9,12 +9,11 @@ import numpy as np
 
 from .._words import counted
 from ..errors import InvalidInput
-from ._axes import name_nodes, new_axes, require_range
+from ..model import Cluster
+from ._axes import name_nodes, new_axes, require_range, require_type
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from ..model import Cluster
 
 STATES = {
     "locked": ("#4d4d4d", "held by a locked task"),
@@ -73,6 +72,7 @@ def plot_occupancy(
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.patches import Patch
 
+    require_type("plot_occupancy", "cluster", cluster, Cluster)
     state, count = _cells(cluster)
     require_range("max_nodes", max_nodes, 1, 20_000)
     if gpus is not None:

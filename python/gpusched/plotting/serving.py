@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvalidInput, repr_text
-from ._axes import PALETTE, new_axes, quiet, width
+from ..serving import ServingPlan
+from ._axes import PALETTE, new_axes, plain, quiet, require_type, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from ..serving import ServingPlan
 
 
 def _budgets(plans: Mapping[float, ServingPlan]) -> list[float]:
@@ -41,7 +40,7 @@ def plot_composition(plans: Mapping[float, ServingPlan], ax: Axes | None = None)
                 counts.setdefault(name, [0] * len(budgets))[at] += replicas["count"] * count
     below = np.zeros(len(budgets))
     for i, name in enumerate(sorted(spent)):
-        bars = ax.bar(range(len(budgets)), spent[name], bottom=below, color=PALETTE[i % len(PALETTE)], label=name)
+        bars = ax.bar(range(len(budgets)), spent[name], bottom=below, color=PALETTE[i % len(PALETTE)], label=plain(name))
         ax.bar_label(bars, [str(n) if n else "" for n in counts[name]], label_type="center", fontsize=8)
         below += spent[name]
     ax.set_xticks(range(len(budgets)), [f"{budget:g}" for budget in budgets])
@@ -55,6 +54,7 @@ def plot_composition(plans: Mapping[float, ServingPlan], ax: Axes | None = None)
 
 def plot_assignment(plan: ServingPlan, ax: Axes | None = None) -> Axes:
     """Heat map of where requests go: a row per deployment, a column per kind of requests, the share in per cent."""
+    require_type("plot_assignment", "plan", plan, ServingPlan)
     rows = plan.replicas
     if not rows:
         raise InvalidInput("plan: has no replicas; expected a plan that serves something")
@@ -72,12 +72,12 @@ def plot_assignment(plan: ServingPlan, ax: Axes | None = None) -> Axes:
                 ax.text(j, i, f"{100 * shares[i, j]:.0f}", ha="center", va="center", fontsize=8, color=colour)
     ax.set_xticks(
         range(len(columns)),
-        [f"{model}: {name}" if several else name for model, name in columns],
+        [plain(f"{model}: {name}" if several else name) for model, name in columns],
         rotation=45,
         ha="right",
         rotation_mode="anchor",
     )
-    labels = [f"{r['count']} x {r['deployment']}" + (f" ({r['model']})" if several else "") for r in rows]
+    labels = [plain(f"{r['count']} x {r['deployment']}" + (f" ({r['model']})" if several else "")) for r in rows]
     ax.set_yticks(range(len(rows)), labels)
     ax.set_title("share of requests, %", fontsize=9)
     return ax

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InvalidInput
-from ._axes import new_axes, quiet, require_range, width
+from ..model import Plan
+from ._axes import new_axes, quiet, require_range, require_type, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from ..model import Plan
 
 MOST_WAVES = 10_000
 
 
 def plot_waves(plan: Plan, ax: Axes | None = None) -> Axes:
     """Moves of every wave of a plan, with the share of all moves done by the end of each."""
+    require_type("plot_waves", "plan", plan, Plan)
     require_range("plan.waves", plan.waves, 0, MOST_WAVES)
     for move in plan.moves:
         if not 0 <= move.wave < plan.waves:

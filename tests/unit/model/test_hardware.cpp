@@ -25,6 +25,8 @@ TEST_CASE("hardware presets put GPUs and cores where their machines have them") 
             REQUIRE(hardware->numa_nodes[numa].cores == row.cores / row.numa_nodes);
         }
     }
+    for (const auto name : hardware_preset_names()) REQUIRE(hardware_preset(name));
+    REQUIRE(hardware_preset_names().size() == 3);
     REQUIRE_FALSE(hardware_preset("dgx"));
     REQUIRE_FALSE(hardware_preset(""));
 }

@@ -14,6 +14,7 @@ using namespace gpusched;
 
 TEST_CASE("racks are domains of the network", "[topology]") {
     CHECK(topology::rack_preset("dgx") == std::nullopt);
+    for (const auto name : topology::rack_preset_names()) CHECK(topology::rack_preset(name));
     const auto preset = *topology::rack_preset("gb200-nvl72");
     CHECK(preset.nodes_per_rack * preset.gpus_per_node == 72);
     ClusterSpec spec;

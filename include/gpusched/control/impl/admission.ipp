@@ -2,10 +2,13 @@
 
 #include <gpusched/control/admission.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/nearest_names.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::control {
 
@@ -19,9 +22,14 @@ inline void validate(const Newcomer& n, const Host& host) {
     check_range(problems, "alone_ms", n.alone_ms, 0, 1e7);
     if (n.tau_ms > 0 && n.alone_ms == 0)
         problems.add(bad_value("alone_ms", number_text(n.alone_ms), "above 0 where there is a target"));
-    if (std::none_of(host.gpus.begin(), host.gpus.end(),
-                     [&](const HostGpu& g) { return mig_device(g.device).find(n.profile) >= 0; }))
-        problems.add(bad_value("profile", gpusched::quoted(n.profile), "a profile of one of the GPUs"));
+    std::vector<std::string_view> known;
+    for (const auto& gpu : host.gpus)
+        for (const auto& profile : mig_device(gpu.device).profiles)
+            if (std::find(known.begin(), known.end(), profile.key) == known.end())
+                known.push_back(profile.key);
+    if (std::find(known.begin(), known.end(), n.profile) == known.end())
+        problems.add(bad_value("profile", gpusched::quoted(n.profile), "a profile of one of the GPUs") +
+                     did_you_mean(n.profile, known));
     problems.throw_if_any();
 }
 

@@ -2,11 +2,13 @@
 
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/nearest_names.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -33,11 +35,14 @@ inline std::vector<MigInstance> placements_of(const MigDevice& device,
     std::vector<MigInstance> out;
     Problems problems;
     std::set<int> used;
+    std::vector<std::string_view> known;
+    for (const auto& profile : device.profiles) known.push_back(profile.key);
     for (const auto& key : keys) {
         const auto found = device.find(key);
         if (found < 0)
             problems.add(
-                bad_value("profiles", gpusched::quoted(key), "a profile of " + std::string(device.name)));
+                bad_value("profiles", gpusched::quoted(key), "a profile of " + std::string(device.name)) +
+                did_you_mean(key, known));
         used.insert(found);
     }
     problems.throw_if_any();

@@ -2,13 +2,21 @@
 
 #include <gpusched/control/options.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/nearest_names.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
+#include <string_view>
 
 namespace GPUSCHED_NAMESPACE::control {
 
 GPUSCHED_INLINE ControllerFlags variant_flags(std::string_view variant) {
+    static constexpr std::array<std::string_view, 6> names{"static", "guards", "placement",
+                                                           "mig",    "full",   "ours"};
+    if (std::find(names.begin(), names.end(), variant) == names.end())
+        throw InvalidInput(bad_name("variant", variant, names));
     ControllerFlags flags;
     flags.predict = variant == "ours";
     if (variant == "full" || variant == "ours") return flags;
@@ -17,9 +25,6 @@ GPUSCHED_INLINE ControllerFlags variant_flags(std::string_view variant) {
     flags.mig = variant == "mig";
     flags.pin = flags.place || flags.mig;
     if (variant == "static") flags.relax = flags.rollback = flags.admission = false;
-    if (variant != "static" && variant != "guards" && variant != "placement" && variant != "mig")
-        throw InvalidInput(
-            bad_value("variant", gpusched::quoted(variant), "static, guards, placement, mig, full or ours"));
     return flags;
 }
 

@@ -181,7 +181,13 @@ class JsonReader {
                       : i + 1 < names.size() ? ", \""
                                              : " or \"") +
                      std::string(names[i].name) + '"';
-        expected(at, known);
+        std::vector<std::string_view> all;
+        for (const auto& row : names) all.push_back(row.name);
+        if (kind(at) == JsonKind::string && !problems_.full())
+            report(at, "expected " + known + ", found " + document_.describe(at) +
+                           did_you_mean(document_.string(document_[at]), all));
+        else
+            expected(at, known);
     }
 
     const JsonDocument& document_;

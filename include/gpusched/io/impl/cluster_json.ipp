@@ -241,6 +241,11 @@ inline ClusterSpec well_formed_part(const JsonDocument& document) {
 
 }  // namespace detail
 
+GPUSCHED_INLINE std::vector<std::string_view> task_keys() {
+    return std::apply([](const auto&... field) { return std::vector{field.key...}; },
+                      detail::fields<TaskSpec>);
+}
+
 GPUSCHED_INLINE ClusterSpec cluster_from_json(std::string_view text, std::string_view source) {
     ClusterSpec spec;
     Problems problems;

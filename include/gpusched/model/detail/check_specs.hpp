@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/detail/cores.hpp>
 #include <gpusched/model/detail/owner.hpp>
 #include <gpusched/model/spec.hpp>
@@ -169,8 +170,8 @@ class SpecChecks {
         if (!description.preset.empty()) {
             const auto preset = hardware_preset(description.preset);
             if (!preset) {
-                problems_.add(bad_value("hardware preset", gpusched::quoted(description.preset),
-                                        "rtx4090x8, a100x8 or h100x8", owner.text()));
+                problems_.add(owner.text() + ": " +
+                              bad_name("hardware preset", description.preset, hardware_preset_names()));
                 return;
             }
             description = *preset;

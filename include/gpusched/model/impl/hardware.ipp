@@ -8,6 +8,13 @@
 namespace GPUSCHED_NAMESPACE {
 
 namespace detail {
+struct HardwarePreset {
+    std::string_view name;
+    int numa_nodes, cores;
+};
+inline constexpr std::array hardware_presets{
+    HardwarePreset{"rtx4090x8", 8, 64}, HardwarePreset{"a100x8", 2, 128}, HardwarePreset{"h100x8", 2, 112}};
+
 // GPUs and cores spread evenly over the NUMA nodes, NUMA nodes evenly over two sockets, in index order.
 inline Hardware two_socket_machine(std::string_view name, int numa_nodes, int cores) {
     Hardware hardware{std::string(name), {}};
@@ -42,15 +49,15 @@ GPUSCHED_INLINE std::vector<GpuMask> Hardware::socket_gpus() const {
 }
 
 GPUSCHED_INLINE std::optional<Hardware> hardware_preset(std::string_view name) {
-    struct Preset {
-        std::string_view name;
-        int numa_nodes, cores;
-    };
-    static constexpr std::array presets{Preset{"rtx4090x8", 8, 64}, Preset{"a100x8", 2, 128},
-                                        Preset{"h100x8", 2, 112}};
-    for (const auto& p : presets)
+    for (const auto& p : detail::hardware_presets)
         if (p.name == name) return detail::two_socket_machine(p.name, p.numa_nodes, p.cores);
     return std::nullopt;
+}
+
+GPUSCHED_INLINE std::vector<std::string_view> hardware_preset_names() {
+    std::vector<std::string_view> names;
+    for (const auto& p : detail::hardware_presets) names.push_back(p.name);
+    return names;
 }
 
 }  // namespace GPUSCHED_NAMESPACE

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/sim/detail/host_simulation.hpp>
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace GPUSCHED_NAMESPACE::sim {
@@ -70,6 +73,10 @@ inline void check_starts(Problems& problems, const HostScenario& s, const contro
     }
 }
 
+constexpr std::array<std::string_view, 9> scenario_names{"table3",           "noisy_counters", "no_counters",
+                                                         "quota_at_restart", "neighbours",     "faults",
+                                                         "two_services",     "mixed",          "llm"};
+
 }  // namespace scenario_detail
 
 GPUSCHED_INLINE HostScenario host_scenario(std::string_view name) {
@@ -93,10 +100,7 @@ GPUSCHED_INLINE HostScenario host_scenario(std::string_view name) {
     else if (name == "llm")
         llm_scenario(s);
     else
-        throw InvalidInput(
-            bad_value("scenario", gpusched::quoted(name),
-                      "table3, noisy_counters, no_counters, quota_at_restart, neighbours, faults, "
-                      "two_services, mixed or llm"));
+        throw InvalidInput(bad_name("scenario", name, scenario_names));
     return s;
 }
 

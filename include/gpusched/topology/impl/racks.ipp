@@ -28,6 +28,8 @@ GPUSCHED_INLINE std::optional<RackPreset> rack_preset(std::string_view name) {
     return std::nullopt;
 }
 
+GPUSCHED_INLINE std::vector<std::string_view> rack_preset_names() { return {"gb200-nvl72"}; }
+
 GPUSCHED_INLINE std::vector<NodeSpec> rack_nodes(const RackPreset& preset, int racks,
                                                  const std::string& prefix,
                                                  const std::vector<std::string>& above) {
