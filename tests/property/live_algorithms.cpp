@@ -48,6 +48,25 @@ TEST_CASE("Algorithms work on a cluster that has changed as on one built anew") 
         // Order does not matter to these.
         const auto here = fragmentation::report(live), there = fragmentation::report(built);
         REQUIRE(here == there);
+        REQUIRE(fragmentation::allocation_ratio(live) == fragmentation::allocation_ratio(built));
+        REQUIRE(fragmentation::fragment_rate(live) == fragmentation::fragment_rate(built));
+        REQUIRE(fragmentation::occupancy(live) == fragmentation::occupancy(built));
+        const auto workload = fragmentation::typical_workload(live);
+        REQUIRE(workload.total_weight() == fragmentation::typical_workload(built).total_weight());
+        if (!workload.shapes.empty())
+            REQUIRE(fragmentation::fgd(live, workload) == Catch::Approx(fragmentation::fgd(built, workload)));
+        for (const bool slots : {false, true}) {
+            std::int64_t sum[2] = {0, 0};
+            for (int i = 0; i < 2; ++i) {
+                const auto& cluster = i == 0 ? live : built;
+                if (slots)
+                    for (const auto& row : fragmentation::switch_slots(cluster)) sum[i] += row.within;
+                else
+                    for (const auto& row : fragmentation::largest_job(cluster))
+                        sum[i] += row.across + row.within;
+            }
+            REQUIRE(sum[0] == sum[1]);
+        }
         REQUIRE(topology::NetworkTree(live.inventory()).node_count() >= live.node_count());
 
         for (const auto preset :
