@@ -10,8 +10,8 @@
 #include <gpusched/allocation/place_by_name.hpp>
 #include <gpusched/allocation/power_of_d.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/make_room.hpp>
 #include <gpusched/fragmentation/fragmentation.hpp>
+#include <gpusched/model/apply.hpp>
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/preemption/preempt.hpp>
 #include <gpusched/topology/network_tree.hpp>
@@ -29,6 +29,8 @@ void require_valid(const ClusterSpec& spec, const Cluster& cluster, const Plan& 
     const auto report = verify::plan(spec, to_spec(plan, cluster));
     INFO((report.ok ? std::string() : report.violations.front()));
     REQUIRE(report.ok);
+    const auto after = apply(cluster, plan);
+    for (const auto node : plan.vacated_nodes) REQUIRE(after.occupants(node) == 0);
 }
 
 }  // namespace

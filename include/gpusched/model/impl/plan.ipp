@@ -72,17 +72,19 @@ struct PlanResolver {
 
 GPUSCHED_INLINE void validate(const Plan& plan, const Cluster& cluster) {
     Problems problems;
-    const auto below = [&](const std::string& owner, const char* field, auto id, std::size_t count) {
-        if (index(id) < count) return true;
+    const auto known = [&](const std::string& owner, const char* field, auto id, std::size_t slots) {
+        if (cluster.contains(id)) return true;
         problems.add(bad_value(field, id == none<decltype(id)> ? "none" : std::to_string(index(id)),
-                               "an id below " + std::to_string(count), owner));
+                               index(id) < slots ? "an id that has not left the cluster"
+                                                 : "an id below " + std::to_string(slots),
+                               owner));
         return false;
     };
     const auto task = [&](const std::string& owner, TaskId id) {
-        below(owner, "task", id, cluster.task_count());
+        known(owner, "task", id, cluster.task_slots());
     };
     const auto destination = [&](const std::string& owner, const char* field, NodeId node, GpuMask gpus) {
-        if (below(owner, field, node, cluster.node_count()) &&
+        if (known(owner, field, node, cluster.node_slots()) &&
             (gpus & ~first_gpus(cluster.gpu_count(node))) != 0)
             problems.add(owner + ": names GPUs that node " + gpusched::quoted(cluster.name(node)) +
                          " lacks; it has " + std::to_string(cluster.gpu_count(node)));
@@ -94,7 +96,7 @@ GPUSCHED_INLINE void validate(const Plan& plan, const Cluster& cluster) {
         const auto& m = plan.moves[i];
         const auto owner = nth("move", i);
         task(owner, m.task);
-        below(owner, "from", m.from, cluster.node_count());
+        known(owner, "from", m.from, cluster.node_slots());
         destination(owner, "to", m.to, m.gpus);
         if (m.wave >= plan.waves || (i > 0 && m.wave < plan.moves[i - 1].wave))
             problems.add(bad_value("wave", std::to_string(m.wave),
@@ -106,7 +108,7 @@ GPUSCHED_INLINE void validate(const Plan& plan, const Cluster& cluster) {
         destination(owner, "node", plan.placements[i].node, plan.placements[i].gpus);
     }
     for (std::size_t i = 0; i < plan.vacated_nodes.size() && !problems.full(); ++i)
-        below(nth("vacated_nodes", i), "node", plan.vacated_nodes[i], cluster.node_count());
+        known(nth("vacated_nodes", i), "node", plan.vacated_nodes[i], cluster.node_slots());
     problems.throw_if_any();
 }
 
