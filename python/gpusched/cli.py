@@ -83,7 +83,7 @@ def add_consolidate(p: Parser) -> None:
     p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
     option("preset", "policies: ipc (the paper's algorithm), fast or best (ours)")
     known = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in consolidation.policy_names().items())
-    option("policies", f"policies in place of the preset's ({known})", type=choices, metavar="KIND=NAME,...")
+    option("policies", f"policies in place of some of the preset's: {known} (default: those of the preset)", type=choices, metavar="KIND=NAME,...")
     option("objective")
     option("bound_method")
     add_scope(p)

@@ -109,7 +109,7 @@ def test_all_options_that_cannot_be_understood_are_told(
         ),
         (
             ["report", "CLUSTER", "--shapes", "1x8", "--job-gpus", "99999999999"],
-            ["gpus: 99999999999; expected 1 to 100000000"],
+            ["--job-gpus: 99999999999; expected 1 to 100000000"],
         ),
         (
             ["report", "CLUSTER", "--shapes", "0x8,-1x3,1xnan"],
