@@ -1,7 +1,7 @@
 // Sets of a node's potential victims: 64 bits where that is enough, as it nearly always is, else as many as it takes.
 #pragma once
 
-#include <boost/container/small_vector.hpp>
+#include <gpusched/allocation/detail/small_vector.hpp>
 
 #include <algorithm>
 #include <array>
