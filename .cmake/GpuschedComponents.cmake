@@ -121,9 +121,6 @@ function(gpusched_add_component component)
                INSTALL_RPATH "$ORIGIN"
                DEFINE_SYMBOL "") # the static and the shared library compile alike
   gpusched_own_target(${_target})
-  # GCC 12 and 13 take the move of a boost::container::small_vector for a read beyond its own buffer.
-  target_compile_options(
-    ${_target} PRIVATE $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,14>>:-Wno-stringop-overread>)
   gpusched_use_headers(${_target} PUBLIC)
   target_link_libraries(${_target} PRIVATE ${CMAKE_DL_LIBS}) # drivers' libraries are opened at run time
   # A symbol that a component below does not export is an error here, not in some user's program.

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <gpusched/allocation/detail/exact_packing.hpp>
+#include <gpusched/allocation/detail/small_vector.hpp>
 #include <gpusched/core/order.hpp>
 
 #include <boost/container/flat_map.hpp>
-#include <boost/container/small_vector.hpp>
 
 #include <algorithm>
 #include <array>

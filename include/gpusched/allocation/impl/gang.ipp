@@ -3,6 +3,7 @@
 #include <gpusched/allocation/detail/exact_packing.hpp>
 #include <gpusched/allocation/detail/gang.hpp>
 #include <gpusched/allocation/detail/pod_room.hpp>
+#include <gpusched/allocation/detail/small_vector.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/switch_counts.hpp>
 #include <gpusched/core/checks.hpp>
@@ -11,7 +12,6 @@
 
 #include <boost/container/flat_map.hpp>
 #include <boost/container/flat_set.hpp>
-#include <boost/container/small_vector.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/allocation/detail/small_vector.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/rankers/least_fragmentation.hpp>
 #include <gpusched/core/checks.hpp>

@@ -1,6 +1,7 @@
 // ChainSearch: vacates nodes of one group by ejection chains, on a private copy of the cluster.
 #pragma once
 
+#include <gpusched/allocation/detail/small_vector.hpp>
 #include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/consolidation/detail/order_noise.hpp>
 #include <gpusched/consolidation/detail/tidy.hpp>
@@ -8,7 +9,6 @@
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/core/budget.hpp>
 
-#include <boost/container/small_vector.hpp>
 #include <boost/container/static_vector.hpp>
 
 #include <algorithm>
