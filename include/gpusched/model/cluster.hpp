@@ -337,8 +337,7 @@ class Cluster {
         return inventory_->nodes.first_gpu[index(node)] + static_cast<std::size_t>(gpu);
     }
     void use(TaskId task, NodeId node, GpuMask gpus, int sign);
-    void use_resources(TaskId task, NodeId node, GpuMask gpus, int sign);
-    void count_groups(TaskId task, NodeId node, int sign);
+    [[gnu::always_inline]] void count_groups(TaskId task, NodeId node, int sign);
     void link(TaskId task, NodeId node, TaskId previous);
     void unlink(TaskId task);
     void place(TaskId task, NodeId node, GpuMask gpus, TaskId previous);
@@ -358,7 +357,7 @@ class Cluster {
     void remember_sets(TaskId task);
     void drop_tables();
     void join_groups(TaskId task);
-    void recount_groups();
+    void recount_groups(TaskId except);
     void check_room(const detail::Demand& task, NodeId node, GpuMask gpus, Problems& problems) const;
     void check_cores(TaskSpec task, NodeId node, Problems& problems) const;
     void place_initially(const ClusterSpec& spec, Problems& problems);

@@ -209,12 +209,23 @@ GPUSCHED_INLINE std::vector<std::string> Cluster::warnings() const {
 
 // Changes --------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int sign) {
-    use_resources(task, node, gpus, sign);
-    count_groups(task, node, sign);
+inline void Cluster::count_groups(TaskId task, NodeId node, int sign) {
+    const auto count = [&](std::uint32_t table, DomainId domain) __attribute__((always_inline)) {
+        sign > 0 ? groups_.increment(table, domain) : groups_.decrement(table, domain);
+    };
+    for (const auto& m : inventory_->memberships(task)) {
+        const auto& set = inventory_->group_sets[m.set];
+        const auto domain = inventory_->domain(set.level, node);
+        count(group_tables_[m.set], domain);
+        if (!set.uniform && m.limit != Membership::no_limit) {
+            const auto which =
+                std::lower_bound(set.limits.begin(), set.limits.end(), m.limit) - set.limits.begin();
+            count(group_tables_[m.set] + 1 + static_cast<std::uint32_t>(which), domain);
+        }
+    }
 }
 
-GPUSCHED_INLINE void Cluster::use_resources(TaskId task, NodeId node, GpuMask gpus, int sign) {
+GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int sign) {
     const auto& t = inventory_->tasks;
     const auto i = index(task);
     GPUSCHED_ASSERT(i < place_.size());
@@ -249,22 +260,7 @@ GPUSCHED_INLINE void Cluster::use_resources(TaskId task, NodeId node, GpuMask gp
         gpu_memory_[at] -= sign * t.gpu_memory_mib[i];
         GPUSCHED_ASSERT(std::max(gpu_[at].lendable, gpu_[at].firm) <= whole_gpu_milli);
     });
-}
-
-GPUSCHED_INLINE void Cluster::count_groups(TaskId task, NodeId node, int sign) {
-    const auto count = [&](std::uint32_t table, DomainId domain) {
-        sign > 0 ? groups_.increment(table, domain) : groups_.decrement(table, domain);
-    };
-    for (const auto& m : inventory_->memberships(task)) {
-        const auto& set = inventory_->group_sets[m.set];
-        const auto domain = inventory_->domain(set.level, node);
-        count(group_tables_[m.set], domain);
-        if (!set.uniform && m.limit != Membership::no_limit) {
-            const auto which =
-                std::lower_bound(set.limits.begin(), set.limits.end(), m.limit) - set.limits.begin();
-            count(group_tables_[m.set] + 1 + static_cast<std::uint32_t>(which), domain);
-        }
-    }
+    count_groups(task, node, sign);
 }
 
 GPUSCHED_INLINE void Cluster::link(TaskId task, NodeId node, TaskId previous) {

@@ -90,17 +90,17 @@ GPUSCHED_INLINE void Cluster::drop_tables() {
     }
 }
 
-// Counts the members of all groups again: their sets have other numbers now.
-GPUSCHED_INLINE void Cluster::recount_groups() {
+// Counts the members of all groups again, but for one task: their sets have other numbers now.
+GPUSCHED_INLINE void Cluster::recount_groups(TaskId except) {
     add_group_tables();
     for (const auto task : tasks())
-        if (is_placed(task)) count_groups(task, node_of(task), +1);
+        if (task != except && is_placed(task)) count_groups(task, node_of(task), +1);
     for (const auto& r : reservations_) count_groups(r.task, r.node, +1);
 }
 
-// Brings the counters of groups in step with the memberships that the editor has given the task.
+// Makes room in the counters of groups for the task, which has new memberships and is not counted.
 GPUSCHED_INLINE void Cluster::join_groups(TaskId task) {
-    if (editor_->regroup()) return recount_groups();
+    if (editor_->regroup()) return recount_groups(task);
     for (const auto& m : inventory_->memberships(task)) {
         const auto& set = inventory_->group_sets[m.set];
         if (group_tables_.size() <= m.set) group_tables_.resize(m.set + 1, no_table);
@@ -113,7 +113,6 @@ GPUSCHED_INLINE void Cluster::join_groups(TaskId task) {
         for (std::uint32_t l = 0; !set.uniform && l < set.limits.size(); ++l)
             groups_.grow_table(table + 1 + l, set.members_with[l]);
     }
-    if (is_placed(task)) count_groups(task, node_of(task), +1);
 }
 
 namespace detail {
@@ -399,20 +398,19 @@ GPUSCHED_INLINE void Cluster::update_task(TaskHandle task, const TaskSpec& to) {
                      std::to_string(to.gpus.size()));
     problems.throw_if_any();
     if (node != none<NodeId>) {
-        use_resources(id, node, gpus, -1);
+        use(id, node, gpus, -1);
         check_room(detail::Demand(to), node, gpus, problems);
         check_cores(to, node, problems);
-        if (!problems.empty()) use_resources(id, node, gpus, +1);
+        if (!problems.empty()) use(id, node, gpus, +1);
         problems.throw_if_any();
         usage_[index(node)].occupants -= inventory_->tasks.daemon[index(id)] ? 0u : 1u;
     }
     auto& edit = editor();
-    if (node != none<NodeId>) count_groups(id, node, -1);
     remember_sets(id);
     edit.update_task(id, to, [&] { drop_tables(); });
     join_groups(id);
     if (node != none<NodeId>) {
-        use_resources(id, node, gpus, +1);
+        use(id, node, gpus, +1);
         usage_[index(node)].occupants += inventory_->tasks.daemon[index(id)] ? 0u : 1u;
     }
 }
@@ -430,7 +428,7 @@ GPUSCHED_INLINE void Cluster::remove_task(TaskHandle task) {
     remember_sets(id);
     edit.remove_task(id);
     drop_tables();
-    if (edit.regroup()) recount_groups();
+    if (edit.regroup()) recount_groups(none<TaskId>);
 }
 
 GPUSCHED_INLINE void Cluster::bind(TaskHandle task, NodeHandle node, GpuMask gpus) {
@@ -449,11 +447,11 @@ GPUSCHED_INLINE void Cluster::bind(TaskHandle task, NodeHandle node, GpuMask gpu
     }
     const auto from = node_of(id);
     const auto held = gpus_of(id);
-    if (from != none<NodeId>) use_resources(id, from, held, -1);
+    if (from != none<NodeId>) use(id, from, held, -1);
     check_room(detail::Demand(t, index(id)), node.id, gpus, problems);
     if (inventory_->task_affinities[t.affinities[index(id)]].cpu_local)
         check_cores(task_spec(id), node.id, problems);
-    if (from != none<NodeId>) use_resources(id, from, held, +1);
+    if (from != none<NodeId>) use(id, from, held, +1);
     problems.throw_if_any();
     place(id, node.id, gpus, none<TaskId>);
 }
