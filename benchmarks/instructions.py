@@ -55,7 +55,7 @@ ROWS = {
     "milp_rows": (MATRIX, "*::rows_by_eigen(*"),
     "milp_rows_by_hand": (MATRIX, "*::rows_by_hand(*"),
     "milp_evaluate": (MATRIX, "*::milp::evaluate(*"),
-    "milp_to_lp": (MATRIX, "*::milp::to_lp(*"),
+    "milp_to_lp": (MATRIX, "*::milp::to_lp*"),
     "milp_finish": (MATRIX, "*::milp::ModelBuilder::finish()"),
 }
 
