@@ -237,8 +237,8 @@ TEST_CASE("journals are read back, and what is none is refused") {
         parse_journal(R"({"format": "gpusched.control-journal", "version": 1, "boot": "b1"})", w.options.host)
             .carryover.empty());
     const auto carryover = [&](const std::string& text) {
-        return R"({"format": "gpusched.control-journal", "version": 3, "memory": [{"name": "T1", )" +
-               text + "}]}";
+        return R"({"format": "gpusched.control-journal", "version": 3, "memory": [{"name": "T1", )" + text +
+               "}]}";
     };
     CHECK_THROWS_WITH(parse_journal(carryover(R"("structural_windows": -2, "guard_windows": 1e3, "x": 1,
                           "structural": [{"ago_s": -1}, {"ago_s": null}],

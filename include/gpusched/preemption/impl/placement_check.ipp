@@ -132,8 +132,9 @@ GPUSCHED_INTERNAL bool placement_holds(const Cluster& cluster, const Request& re
 GPUSCHED_INTERNAL void require_placement(const Cluster& cluster, const Request& request,
                                          const Decision& decision, GpuMask healthy) {
     if (!placement_holds(cluster, request, decision, healthy))
-        throw InternalError("preemption: the placement of task " + gpusched::quoted(cluster.name(request.task)) +
-                            " on node " + gpusched::quoted(cluster.name(decision.node)) +
+        throw InternalError("preemption: the placement of task " +
+                            gpusched::quoted(cluster.name(request.task)) + " on node " +
+                            gpusched::quoted(cluster.name(decision.node)) +
                             " failed its last check; nobody is to be evicted for it. Unless a cost function "
                             "changed the cluster, this is an error of gpusched: please report it");
 }
