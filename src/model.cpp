@@ -4,6 +4,7 @@
 #include <gpusched/model/impl/cluster.ipp>
 #include <gpusched/model/impl/describe_obstacle.ipp>
 #include <gpusched/model/impl/domain_counts.ipp>
+#include <gpusched/model/impl/event_log.ipp>
 #include <gpusched/model/impl/feasibility.ipp>
 #include <gpusched/model/impl/hardware.ipp>
 #include <gpusched/model/impl/inventory.ipp>

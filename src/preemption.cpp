@@ -3,6 +3,7 @@
 #include <gpusched/preemption/impl/explain.ipp>
 #include <gpusched/preemption/impl/gang_table.ipp>
 #include <gpusched/preemption/impl/index.ipp>
+#include <gpusched/preemption/impl/named.ipp>
 #include <gpusched/preemption/impl/node_answer.ipp>
 #include <gpusched/preemption/impl/node_problem.ipp>
 #include <gpusched/preemption/impl/node_read.ipp>

@@ -3,7 +3,7 @@
 //   bench_fragmentation_metrics [--nodes N] [--seed S] [--runs R] [--smoke]      (defaults: 37707, 0, 21)
 //
 // One JSON line per metric. `whole_ms` is one evaluation from scratch, tables included; `update_ns` is one
-// `Incremental::update` of a node after a task has left it or come back.
+// `Incremental::usage_changed` of a node after a task has left it or come back.
 #include <gpusched/core/rng.hpp>
 #include <gpusched/fragmentation/fragmentation.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -62,8 +62,8 @@ double update_ns(const Scene& scene, const M& metric) {
     Incremental running(metric, scene.cluster);
     const double ns = median_ns(scene.runs, [&] {
         std::size_t moved = 0;
-        for (const auto node : scene.nodes) moved += running.update(scene.changed, node);
-        for (const auto node : scene.nodes) moved += running.update(scene.cluster, node);
+        for (const auto node : scene.nodes) moved += running.usage_changed(scene.changed, node);
+        for (const auto node : scene.nodes) moved += running.usage_changed(scene.cluster, node);
         return moved;
     });
     return ns / (2 * static_cast<double>(scene.nodes.size()));

@@ -243,25 +243,29 @@ void latencies(std::int64_t nodes, int decisions, std::ofstream& json) {
             auto start = make_start(nodes, 1, true);
             const auto task = start.scale_up[w][0];
             const Options options{.policy = policy, .qos = Qos::best_effort};
-            PreemptionIndex live(Cluster::build(start.spec), options);
+            auto cluster = Cluster::build(start.spec);
+            cluster.keep_events();
+            PreemptionIndex live(options);
             Quantiles first, update, decision, sum;
             const auto before = Clock::now();
-            (void)live.decide(task);
+            (void)live.decide(cluster, task);
             first.values.push_back(microseconds(before, Clock::now()));
             Churn churn(start, 2);
             for (auto* q : {&update, &decision, &sum}) q->values.reserve(static_cast<std::size_t>(decisions));
             std::size_t allocated = 0;
             int different = 0, compared = 0;
             for (int i = 0; i < decisions + 100; ++i) {
-                const auto& swaps = churn.next(live.cluster());
+                const auto& swaps = churn.next(cluster);
                 const auto count = allocations;
                 const auto t0 = Clock::now();
                 for (const auto& s : swaps) {
-                    live.remove(s.leaves);
-                    live.place(s.starts, s.node, s.gpus);
+                    cluster.remove(s.leaves);
+                    cluster.commit();
+                    cluster.assign(s.starts, s.node, s.gpus);
+                    cluster.commit();
                 }
                 const auto t1 = Clock::now();
-                const auto* const found = live.decide(task);
+                const auto* const found = live.decide(cluster, task);
                 const auto t2 = Clock::now();
                 if (found == nullptr || found->victims.empty()) std::abort();
                 if (i < 100) continue;  // warm-up
@@ -273,7 +277,7 @@ void latencies(std::int64_t nodes, int decisions, std::ofstream& json) {
                 auto plain = options;
                 plain.engine = Engine::plain;
                 ++compared;
-                different += *preempt(live.cluster(), task, plain).decision == *found ? 0 : 1;
+                different += *preempt(cluster, task, plain).decision == *found ? 0 : 1;
             }
             print_row(nodes, workloads[w], engine.c_str(), "first", first, json);
             print_row(nodes, workloads[w], engine.c_str(), "update", update, json);

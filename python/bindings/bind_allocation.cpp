@@ -4,6 +4,7 @@
 #include "cluster_views.hpp"
 #include "gangs.hpp"
 #include "keywords.hpp"
+#include "python_function.hpp"
 #include "task_argument.hpp"
 #include "workload.hpp"
 
@@ -21,9 +22,13 @@
 
 namespace gpusched::python {
 
-TaskSpec task_spec(const py::object& task, const std::string& where) {
-    const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 1,
-                            py::arg("nodes") = py::list(), py::arg("tasks") = py::make_tuple(task));
+TaskSpec task_spec(const py::object& task, const std::string& where, const Cluster* cluster) {
+    py::list label_levels;
+    if (cluster != nullptr)
+        for (const auto& level : cluster->inventory().label_levels) label_levels.append(level.key);
+    const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 2,
+                            py::arg("label_levels") = label_levels, py::arg("nodes") = py::list(),
+                            py::arg("tasks") = py::make_tuple(task));
     try {
         return std::move(io::cluster_from_json(json_text(document, "<task>"), "<task>").tasks.front());
     } catch (const InvalidInput& error) {  // where it is in the task, not in the document made of it
@@ -53,7 +58,7 @@ std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py:
     }
     if (!py::isinstance<py::dict>(task))
         bad_type("task", task, "a dict, the name of a pending task, or a Task");
-    auto fresh = task_spec(task, "<task>: ");
+    auto fresh = task_spec(task, "<task>: ", cluster.get());
     return unlocked([&] {
         auto spec = cluster->to_spec();
         spec.tasks.push_back(std::move(fresh));
@@ -91,18 +96,24 @@ struct PlaceArguments {
 struct PythonPolicy {
     ClusterPtr cluster;
     py::object function;
+    std::string name;  // how messages call it
     [[nodiscard]] py::object ask(TaskId task, NodeId node) const {
-        return function(cluster, TaskView{cluster, task}, NodeView{cluster, node});
+        return ask_function(name, function, "(cluster, task, node)", cluster, TaskView{cluster, task},
+                            NodeView{cluster, node});
+    }
+    [[nodiscard]] std::string answer_about(TaskId task, NodeId node) const {
+        return name + "'s answer for task " + gpusched::quoted(cluster->name(task)) + " and node " +
+               gpusched::quoted(cluster->name(node));
     }
 };
 struct PythonRanker : PythonPolicy {
     std::int64_t operator()(const Cluster&, TaskId task, NodeId node) const {
-        return OptionType<std::int64_t>::read("a ranker's answer", ask(task, node));
+        return whole_number(answer_about(task, node), ask(task, node));
     }
 };
 struct PythonFilter : PythonPolicy {
     bool operator()(const Cluster&, TaskId task, NodeId node) const {
-        return OptionType<bool>::read("a filter's answer", ask(task, node));
+        return OptionType<bool>::read(answer_about(task, node), ask(task, node));
     }
 };
 struct PythonPicker : PythonPolicy {
@@ -114,7 +125,7 @@ struct PythonPicker : PythonPolicy {
                 bad_option("a GPU picker's answer", answer, "GPUs of node '" + c.name(node) + "'");
             mask = static_cast<GpuMask>(mask | gpu_bit(gpu));
         }
-        if (!gpus_fit(c, task, node, mask))
+        if (!gpus_fit(c, task, node, mask | free_devices_for(c, task, node)))
             bad_option("a GPU picker's answer", answer,
                        "GPUs of node '" + c.name(node) + "' that the task can take now");
         return mask;
@@ -122,12 +133,14 @@ struct PythonPicker : PythonPolicy {
 };
 
 /// A policy from its name through `make`, or from a Python function as a `Python`.
+/// @param name how messages call the function
 template <class Any, class Python, class Make>
-Any policy(const char* field, const py::object& which, const ClusterPtr& cluster, Make&& make) {
+Any policy(const char* field, const std::string& name, const py::object& which, const ClusterPtr& cluster,
+           Make&& make) {
     if (py::isinstance<py::str>(which)) return make(OptionType<std::string>::read(field, which));
     if (PyCallable_Check(which.ptr()) == 0)
         bad_option(field, which, "a name or a callable (cluster, task, node)");
-    return Python{{cluster, which}};
+    return Python{{cluster, which, name}};
 }
 
 Typed<"tuple[str, list[int]] | None"> place(const ClusterPtr& cluster, const py::object& task,
@@ -140,8 +153,8 @@ Typed<"tuple[str, list[int]] | None"> place(const ClusterPtr& cluster, const py:
                                          gpusched::quoted(with_task->name(with_task->node_of(id)))));
     const auto& inventory = with_task->inventory();
     std::optional<fragmentation::Workload> expected;  // made when the first policy looks at it
-    const auto workload_of = [&, c = with_task](std::string_view name) {
-        if (!a::expects_workload(name)) return fragmentation::Workload{};
+    const auto workload_of = [&, c = with_task](const auto& registry, std::string_view name) {
+        if (!registry.expects_workload(name)) return fragmentation::Workload{};
         if (!expected)
             expected = arguments.workload.is_none() ? fragmentation::typical_workload(*c)
                                                     : workload_argument(arguments.workload);
@@ -149,20 +162,22 @@ Typed<"tuple[str, list[int]] | None"> place(const ClusterPtr& cluster, const py:
     };
     a::RankerList rankers;
     for (const auto& ranker : arguments.rankers)
-        rankers.rankers.push_back(
-            policy<a::AnyRanker, PythonRanker>("rankers", ranker, with_task, [&](const std::string& name) {
-                return a::rankers().make(name, inventory, workload_of(name));
+        rankers.rankers.push_back(policy<a::AnyRanker, PythonRanker>(
+            "rankers", function_name("rankers", rankers.rankers.size(), ranker), ranker, with_task,
+            [&](const std::string& name) {
+                return a::rankers().make(name, inventory, workload_of(a::rankers(), name));
             }));
     a::FilterList filters;
     for (const auto& filter : arguments.filters)
         filters.filters.push_back(policy<a::AnyFilter, PythonFilter>(
-            "filters", filter, with_task, [](const std::string& name) { return a::filters().make(name); }));
+            "filters", function_name("filters", filters.filters.size(), filter), filter, with_task,
+            [](const std::string& name) { return a::filters().make(name); }));
     const auto picker =
         py::isinstance<a::ByLinks>(arguments.gpu_picker)
             ? a::AnyGpuPicker(arguments.gpu_picker.cast<a::ByLinks>())
             : policy<a::AnyGpuPicker, PythonPicker>(
-                  "gpu_picker", arguments.gpu_picker, with_task, [&](const std::string& name) {
-                      return a::gpu_pickers().make(name, inventory, workload_of(name));
+                  "gpu_picker", "gpu_picker", arguments.gpu_picker, with_task, [&](const std::string& name) {
+                      return a::gpu_pickers().make(name, inventory, workload_of(a::gpu_pickers(), name));
                   });
 
     const auto search = [&, c = with_task, t = id] {

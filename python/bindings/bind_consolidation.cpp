@@ -2,10 +2,10 @@
 #include "arguments.hpp"
 #include "call.hpp"
 #include "cluster_views.hpp"
-#include "fields.hpp"
 #include "gangs.hpp"
 #include "keywords.hpp"
 #include "plan.hpp"
+#include "python_policies.hpp"
 #include "records.hpp"
 
 #include <gpusched/consolidation/bound.hpp>
@@ -21,21 +21,12 @@ namespace c = consolidation;
 
 namespace {
 
-using PolicyChoice = Typed<"Mapping[str, str] | None">;
+using PolicyChoice = Typed<"Mapping[str, str | Callable[[Cluster], numpy.typing.ArrayLike]] | None">;
 
 struct ConsolidateArguments : c::Options {
     PolicyChoice policies = py::none();
     ProgressLike progress = py::none();
 };
-
-/// The policies that the caller names in place of the preset's.
-c::PolicyNames chosen_policies(const py::object& choice) {
-    c::PolicyNames names;
-    Fields fields("policies", choice);
-    fields.read_all(names);
-    fields.finish();
-    return names;
-}
 
 /// The options that keywords give. Bad values, unknown nodes and values out of range are reported together.
 /// @param problems what was found before
@@ -184,7 +175,7 @@ void bind_make_room(py::module_& m) {
                    const py::kwargs& given) -> std::optional<NamedPlan> {
             Problems problems;
             const auto arguments = read_options(keywords, "make_room", given, *cluster, problems);
-            const auto argument = job_argument(job);
+            const auto argument = job_argument(job, cluster.get());
             const auto with = in_cluster(cluster, {argument});
             auto how = argument.options;
             how.groups = with.jobs.front().groups;
@@ -228,8 +219,12 @@ void bind_consolidation(py::module_& parent) {
     const auto keywords = Keywords<ConsolidateArguments>()
                               .fields<c::Options>()
                               .field("policies", &ConsolidateArguments::policies,
-                                     "Policies by name in place of the preset's, such as {\"node_order\": "
-                                     "\"fewest_pods\"}; `policy_names()` has the kinds and their names.")
+                                     "Policies in place of the preset's, such as {\"node_order\": "
+                                     "\"fewest_pods\"}; `policy_names()` has the kinds and their names. A "
+                                     "node_order, a partitioner and a weight may be a callable (cluster) "
+                                     "that answers one whole number for each node: a key, lower = tried "
+                                     "earlier; the number of its group, negative = none; what it is worth, "
+                                     "at least 0.")
                               .field("progress", &ConsolidateArguments::progress, progress_text)
                               .shared_as("consolidation.consolidate");
     m.def(
@@ -237,12 +232,12 @@ void bind_consolidation(py::module_& parent) {
         [keywords](const ClusterPtr& cluster, const py::kwargs& given) {
             Problems problems;
             const auto arguments = read_options(keywords, "consolidate", given, *cluster, problems);
-            c::PolicyNames policies;
-            if (!arguments.policies.is_none()) policies = chosen_policies(arguments.policies);
+            std::optional<ChosenPolicies> policies;
+            if (!arguments.policies.is_none()) policies = chosen_policies(arguments.policies, cluster);
             return Call(arguments.progress).run([&](const Context& context) {
-                const auto result = arguments.policies.is_none()
-                                        ? c::consolidate(*cluster, arguments, context)
-                                        : c::consolidate_by_name(*cluster, policies, arguments, context);
+                const auto result = policies ? c::consolidate_by_name(*cluster, policies->names, arguments,
+                                                                      context, policies->known)
+                                             : c::consolidate(*cluster, arguments, context);
                 return NamedPlan{to_spec(result.plan, *cluster, c::to_stats(result.stats)),
                                  result.stop_reason};
             });

@@ -155,7 +155,7 @@ void bind_joint(py::module_& m) {
                 bad_type("jobs", jobs, "a list of jobs, each a dict or the name of a job of the cluster");
             std::vector<JobArgument> arguments;
             for (const auto& job : jobs)
-                arguments.push_back(job_argument(py::reinterpret_borrow<py::object>(job)));
+                arguments.push_back(job_argument(py::reinterpret_borrow<py::object>(job), cluster.get()));
             const auto with = in_cluster(cluster, arguments);
             std::vector<a::GangRequest> requests;
             for (std::size_t j = 0; j < arguments.size(); ++j) {
@@ -219,7 +219,11 @@ py::object named_allocation(const Cluster& cluster, const std::string& job, cons
 void bind_gangs(py::module_& m) {
     // For the console script, which says in which file a job is wrong.
     m.def(
-        "_require_job", [](const JobLike& job) { static_cast<void>(job_argument(job)); }, py::arg("job"));
+        "_require_job",
+        [](const JobLike& job, const ClusterPtr& cluster) {
+            static_cast<void>(job_argument(job, cluster.get()));
+        },
+        py::arg("job"), py::arg("cluster"));
     using A = NamedAllocation;
     auto result = py::class_<A>(m, "Allocation", "Where the pods of a job go; see `allocate`.");
     define_record(result);
@@ -229,7 +233,7 @@ void bind_gangs(py::module_& m) {
         [options](const ClusterPtr& cluster, const JobLike& job,
                   const py::kwargs& keywords) -> Typed<"Allocation"> {
             const auto k = options.read("allocate", keywords);
-            const auto argument = job_argument(job);
+            const auto argument = job_argument(job, cluster.get());
             const auto with = in_cluster(cluster, {argument});
             auto o = merged(argument.options, k);
             o.groups = with.jobs.front().groups;
@@ -259,7 +263,7 @@ void bind_gangs(py::module_& m) {
         [](const ClusterPtr& cluster, const py::Args<JobLike>& jobs) {
             std::vector<JobArgument> arguments;
             for (const auto& job : jobs)
-                arguments.push_back(job_argument(py::reinterpret_borrow<py::object>(job)));
+                arguments.push_back(job_argument(py::reinterpret_borrow<py::object>(job), cluster.get()));
             return in_cluster(cluster, arguments).cluster;
         },
         py::arg("cluster"),

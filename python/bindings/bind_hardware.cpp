@@ -129,7 +129,7 @@ Graph graph_from(const Typed<"Iterable[Mapping[str, Any]]">& vertex_list,
 Hardware hardware_argument(const py::object& hardware) {
     const py::dict node(py::arg("name") = "machine", py::arg("gpu_count") = 0, py::arg("cpu_milli") = 0,
                         py::arg("memory_mib") = 0, py::arg("hardware") = hardware);
-    const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 1,
+    const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 2,
                             py::arg("nodes") = py::make_tuple(node), py::arg("tasks") = py::list());
     auto found =
         io::cluster_from_json(json_text(document, "<hardware>"), "<hardware>").nodes.front().hardware;

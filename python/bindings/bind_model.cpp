@@ -92,6 +92,29 @@ void bind_model(py::module_& parent) {
         .def_property_readonly(
             "network_levels", [](const Cluster& c) { return c.inventory().network_levels(); },
             doc("Inventory::network_levels").c_str())
+        .def_property_readonly(
+            "budgets",
+            [](const Cluster& c) -> JsonObjects {
+                py::list list;
+                for (std::uint32_t b = 0; b < c.inventory().budgets.size(); ++b) {
+                    if (c.inventory().budget_names[b].empty()) continue;
+                    const auto budget = c.budget_spec(b);
+                    list.append(py::dict(py::arg("name") = budget.name, py::arg("tasks") = budget.tasks,
+                                         py::arg("groups") = budget.groups,
+                                         py::arg("allowed_down") = budget.allowed_down,
+                                         py::arg("broken") = budget.broken));
+                }
+                return list;
+            },
+            doc("BudgetSpec").c_str())
+        .def_property_readonly(
+            "label_levels",
+            [](const Cluster& c) {
+                std::vector<std::string> keys;
+                for (const auto& level : c.inventory().label_levels) keys.push_back(level.key);
+                return keys;
+            },
+            doc("ClusterSpec::label_levels").c_str())
         .def(
             "warnings", [](const Cluster& c) { return c.warnings(); },
             documented("warnings(self)", doc("Cluster::warnings")).c_str())

@@ -4,6 +4,13 @@
 #include "cluster_views.hpp"
 #include "keywords.hpp"
 
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace gpusched::python {
 
 namespace {
@@ -68,9 +75,49 @@ const auto memory_free_mib = [](const Cluster& c, NodeId n) { return c.memory_fr
 const auto gpu_free = [](const Cluster& c, NodeId n) { return c.gpu_free_total_milli(n); };
 const auto idle_gpu_count = [](const Cluster& c, NodeId n) { return gpu_count(c.idle_gpus(n)); };
 const auto failed_gpu_count = [](const Cluster& c, NodeId n) {
-    return gpu_count(c.inventory().nodes.failed_gpus[index(n)]);
+    return gpu_count(c.inventory().nodes.failed_gpus[index(n)] & ~c.devices(n));
 };
+const auto device_count = [](const Cluster& c, NodeId n) { return gpu_count(c.devices(n)); };
+const auto free_device_count = [](const Cluster& c, NodeId n) { return gpu_count(c.free_devices(n)); };
 const auto occupants = [](const Cluster& c, NodeId n) { return c.occupants(n); };
+
+std::int64_t amount_of(const Cluster& c, NodeId n, std::uint32_t resource) {
+    return c.inventory().node_resources[index(n) * c.inventory().resource_names.size() + resource];
+}
+std::int64_t amount_free(const Cluster& c, NodeId n, std::uint32_t resource) {
+    return c.resource_free(n, resource);
+}
+using Amount = std::int64_t (*)(const Cluster&, NodeId, std::uint32_t);
+
+/// Named resources of which the node has some, with what `amount` says of each.
+std::map<std::string, std::int64_t> resources(const NodeView& n, Amount amount) {
+    std::map<std::string, std::int64_t> found;
+    const auto& names = n.cluster->inventory().resource_names;
+    for (std::uint32_t r = 0; r < names.size(); ++r)
+        if (amount_of(*n.cluster, n.id, r) > 0) found.emplace(names[r], amount(*n.cluster, n.id, r));
+    return found;
+}
+
+/// A named resource of every node, with what `amount` says of it.
+auto resource_column(Amount amount) {
+    return [amount](const NodeSequence& s, const std::string& name) {
+        const auto& names = s.cluster->inventory().resource_names;
+        const auto resource = names.find(name);
+        if (!resource)
+            throw InvalidInput("unknown resource " + gpusched::quoted(name) + did_you_mean(name, names));
+        std::vector<std::int64_t> values;
+        for (const auto node : s.cluster->nodes()) values.push_back(amount(*s.cluster, node, *resource));
+        return own(std::move(values));
+    };
+}
+
+JsonObjects devices(const NodeView& n) {
+    py::list result;
+    for (const auto& group : n.cluster->inventory().node_devices[n.table().devices[n.at()]].written)
+        result.append(py::dict(py::arg("device_class") = group.device_class, py::arg("count") = group.count,
+                               py::arg("parents") = group.parents, py::arg("memory_mib") = group.memory_mib));
+    return result;
+}
 
 }  // namespace
 
@@ -93,7 +140,7 @@ void bind_nodes(py::module_& m) {
             "name", [](const NodeView& n) { return n.cluster->name(n.id); }, "Unique in its cluster.")
         .def_property_readonly("gpu_model", gpu_model, "None where the node has no GPU model.")
         .def_property_readonly(
-            "gpu_count", [](const NodeView& n) { return n.cluster->gpu_count(n.id); }, "0 .. 16")
+            "gpu_count", [](const NodeView& n) { return n.cluster->gpu_count(n.id); }, "0 .. 64")
         .def_property_readonly(
             "cpu_milli", [](const NodeView& n) { return n.table().cpu_milli[n.at()]; },
             doc("NodeSpec::cpu_milli").c_str())
@@ -123,7 +170,17 @@ void bind_nodes(py::module_& m) {
             "A preset's name, a description as in the cluster format, or None where unknown.")
         .def_property_readonly(
             "failed_gpus", [](const NodeView& n) { return gpu_list(n.table().failed_gpus[n.at()]); },
-            "GPUs that nothing can use.")
+            "GPUs and other devices that nothing can use.")
+        .def_property_readonly(
+            "resources", [](const NodeView& n) { return resources(n, amount_of); },
+            "Named resources that it has.")
+        .def_property_readonly(
+            "resources_free", [](const NodeView& n) { return resources(n, amount_free); },
+            "What is free of these.")
+        .def_property_readonly("devices", devices, doc("NodeSpec::devices").c_str())
+        .def_property_readonly(
+            "free_devices", [](const NodeView& n) { return gpu_list(n.cluster->free_devices(n.id)); },
+            doc("Cluster::free_devices").c_str())
         .def_property_readonly(
             "failed_gpu_count", [](const NodeView& n) { return failed_gpu_count(*n.cluster, n.id); },
             "How many GPUs nothing can use.")
@@ -224,7 +281,23 @@ void bind_nodes(py::module_& m) {
         .def_property_readonly(
             "failed_gpu_mask",
             [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.failed_gpus, s.cluster); },
-            "Bit masks of GPUs that nothing can use: bit i is GPU i.")
+            "Bit masks of GPUs and other devices that nothing can use: bit i is GPU i.")
+        .def_property_readonly(
+            "resource_names",
+            [](const NodeSequence& s) {
+                const auto& known = s.cluster->inventory().resource_names;
+                std::vector<std::string> names;
+                for (std::size_t r = 0; r < known.size(); ++r) names.push_back(known[r]);
+                return names;
+            },
+            "The resources that some node has or some task asks for.")
+        .def("resource", resource_column(amount_of), py::arg("name"),
+             documented("resource(self, name)", "How much of a named resource every node has.").c_str())
+        .def("resource_free", resource_column(amount_free), py::arg("name"),
+             documented("resource_free(self, name)", "How much of it is free.").c_str())
+        .def_property_readonly("device_count", column(device_count), "Devices beside the whole GPUs.")
+        .def_property_readonly("free_device_count", column(free_device_count),
+                               "How many of these are healthy and held by nobody.")
         .def_property_readonly("failed_gpu_count", column(failed_gpu_count), "How many GPUs nothing can use.")
         .def_property_readonly("idle_gpu_mask",
                                column([](const Cluster& c, NodeId n) { return c.idle_gpus(n); }),

@@ -11,6 +11,7 @@
 #include <gpusched/model/apply.hpp>
 
 #include <cmath>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -110,15 +111,32 @@ void bind_plan(py::module_& m) {
         .def_readonly("to", &PlanSpec::Move::to, "The node where it goes.")
         .def_readonly("gpus", &PlanSpec::Move::gpus, doc("Move::gpus").c_str())
         .def_readonly("wave", &PlanSpec::Move::wave, "Waves run one after another, from 0.")
+        .def_property_readonly(
+            "how", [](const PlanSpec::Move& x) -> Name<MoveMode> { return enum_name(x.how); },
+            doc("MoveMode").c_str())
+        .def_readonly("chain", &PlanSpec::Move::chain,
+                      "The number of its ejection chain; None = it is not said.")
+        .def_property_readonly(
+            "for_",
+            [](const PlanSpec::Move& x) { return x.serves.empty() ? std::nullopt : std::optional(x.serves); },
+            "The vacated node that it helps to vacate; None = it is not said.")
         .def(
             "__eq__", [](const PlanSpec::Move& a, const PlanSpec::Move& b) { return a == b; },
             py::is_operator())
         .def(py::pickle(
-            [](const PlanSpec::Move& x) { return py::make_tuple(x.task, x.from, x.to, x.gpus, x.wave); },
+            [](const PlanSpec::Move& x) {
+                return py::make_tuple(x.task, x.from, x.to, x.gpus, x.wave, static_cast<int>(x.how), x.chain,
+                                      x.serves);
+            },
             [](const py::tuple& s) {
-                return PlanSpec::Move{s[0].cast<std::string>(), s[1].cast<std::string>(),
-                                      s[2].cast<std::string>(), s[3].cast<std::vector<int>>(),
-                                      s[4].cast<std::int64_t>()};
+                return PlanSpec::Move{s[0].cast<std::string>(),
+                                      s[1].cast<std::string>(),
+                                      s[2].cast<std::string>(),
+                                      s[3].cast<std::vector<int>>(),
+                                      s[4].cast<std::int64_t>(),
+                                      static_cast<MoveMode>(s[5].cast<int>()),
+                                      s[6].cast<std::optional<std::int64_t>>(),
+                                      s[7].cast<std::string>()};
             }))
         .def("__repr__", [](const PlanSpec::Move& x) {
             return "<gpusched.Move '" + x.task + "': '" + x.from + "' -> '" + x.to + "', wave " +
@@ -157,6 +175,9 @@ void bind_plan(py::module_& m) {
         .def_property_readonly(
             "vacated_nodes", [](const NamedPlan& p) { return p.spec.vacated_nodes; },
             "Names of the nodes with a non-daemon task before and none after.")
+        .def_property_readonly(
+            "opened_nodes", [](const NamedPlan& p) { return p.spec.opened_nodes; },
+            "Names of the nodes that moves lead to, and that held no task but daemons before.")
         .def_property_readonly(
             "evictions", [](const NamedPlan& p) { return p.spec.evictions; },
             "Names of the tasks that are evicted before the first wave.")
@@ -233,7 +254,8 @@ void bind_plan(py::module_& m) {
     define_in_python<Frame>(
         type, "to_pandas", "_frames.plan_to_pandas",
         "A pandas frame with one row for each step, in order: evictions, moves by wave, placements. The "
-        "columns are step, wave (-1 outside waves), task, from, to and gpus.");
+        "columns are step, wave (-1 outside waves), task, from, to, gpus, how, chain (-1 = not said) and "
+        "for.");
     define_in_python<ArrowTable>(type, "to_arrow", "_frames.plan_to_arrow",
                                  "The table of `to_pandas` for Arrow (pyarrow).");
     define_in_python<py::str>(type, "_repr_html_", "_html.plan", "The plan as notebooks show it.");

@@ -67,7 +67,7 @@ void require_level(JobArgument& job, const Cluster& cluster) {
 GangInCluster gang_argument(const ClusterPtr& cluster, const py::object& pods) {
     GangInCluster out{cluster};
     if (py::isinstance<py::str>(pods) || py::isinstance<py::dict>(pods)) {
-        auto job = job_argument(pods);
+        auto job = job_argument(pods, cluster.get());
         require_level(job, *cluster);
         auto with = in_cluster(cluster, {job});
         out.cluster = with.cluster;
@@ -100,7 +100,7 @@ void bind_preempt_gang(py::module_& m) {
                   const py::kwargs& keywords) -> std::optional<NamedGangDecision> {
             auto o = options.read("preempt_gang", keywords);
             const auto gang = gang_argument(cluster, pods);
-            use_cost_function(o, gang.cluster);
+            use_functions(o, gang.cluster);
             const auto found = Call().run([&](const Context& context) {
                 return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context);
             });
@@ -142,7 +142,7 @@ void bind_preempt_gang(py::module_& m) {
         [options](const ClusterPtr& cluster, const GangLike& pods, const py::kwargs& keywords) {
             auto o = options.read("explain_gang", keywords);
             const auto gang = gang_argument(cluster, pods);
-            use_cost_function(o, gang.cluster);
+            use_functions(o, gang.cluster);
             return Call().run([&](const Context& context) {
                 return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context).reason;
             });

@@ -2,16 +2,20 @@
 #include "call.hpp"
 #include "plan.hpp"
 #include "preemption.hpp"
+#include "python_function.hpp"
 #include "records.hpp"
 #include "task_argument.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
+#include <gpusched/model/detail/device_sets.hpp>
 #include <gpusched/preemption/detail/cost.hpp>
 #include <gpusched/preemption/index.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
+#include <utility>
 #include <variant>
 
 namespace gpusched::python {
@@ -45,13 +49,27 @@ struct PythonCost {
 
     std::int64_t operator()(const Cluster&, TaskId task, std::int64_t now) const {
         const py::gil_scoped_acquire lock;
-        const py::object answer = (*function)(cluster, TaskView{cluster, task}, now);
+        const py::object answer =
+            ask_function("cost", *function, "(cluster, task, now)", cluster, TaskView{cluster, task}, now);
         const auto gpu_s = OptionType<double>::read("cost", answer);
         constexpr auto most = static_cast<double>(p::detail::largest_cost) / 1000;
         if (!(gpu_s >= 0 && gpu_s < most))
             bad_option("cost", answer,
                        "GPU-seconds, 0 to 7.2e13, for task " + gpusched::quoted(cluster->name(task)));
         return std::llround(gpu_s * 1000);
+    }
+};
+
+/// A victim order written in Python.
+struct PythonOrder {
+    ClusterPtr cluster;
+    std::shared_ptr<py::object> function;
+
+    std::int64_t operator()(const Cluster&, TaskId task, std::int64_t now) const {
+        const py::gil_scoped_acquire lock;
+        return whole_number(
+            "a victim order's answer for task " + gpusched::quoted(cluster->name(task)),
+            ask_function("policy", *function, "(cluster, task, now)", cluster, TaskView{cluster, task}, now));
     }
 };
 
@@ -70,21 +88,103 @@ GpuMask mask_of(const Cluster& cluster, NodeId node, const std::vector<int>& gpu
         throw InvalidInput("gpus: " + std::to_string(gpu) + "; expected distinct GPUs of node " +
                            gpusched::quoted(cluster.name(node)));
     };
-    return gpu_mask(gpus, cluster.gpu_count(node), bad, bad);
+    return gpu_mask(gpus, cluster.gpu_count(node) + gpu_count(cluster.devices(node)), bad, bad);
 }
 
-/// The C++ index, asked by names. While it decides it is out of bounds for cost functions and other threads, which run
-/// in Python meanwhile; what only reads is not.
+/// A cluster that changes, and the C++ index that follows it, asked by names. While it decides it is out of bounds for cost
+/// functions and other threads, which run in Python meanwhile; what only reads is not.
 struct Index {
+    Index(const Cluster& snapshot, IndexArguments options)
+        : cluster(snapshot), live([&] {
+              if (const auto now = std::exchange(options.now, std::nullopt)) cluster.set_now(*now);
+              return p::PreemptionIndex(options, options.most_shapes);
+          }()) {
+        cluster.commit();
+        cluster.keep_events();
+    }
+
+    Cluster cluster;
     p::PreemptionIndex live;
+    std::map<NodeId, bool> gone{};  // nodes that have failed, and whether they were schedulable
     bool deciding = false;
-    [[nodiscard]] const Cluster& c() const { return live.cluster(); }
-    [[nodiscard]] p::PreemptionIndex& idle() {
+
+    [[nodiscard]] const Cluster& c() const { return cluster; }
+    void require_idle() const {
         if (deciding)
             throw InvalidInput("PreemptionIndex: a decision is being made; expected events and further "
                                "questions after it, not from its cost function or another thread");
-        return live;
     }
+    [[nodiscard]] Cluster& idle() {
+        require_idle();
+        return cluster;
+    }
+
+    void place(TaskId task, NodeId node, GpuMask gpus) {
+        require_idle();
+        check(task, node, gpus);
+        cluster.assign(task, node, gpus);
+        cluster.commit();
+    }
+    void remove(TaskId task) {
+        require_idle();
+        if (cluster.is_placed(task)) cluster.remove(task);
+        cluster.commit();
+    }
+    void fail_gpu(NodeId node, int gpu, bool failed) {
+        require_idle();
+        if (gpu < 0 || gpu >= cluster.gpu_count(node))
+            throw InvalidInput(bad_value("gpu", std::to_string(gpu),
+                                         "a GPU of node " + gpusched::quoted(cluster.name(node)) +
+                                             ", which has " + std::to_string(cluster.gpu_count(node))));
+        auto spec = cluster.node_spec(node);
+        std::erase(spec.failed_gpus, gpu);
+        if (failed) spec.failed_gpus.push_back(gpu);
+        std::sort(spec.failed_gpus.begin(), spec.failed_gpus.end());
+        cluster.update_node(cluster.handle(node), spec);
+    }
+    void fail_node(NodeId node, bool failed) {
+        require_idle();
+        if (failed)
+            while (!cluster.tasks_on(node).empty()) cluster.remove(*cluster.tasks_on(node).begin());
+        cluster.commit();
+        if (failed == gone.contains(node)) return;
+        auto spec = cluster.node_spec(node);
+        const bool before = spec.schedulable;
+        spec.schedulable = !failed && gone[node];
+        cluster.update_node(cluster.handle(node), spec);
+        if (failed)
+            gone[node] = before;
+        else
+            gone.erase(node);
+    }
+    void apply(const p::Decision& decision, TaskId preemptor) {
+        require_idle();
+        check(preemptor, decision.node, decision.gpus);
+        for (const auto victim : decision.victims)
+            if (cluster.is_placed(victim)) cluster.remove(victim);
+        cluster.assign(preemptor, decision.node, decision.gpus);
+        cluster.commit();
+    }
+    void check(TaskId task, NodeId node, GpuMask gpus) const {
+        const auto& inv = cluster.inventory();
+        const auto wanted = int{inv.tasks.gpu_count[index(task)]};
+        const auto devices = gpus & cluster.devices(node);
+        const auto& extras = inv.extras[inv.tasks.extras[index(task)]];
+        if (!gpusched::detail::are_of_one_class(inv, extras, node, devices))
+            throw InvalidInput("gpus: devices that task " + gpusched::quoted(cluster.name(task)) +
+                               " does not ask for; expected " + std::to_string(extras.device_count) +
+                               " of one class that it accepts, of node " +
+                               gpusched::quoted(cluster.name(node)));
+        gpus &= ~devices;
+        if (gpu_count(gpus) != wanted || (gpus & ~first_gpus(cluster.gpu_count(node))) != 0)
+            throw InvalidInput("gpus: " + std::to_string(gpu_count(gpus)) + " for task " +
+                               gpusched::quoted(cluster.name(task)) + "; expected " + std::to_string(wanted) +
+                               " of node " + gpusched::quoted(cluster.name(node)));
+        if (gone.contains(node))
+            throw InvalidInput("node " + gpusched::quoted(cluster.name(node)) +
+                               ": has failed; expected one that runs");
+    }
+
     const p::Decision* decide(TaskId task) {
         struct Deciding {
             bool& flag;
@@ -93,9 +193,9 @@ struct Index {
             Deciding& operator=(const Deciding&) = delete;
             ~Deciding() { flag = false; }
         };
-        auto& index = idle();
+        require_idle();
         const Deciding now(deciding);
-        return index.decide(task);
+        return live.decide(cluster, task);
     }
 };
 
@@ -110,8 +210,8 @@ void bind_index(py::module_& m) {
     py::class_<Index>(m, "PreemptionIndex", doc("preemption::PreemptionIndex").c_str())
         .def(py::init([options](const ClusterPtr& cluster, const py::kwargs& keywords) {
                  auto o = options.read("PreemptionIndex", keywords);
-                 use_cost_function(o, cluster);
-                 return Index{p::PreemptionIndex(*cluster, o, o.most_shapes)};
+                 use_functions(o, cluster);
+                 return std::make_unique<Index>(*cluster, o);
              }),
              py::arg("cluster"),
              options.documented("__init__(self, cluster", "An index over a copy of the cluster.").c_str())
@@ -119,30 +219,35 @@ void bind_index(py::module_& m) {
             "place",
             [](Index& i, const std::string& task, const std::string& node, const Integers& gpus) {
                 const auto at = i.c().find_node(node);
-                i.idle().place(i.c().find_task(task), at, mask_of(i.c(), at, gpu_numbers(gpus)));
+                i.place(i.c().find_task(task), at, mask_of(i.c(), at, gpu_numbers(gpus)));
             },
             py::arg("task"), py::arg("node"), py::arg("gpus"),
             documented("place(self, task, node, gpus)", "A task started on a node, or moved there.").c_str())
         .def(
-            "remove", [](Index& i, const std::string& task) { i.idle().remove(i.c().find_task(task)); },
+            "remove", [](Index& i, const std::string& task) { i.remove(i.c().find_task(task)); },
             py::arg("task"),
-            documented("remove(self, task)", doc("preemption::PreemptionIndex::remove")).c_str())
+            documented("remove(self, task)",
+                       "A task ended or was evicted; nothing happens if it does not run.")
+                .c_str())
         .def(
             "fail_gpu",
             [](Index& i, const std::string& node, const Integer& gpu, bool failed) {
                 const auto number = read_within("gpu", gpu, 0, max_gpus_per_node - 1);
-                i.idle().fail_gpu(i.c().find_node(node), number, failed);
+                i.fail_gpu(i.c().find_node(node), number, failed);
             },
             py::arg("node"), py::arg("gpu"), py::arg("failed") = true,
-            documented("fail_gpu(self, node, gpu, failed=True)", doc("preemption::PreemptionIndex::fail_gpu"))
+            documented(
+                "fail_gpu(self, node, gpu, failed=True)",
+                "A GPU failed, or was repaired, also one that had failed in the snapshot. Tasks on it stay.")
                 .c_str())
         .def(
             "fail_node",
             [](Index& i, const std::string& node, bool failed) {
-                i.idle().fail_node(i.c().find_node(node), failed);
+                i.fail_node(i.c().find_node(node), failed);
             },
             py::arg("node"), py::arg("failed") = true,
-            documented("fail_node(self, node, failed=True)", doc("preemption::PreemptionIndex::fail_node"))
+            documented("fail_node(self, node, failed=True)",
+                       "A node vanished, or came back empty. Its tasks become pending.")
                 .c_str())
         .def(
             "set_now",
@@ -150,21 +255,28 @@ void bind_index(py::module_& m) {
                 i.idle().set_now(OptionType<std::int64_t>::read("now", now));
             },
             py::arg("now"),
-            documented("set_now(self, now)", doc("preemption::PreemptionIndex::set_now")).c_str())
+            documented(
+                "set_now(self, now)",
+                "Time goes on. Costs are asked again everywhere: O(nodes) at each shape's next decision.")
+                .c_str())
         .def(
             "cluster", [](const Index& i) { return std::make_shared<Cluster>(i.c()); },
-            documented("cluster(self)",
-                       "A copy of the snapshot as it is now. Failures that were reported are not in it.")
+            documented("cluster(self)", "A copy of the snapshot as it is now: what was reported is in it. A "
+                                        "node that has failed is cordoned "
+                                        "there.")
                 .c_str())
         .def(
             "failed_gpus",
             [](const Index& i, const std::string& node) {
-                return gpu_list(i.live.failed_gpus(i.c().find_node(node)));
+                return i.c().node_spec(i.c().find_node(node)).failed_gpus;
             },
-            py::arg("node"), documented("failed_gpus(self, node)", text("failed_gpus")).c_str())
+            py::arg("node"),
+            documented("failed_gpus(self, node)",
+                       "GPUs that have failed: those of the snapshot, and what `fail_gpu` said since.")
+                .c_str())
         .def(
             "has_failed",
-            [](const Index& i, const std::string& node) { return i.live.has_failed(i.c().find_node(node)); },
+            [](const Index& i, const std::string& node) { return i.gone.contains(i.c().find_node(node)); },
             py::arg("node"),
             documented("has_failed(self, node)", "Whether the node has vanished, as `fail_node` said.")
                 .c_str())
@@ -197,10 +309,12 @@ void bind_index(py::module_& m) {
                 d.node = node;
                 d.gpus = mask_of(i.c(), node, decision.gpus);
                 for (const auto& victim : decision.victims) d.victims.push_back(i.c().find_task(victim));
-                i.idle().apply(d, i.c().find_task(decision.task));
+                i.apply(d, i.c().find_task(decision.task));
             },
             py::arg("decision"),
-            documented("apply(self, decision)", doc("preemption::PreemptionIndex::apply")).c_str())
+            documented("apply(self, decision)",
+                       "Carries out a decision: victims leave, the preemptor starts.")
+                .c_str())
         .def("__repr__", [](const Index& i) {
             return "<gpusched.preemption.PreemptionIndex: " +
                    counted(static_cast<std::int64_t>(i.c().node_count()), "node") + ", " +
@@ -210,7 +324,12 @@ void bind_index(py::module_& m) {
 
 }  // namespace
 
-void use_cost_function(DecisionArguments& arguments, const ClusterPtr& cluster) {
+void use_functions(DecisionArguments& arguments, const ClusterPtr& cluster) {
+    const auto& policy = arguments.policy_choice;
+    if (policy.is_order())
+        arguments.policy = PythonOrder{cluster, shared_object(policy)};
+    else
+        arguments.policy = OptionType<p::Policy>::read("policy", policy);
     if (arguments.cost_function.is_none()) return;
     if (PyCallable_Check(arguments.cost_function.ptr()) == 0)
         bad_option("cost", arguments.cost_function, "a callable (cluster, task, now) or None");
@@ -260,7 +379,7 @@ void bind_preemption(py::module_& parent) {
                   const py::kwargs& keywords) -> std::optional<NamedDecision> {
             auto o = options.read("preempt", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
-            use_cost_function(o, with_task);
+            use_functions(o, with_task);
             const auto result = Call().run(
                 [&, c = with_task, t = id](const Context& context) { return p::preempt(*c, t, o, context); });
             if (!result.decision) {
@@ -286,7 +405,7 @@ void bind_preemption(py::module_& parent) {
                   const py::kwargs& keywords) {
             auto o = options.read("minimal_victim_sets", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
-            use_cost_function(o, with_task);
+            use_functions(o, with_task);
             const auto at = with_task->find_node(node);
             const auto found = Call().run([&, c = with_task, t = id](const Context& context) {
                 return p::minimal_victim_sets(*c, t, at, o, context);
@@ -311,7 +430,7 @@ void bind_preemption(py::module_& parent) {
         [options](const ClusterPtr& cluster, const TaskLike& task, const py::kwargs& keywords) {
             auto o = options.read("explain", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
-            use_cost_function(o, with_task);
+            use_functions(o, with_task);
             const auto e = p::explain(*with_task, id, o);
             PreemptionExplanation out{std::nullopt, enum_name(e.obstacle), e.missing, e.text};
             if (e.node != none<NodeId>) out.node = with_task->name(e.node);

@@ -2,10 +2,12 @@
 #include "arguments.hpp"
 #include "arrays.hpp"
 #include "call.hpp"
+#include "cluster_views.hpp"
 #include "keywords.hpp"
 #include "pickles.hpp"
 #include "plan.hpp"
 #include "preemption.hpp"
+#include "python_function.hpp"
 #include "records.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
@@ -25,10 +27,61 @@ using sim::Spread;
 using Numbers = std::vector<std::int64_t>;
 using SpotTracePtr = std::shared_ptr<SpotTrace>;
 
+using RankerLike = Typed<"str | Callable[[Cluster, Task, Node], int]">;
+
 struct SpotReplayArguments : sim::SpotReplayOptions {
+    std::vector<RankerLike> ranking = [] {
+        const sim::SpotReplayOptions defaults;
+        return std::vector<RankerLike>(defaults.rankers.begin(), defaults.rankers.end());
+    }();
     ProgressLike progress = py::none();
     Typed<"Callable[[int, Cluster, Plan], object] | None"> watcher = py::none();
 };
+
+/// A ranker written in Python: a callable (cluster, task, node) that answers a whole number. Whenever nodes are ranked for a
+/// task it gets a copy of the cluster as it is, which is its to keep. Exceptions pass through.
+class PythonRanker {
+  public:
+    PythonRanker(std::string name, py::object function)
+        : name_(std::move(name)), function_(shared_object(std::move(function))) {}
+
+    PythonRanker for_task(const Cluster& cluster, TaskId) const {
+        auto ranker = *this;
+        ranker.cluster_ = std::make_shared<Cluster>(cluster);
+        return ranker;
+    }
+    std::int64_t operator()(const Cluster&, TaskId task, NodeId node) const {
+        const py::gil_scoped_acquire lock;
+        return whole_number(name_ + "'s answer for task " + gpusched::quoted(cluster_->name(task)) +
+                                " and node " + gpusched::quoted(cluster_->name(node)),
+                            ask_function(name_, *function_, "(cluster, task, node)", cluster_,
+                                         TaskView{cluster_, task}, NodeView{cluster_, node}));
+    }
+
+  private:
+    std::string name_;                      // how messages call it
+    std::shared_ptr<py::object> function_;  // shared: references are counted only while the lock is held
+    ClusterPtr cluster_;
+};
+
+/// The rankers that are asked for: functions get names of their own in a copy of the library's registries.
+allocation::Registries named_rankers(SpotReplayArguments& arguments) {
+    auto known = allocation::registries();
+    arguments.rankers.clear();
+    for (const auto& ranker : arguments.ranking) {
+        const auto field = "rankers[" + std::to_string(arguments.rankers.size()) + "]";
+        if (py::isinstance<py::str>(ranker)) {
+            arguments.rankers.push_back(OptionType<std::string>::read(field, ranker));
+            continue;
+        }
+        if (PyCallable_Check(ranker.ptr()) == 0)
+            bad_option(field, ranker, "a name or a callable (cluster, task, node)");
+        const auto name = function_name("rankers", arguments.rankers.size(), ranker);
+        known.rankers.add(field, [python = PythonRanker(name, ranker)](const Inventory&) { return python; });
+        arguments.rankers.push_back(field);
+    }
+    return known;
+}
 
 /// An observer of plans written in Python; it gets a copy of the cluster, which is its to keep.
 sim::PlanObserver python_observer(const py::object& function) {
@@ -100,7 +153,7 @@ SpotTracePtr from_dicts(const Typed<"Sequence[Mapping[str, Any]]">& nodes,
         tasks.append(task);
     }
     problems.throw_if_any();
-    const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 1,
+    const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 2,
                             py::arg("nodes") = nodes, py::arg("tasks") = tasks);
     return make_spot_trace(io::cluster_from_json(json_text(document), "<trace>"), times);
 }
@@ -291,6 +344,12 @@ void bind_spot_jobs(py::module_& m) {
     using A = SpotReplayArguments;
     const auto options =
         Keywords<A>()
+            .field(
+                "rankers", &A::ranking,
+                "One after the other, each breaks the ties of those before it; 1 to 6 names of "
+                "`allocation.ranker_names()` that need no workload, or callables (cluster, task, node) that "
+                "answer a whole number and get a copy of the cluster as it is. Here \"eviction_history\" "
+                "counts the pods evicted from a node so far. The default is ASI's.")
             .fields<sim::SpotReplayOptions>()
             .field("observer", &A::watcher,
                    "Called with every plan before it is carried out: (now_s, cluster, plan), with a "
@@ -301,9 +360,10 @@ void bind_spot_jobs(py::module_& m) {
         [options](const SpotTracePtr& trace, const py::kwargs& keywords) {
             auto arguments = options.read("replay_spot", keywords);
             arguments.observer = python_observer(arguments.watcher);
+            const auto known = named_rankers(arguments);
             const sim::SpotReplayOptions& o = arguments;
             return Call(arguments.progress).run([&](const Context& context) {
-                return sim::replay_spot(*trace, o, context);
+                return sim::replay_spot(*trace, o, context, known);
             });
         },
         py::arg("trace"), options.documented("replay_spot(trace", doc("sim::replay_spot")).c_str());

@@ -4,7 +4,14 @@
 #include "cluster_views.hpp"
 #include "keywords.hpp"
 
+#include <gpusched/model/detail/eligibility.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace gpusched::python {
 
@@ -56,6 +63,36 @@ JsonObjects affinity(const TaskView& t) {
     return result;
 }
 
+/// A level as in the formats, labels included.
+py::object any_level_object(const TaskView& t, Level level) {
+    if (level < first_label_level) return level_object(level);
+    return py::str(
+        t.cluster->inventory().label_levels[static_cast<std::size_t>(level - first_label_level)].key);
+}
+
+/// What the task avoids, or wants near.
+template <class Term>
+auto selected_groups(std::vector<Term> GroupTerms::*terms) {
+    return [terms](const TaskView& t) -> JsonObjects {
+        py::list result;
+        for (const auto& term : t.cluster->inventory().terms(t.id).*terms)
+            result.append(
+                py::dict(py::arg("group") = term.group, py::arg("level") = any_level_object(t, term.level)));
+        return result;
+    };
+}
+
+JsonObjects spread(const TaskView& t) {
+    py::list result;
+    for (const auto& term : t.cluster->inventory().terms(t.id).spread)
+        result.append(py::dict(py::arg("group") = term.group,
+                               py::arg("level") = any_level_object(t, term.level),
+                               py::arg("max_skew") = term.max_skew, py::arg("min_domains") = term.min_domains,
+                               py::arg("honor_node_affinity") = term.honor_node_affinity,
+                               py::arg("honor_taints") = term.honor_taints));
+    return result;
+}
+
 Typed<"dict[str, Any] | None"> network_affinity(const TaskView& t) {
     const auto& wish = t.wishes().network_affinity;
     if (!wish) return py::none();
@@ -67,6 +104,35 @@ Typed<"list[dict[str, str]]"> hardware_affinity(const TaskView& t) {
     for (const auto& wish : t.wishes().hardware_affinity)
         result.append(
             py::dict(py::arg("level") = enum_name(wish.level), py::arg("qos") = enum_name(wish.qos)));
+    return result;
+}
+
+std::map<std::string, std::int64_t> resources(const TaskView& t) {
+    std::map<std::string, std::int64_t> found;
+    for (const auto& [resource, amount] : t.extras().resources)
+        found.emplace(t.cluster->inventory().resource_names[resource], amount);
+    return found;
+}
+
+std::vector<std::string> device_classes(const TaskView& t) {
+    std::vector<std::string> names;
+    for (const auto one : t.extras().device_classes)
+        names.push_back(t.cluster->inventory().device_classes[one]);
+    return names;
+}
+
+JsonObjects node_affinity(const TaskView& t) {
+    const auto matches = [](const std::vector<NodeMatch>& all) {
+        py::list result;
+        for (const auto& match : all)
+            result.append(py::dict(py::arg("key") = match.key, py::arg("operator") = enum_name(match.op),
+                                   py::arg("values") = match.values));
+        return result;
+    };
+    py::list result;
+    for (const auto& term : gpusched::detail::written_affinity(t.cluster->inventory(), t.id).node_affinity)
+        result.append(py::dict(py::arg("match_expressions") = matches(term.match_expressions),
+                               py::arg("match_fields") = matches(term.match_fields)));
     return result;
 }
 
@@ -118,17 +184,35 @@ void bind_tasks(py::module_& m) {
             doc("PriorityClass").c_str())
         .def_property_readonly("locked", flag(&T::locked), doc("TaskSpec::locked").c_str())
         .def_property_readonly("preemptible", flag(&T::preemptible), "May be evicted.")
+        .def_property_readonly(
+            "how", [](const TaskView& t) -> Name<Mobility> { return enum_name(t.table().how(t.id)); },
+            doc("Mobility").c_str())
         .def_property_readonly("standby", flag(&T::standby), doc("TaskSpec::standby").c_str())
         .def_property_readonly("daemon", flag(&T::daemon), doc("TaskSpec::daemon").c_str())
         .def_property_readonly(
             "movable", [](const TaskView& t) { return t.cluster->is_movable(t.id); },
             doc("Cluster::is_movable").c_str())
         .def_property_readonly(
-            "node_selector", [](const TaskView& t) { return t.requirement().node_selector; },
+            "node_selector",
+            [](const TaskView& t) {
+                return gpusched::detail::written_affinity(t.cluster->inventory(), t.id).node_selector;
+            },
             doc("TaskSpec::node_selector").c_str())
+        .def_property_readonly("node_affinity", node_affinity, doc("TaskSpec::node_affinity").c_str())
+        .def_property_readonly("resources", resources, "Named resources that it asks for.")
+        .def_property_readonly(
+            "device_count", [](const TaskView& t) { return t.extras().device_count; },
+            doc("TaskSpec::device_count").c_str())
+        .def_property_readonly("device_classes", device_classes, doc("TaskSpec::device_classes").c_str())
         .def_property_readonly("tolerations", tolerations, "Dicts with key, operator, value and effect.")
         .def_property_readonly("anti_affinity", anti_affinity, doc("AntiAffinity").c_str())
         .def_property_readonly("affinity", affinity, doc("Affinity").c_str())
+        .def_property_readonly(
+            "groups", [](const TaskView& t) { return t.cluster->inventory().terms(t.id).groups; },
+            doc("TaskSpec::groups").c_str())
+        .def_property_readonly("avoid", selected_groups(&GroupTerms::avoid), doc("Avoid").c_str())
+        .def_property_readonly("near", selected_groups(&GroupTerms::near), doc("Near").c_str())
+        .def_property_readonly("spread", spread, doc("Spread").c_str())
         .def_property_readonly("network_affinity", network_affinity, doc("NetworkAffinity").c_str())
         .def_property_readonly("hardware_affinity", hardware_affinity, doc("HardwareAffinity").c_str())
         .def_property_readonly(
@@ -212,7 +296,15 @@ void bind_tasks(py::module_& m) {
                 for (std::size_t i = 0; i < s.size(); ++i) column[i] = s.cluster->gpus_of(make_id<TaskId>(i));
                 return own(std::move(column));
             },
-            "Bit masks of the GPUs that each holds: bit i is GPU i.");
+            "Bit masks of the GPUs and other devices that each holds: bit i is GPU i.")
+        .def_property_readonly(
+            "device_count",
+            [](const TaskSequence& s) {
+                std::vector<std::int64_t> column(s.size());
+                for (std::size_t i = 0; i < s.size(); ++i) column[i] = s.view(i).extras().device_count;
+                return own(std::move(column));
+            },
+            doc("TaskSpec::device_count").c_str());
 }
 
 }  // namespace gpusched::python

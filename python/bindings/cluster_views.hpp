@@ -40,6 +40,7 @@ struct TaskView {
     [[nodiscard]] const Requirement& requirement() const {
         return cluster->inventory().requirements[table().requirement[at()]];
     }
+    [[nodiscard]] const Extras& extras() const { return cluster->inventory().extras[table().extras[at()]]; }
     bool operator==(const TaskView&) const = default;
 };
 

@@ -24,7 +24,7 @@ std::vector<NetworkAffinity> further_levels(py::handle value);
 using TrafficMatrix = OptionType<std::vector<std::vector<double>>>;
 
 /// @throws InvalidInput with everything that is wrong; TypeError for what is no job
-JobArgument job_argument(const py::object& job);
+JobArgument job_argument(const py::object& job, const Cluster* cluster = nullptr);
 
 struct JobsInCluster {
     ClusterPtr cluster{};

@@ -23,7 +23,7 @@ std::int64_t pod_count(const std::string& field, py::handle value) {
     }
 }
 
-allocation::PodRequest pod_request(const std::string& field, py::handle value) {
+allocation::PodRequest pod_request(const std::string& field, py::handle value, const Cluster* cluster) {
     if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict");
     py::dict task;
     allocation::PodRequest request;
@@ -42,7 +42,7 @@ allocation::PodRequest pod_request(const std::string& field, py::handle value) {
             }
         });
     task["name"] = field;
-    collect(problems, [&] { request.pod = task_spec(task, field); });
+    collect(problems, [&] { request.pod = task_spec(task, field, cluster); });
     problems.throw_if_any();
     return request;
 }
@@ -75,7 +75,7 @@ std::vector<NetworkAffinity> further_levels(py::handle value) {
     return wishes;
 }
 
-JobArgument job_argument(const py::object& job) {
+JobArgument job_argument(const py::object& job, const Cluster* cluster) {
     JobArgument out;
     if (py::isinstance<py::str>(job)) {
         out.name = OptionType<std::string>::read("job", job);
@@ -97,7 +97,7 @@ JobArgument job_argument(const py::object& job) {
                 for (const auto& item : value) {
                     const auto group = "pods[" + std::to_string(out.request.pods.size()) + "]";
                     auto& pods = out.request.pods.emplace_back();
-                    collect(of_pods, [&] { pods = pod_request(group, item); });
+                    collect(of_pods, [&] { pods = pod_request(group, item, cluster); });
                 }
                 of_pods.throw_if_any();
             } else if (field == "mode") {

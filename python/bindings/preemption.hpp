@@ -66,23 +66,58 @@ struct OptionType<preemption::EvictionModel> {
     static std::string type() { return "EvictionModel | None"; }
 };
 
-/// What decisions are made by; `cost_function` is not yet among the options, since it is asked about a snapshot.
+/// The name of a `preemption::Policy`, or a callable (cluster, task, now) that answers a whole number.
+class VictimPolicyLike : public py::object {
+  public:
+    VictimPolicyLike() : py::object(py::str(preemption::Options{}.policy.name())) {}
+    explicit VictimPolicyLike(py::handle value) : py::object(value, borrowed_t{}) {}
+    [[nodiscard]] bool is_order() const { return PyCallable_Check(ptr()) != 0; }
+};
+template <>
+struct OptionType<VictimPolicyLike> {
+    static VictimPolicyLike read(const std::string& field, py::handle value) {
+        const VictimPolicyLike policy(value);
+        if (policy.is_order()) return policy;
+        try {
+            (void)OptionType<preemption::Policy>::read(field, value);
+        } catch (const InvalidInput& error) {
+            if (py::isinstance<py::str>(value)) throw;
+            throw InvalidInput(std::string(error.what()) + ", or a callable (cluster, task, now)");
+        }
+        return policy;
+    }
+    static std::string literal(const VictimPolicyLike& value) { return py::repr(value); }
+    static std::string type() {
+        return OptionType<preemption::Policy>::type() + " | Callable[[Cluster, Task, int], int]";
+    }
+};
+
+/// What decisions are made by; the functions are not yet among the options, since they are asked about a snapshot.
 struct DecisionArguments : preemption::Options {
+    VictimPolicyLike policy_choice;
     Typed<"Callable[[Cluster, Task, int], float] | None"> cost_function = py::none();
 };
 
-/// Makes `cost_function`, if there is one, the options' cost, asked about tasks of that snapshot.
-/// @throws InvalidInput when it cannot be called
-void use_cost_function(DecisionArguments& arguments, const ClusterPtr& cluster);
+/// Makes `policy_choice` the options' policy, and `cost_function`, if there is one, their cost; both are asked about tasks of that
+/// snapshot.
+/// @throws InvalidInput when `cost_function` cannot be called
+void use_functions(DecisionArguments& arguments, const ClusterPtr& cluster);
 
 /// The keywords of decisions, for options that are or extend DecisionArguments.
 template <class O = DecisionArguments>
 Keywords<O> decision_options() {
-    return Keywords<O>().template fields<preemption::Options>().field(
-        "cost", &DecisionArguments::cost_function,
-        "What evicting a task loses: a callable (cluster, task, now) that answers GPU-seconds, at "
-        "least 0, "
-        "for a `Task` and seconds; None for `lost_work`. It must depend on its arguments alone.");
+    return Keywords<O>()
+        .field(
+            "policy", &DecisionArguments::policy_choice,
+            "How victims and node are chosen. A callable (cluster, task, now) answers a whole number for a "
+            "`Task` and seconds: the potential victims of a node leave by ascending number until the "
+            "preemptor fits, those who need not leave come back, and the node whose victims cost the "
+            "least wins. It must depend on its arguments alone.")
+        .template fields<preemption::Options>()
+        .field("cost", &DecisionArguments::cost_function,
+               "What evicting a task loses: a callable (cluster, task, now) that answers GPU-seconds, at "
+               "least 0, "
+               "for a `Task` and seconds; None for `lost_work`. It must depend on its arguments alone.");
 }
 
 /// Warns that a limit cut the search short.

@@ -1,6 +1,7 @@
 #include "python_placement.hpp"
 
 #include "call.hpp"
+#include "python_function.hpp"
 
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/core/errors.hpp>
@@ -11,31 +12,35 @@ namespace gpusched::python {
 
 PythonPlacement::PythonPlacement(py::object policy) : policy_(shared_object(std::move(policy))) {}
 
-void PythonPlacement::follow(const Cluster& cluster) {
-    if (!mirror_) {
-        mirror_ = std::make_shared<Cluster>(cluster);
-        changed_.clear();
-        return;
-    }
-    auto& mirror = *mirror_;
+void PythonPlacement::Mirror::rebuild(const Cluster& of) {
+    cluster = std::make_shared<Cluster>(of);
+    cluster->commit();
+    behind.clear();
+}
+
+// Node by node: while one task has left a node already, another may not have come yet.
+void PythonPlacement::Mirror::catch_up(const Cluster& with) {
+    auto& mirror = *cluster;
     std::vector<TaskId> gone;
-    for (const auto node : changed_)
+    for (const auto node : behind)
         for (const auto task : mirror.tasks_on(node))
-            if (cluster.node_of(task) != node || cluster.gpus_of(task) != mirror.gpus_of(task))
+            if (with.node_of(task) != node || with.gpus_of(task) != mirror.gpus_of(task))
                 gone.push_back(task);
     for (const auto task : gone) mirror.remove(task);
-    for (const auto node : changed_)
-        for (const auto task : cluster.tasks_on(node))
-            if (mirror.node_of(task) != node) mirror.assign(task, node, cluster.gpus_of(task));
+    for (const auto node : behind)
+        for (const auto task : with.tasks_on(node))
+            if (mirror.node_of(task) != node) mirror.assign(task, node, with.gpus_of(task));
     mirror.commit();
-    changed_.clear();
+    behind.clear();
 }
 
 std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster& cluster, TaskId task,
                                                                    Rng&) {
     const py::gil_scoped_acquire lock;
-    follow(cluster);
-    auto answer = (*policy_)(mirror_, TaskView{mirror_, task});
+    auto& mirror = mirror_.of(cluster);
+    mirror.catch_up(cluster);
+    auto answer = ask_function("placement", *policy_, "(cluster, task)", mirror.cluster,
+                               TaskView{mirror.cluster, task});
     if (answer.is_none()) return std::nullopt;
     constexpr const char* field = "a placement policy's answer";
     constexpr const char* expected = "None, a node, or a pair (node, gpus)";
@@ -66,13 +71,17 @@ std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster
     else
         bad_type(field, answer, expected);
     if (gpus) return allocation::Destination{node, *gpus};
-    if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return allocation::Destination{node, 0};
+    const auto& tasks = cluster.inventory().tasks;
+    if (tasks.gpu_count[index(task)] == 0 && tasks.extras[index(task)] == 0)
+        return allocation::Destination{node, 0};
     const auto obstacle = find_obstacle(cluster, task, node);
     if (obstacle != Obstacle::none)
         throw InvalidInput("the policy answers with node '" + cluster.name(node) + "' for task '" +
                            cluster.name(task) +
                            "', which does not fit there: " + describe_obstacle(cluster, task, node));
-    return allocation::Destination{node, allocation::TightestGpu{}(cluster, task, node)};
+    const auto whole =
+        tasks.gpu_count[index(task)] == 0 ? GpuMask{0} : allocation::TightestGpu{}(cluster, task, node);
+    return allocation::Destination{node, whole | free_devices_for(cluster, task, node)};
 }
 
 }  // namespace gpusched::python

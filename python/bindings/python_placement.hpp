@@ -5,6 +5,7 @@
 
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/core/rng.hpp>
+#include <gpusched/model/follower.hpp>
 
 #include <memory>
 #include <optional>
@@ -22,14 +23,19 @@ class PythonPlacement {
     explicit PythonPlacement(py::object policy);
 
     std::optional<allocation::Destination> operator()(const Cluster& cluster, TaskId task, Rng& rng);
-    void changed(NodeId node) { changed_.push_back(node); }
 
   private:
-    void follow(const Cluster& cluster);
+    /// The copy, a follower.
+    struct Mirror {
+        ClusterPtr cluster{};
+        std::vector<NodeId> behind{};  // nodes on which it is
+        void rebuild(const Cluster& of);
+        void usage_changed(const Cluster&, NodeId node) { behind.push_back(node); }
+        void catch_up(const Cluster& with);
+    };
 
     std::shared_ptr<py::object> policy_;  // shared: references are counted only while the lock is held
-    ClusterPtr mirror_;
-    std::vector<NodeId> changed_;
+    Followed<Mirror> mirror_;
 };
 
 }  // namespace gpusched::python

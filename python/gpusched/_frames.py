@@ -88,6 +88,12 @@ def node_columns(c: Cluster) -> Columns:
         "idle_gpu_count": n.idle_gpu_count,
         "failed_gpu_count": n.failed_gpu_count,
     }
+    if n.device_count.any():
+        columns["device_count"] = n.device_count
+        columns["free_device_count"] = n.free_device_count
+    for name in n.resource_names:
+        columns[f"resource {name}"] = n.resource(name)
+        columns[f"free {name}"] = n.resource_free(name)
     for level in range(c.network_levels):
         columns[f"network_{level}"] = Categories(n.domain(level))
     return columns
@@ -96,7 +102,7 @@ def node_columns(c: Cluster) -> Columns:
 def task_columns(c: Cluster) -> Columns:
     t = c.tasks
     names = np.array([*c.nodes.name, None], dtype=object)
-    return {
+    columns: dict[str, Any] = {
         "name": Texts(t.name),
         "job": Texts(t.job),
         "node": Texts(names[t.node_index]),
@@ -114,6 +120,9 @@ def task_columns(c: Cluster) -> Columns:
         "move_cost": t.move_cost,
         "eviction_count": t.eviction_count,
     }
+    if t.device_count.any():
+        columns["device_count"] = t.device_count
+    return columns
 
 
 def cluster_to_pandas(c: Cluster) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -129,14 +138,31 @@ def by_column(kinds: Mapping[str, type[list[Any]]], rows: list[tuple[Any, ...]])
 
 
 def plan_columns(plan: Plan) -> Columns:
-    """The steps in the order in which they happen; -1 is the wave of those that are in none."""
-    rows: list[tuple[Any, ...]] = [("evict", -1, task, None, None, []) for task in plan.evictions]
+    """The steps in the order in which they happen; -1 is the wave of those that are in none, and the chain that is not said."""
+
+    def said(chain: int | None) -> int:
+        return -1 if chain is None else chain
+
+    rows: list[tuple[Any, ...]] = [("evict", -1, task, None, None, [], None, -1, None) for task in plan.evictions]
     rows += [
-        ("move", move.wave, move.task, move.from_, move.to, move.gpus)
+        ("move", move.wave, move.task, move.from_, move.to, move.gpus, move.how, said(move.chain), move.for_)
         for move in sorted(plan.moves, key=lambda move: move.wave)
     ]
-    rows += [("place", -1, place.task, None, place.node, place.gpus) for place in plan.placements]
-    return by_column({"step": Categories, "wave": Wholes, "task": Texts, "from": Texts, "to": Texts, "gpus": Gpus}, rows)
+    rows += [
+        ("place", -1, place.task, None, place.node, place.gpus, None, -1, None) for place in plan.placements
+    ]
+    kinds: dict[str, type[list[Any]]] = {
+        "step": Categories,
+        "wave": Wholes,
+        "task": Texts,
+        "from": Texts,
+        "to": Texts,
+        "gpus": Gpus,
+        "how": Categories,
+        "chain": Wholes,
+        "for": Texts,
+    }
+    return by_column(kinds, rows)
 
 
 def plan_to_pandas(plan: Plan) -> pd.DataFrame:

@@ -134,9 +134,9 @@ class Report(Table):
     """Idle GPUs that requests cannot use, by cause; percentages are of all idle GPUs of the row's group."""
     def plot(self, ax: Axes | None = None) -> Axes:
         """Stacked bars of the causes, one bar per row; see `gpusched.plotting.plot_fragmentation`."""
-        from .plotting import plot_fragmentation
+        from ._fragmentation_bars import draw
 
-        return plot_fragmentation(self, ax=ax)
+        return draw(self, ax)
 
 
 def format_value(value: Any) -> str:

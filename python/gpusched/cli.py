@@ -91,6 +91,7 @@ def add_consolidate(p: Parser) -> None:
         option(name)
     for name in ("max_moves", "max_move_cost", "max_others", "max_moves_per_wave", "max_moves_per_node"):
         option(name)
+    option("record_chains", "every move says its chain and the vacated node it serves; the plan is of version 2 then")
     option(
         "max_price_ratio",
         "a node may take so many times the moves per GPU that those before it took on average (default: 3, for ipc "
@@ -262,6 +263,7 @@ def add_plot(p: Parser) -> None:
 
 def add_completion(p: Parser) -> None:
     p.add_argument("shell", choices=("bash", "zsh"), help="the shell that reads the script")
+    p.set_defaults(parser=parser)
 
 
 COMMANDS: tuple[tuple[str, Callable[[argparse.Namespace], int], Callable[[Parser], None], str], ...] = (

@@ -1,4 +1,4 @@
-// expect: member .on_change., which nobody calls: the hook is named .changed.
+// expect: member .changed., which nobody calls: what follows a cluster is a follower
 // A placement policy that would never hear of changes, also behind AnyPlacement.
 #include <gpusched/allocation/any.hpp>
 
@@ -7,10 +7,8 @@
 using namespace gpusched;
 
 struct Mine {
-#ifdef GPUSCHED_CONTROL
+#ifndef GPUSCHED_CONTROL
     void changed(NodeId) {}
-#else
-    void on_change(NodeId) {}
 #endif
     std::optional<allocation::Destination> operator()(const Cluster&, TaskId, Rng&) { return {}; }
 };

@@ -5,7 +5,6 @@
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/preemption/preemption.hpp>
 
-#include <utility>
 #include <vector>
 
 namespace gpusched_header_test {
@@ -16,8 +15,8 @@ bool decides(const Cluster& cluster, TaskId task) { return preemption::preempt(c
 bool decides(const Cluster& cluster, const std::vector<TaskId>& pods) {
     return preemption::preempt_gang(cluster, pods).proven;
 }
-bool decides(Cluster cluster, TaskId task, std::size_t shapes) {
-    return preemption::PreemptionIndex(std::move(cluster), {}, shapes).decide(task) != nullptr;
+bool decides(const Cluster& cluster, TaskId task, std::size_t shapes) {
+    return preemption::PreemptionIndex({}, shapes).decide(cluster, task) != nullptr;
 }
 auto sets(const Cluster& cluster, TaskId task, NodeId node) {
     return preemption::minimal_victim_sets(cluster, task, node);

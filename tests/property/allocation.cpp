@@ -22,7 +22,7 @@ namespace ref = ::reference;
 
 namespace {
 
-TaskSpec random_pod(Rng& rng, bool grouped) {
+TaskSpec random_pod(Rng& rng, bool grouped, bool extras = false) {
     TaskSpec pod;
     pod.gpu_count = rng.between(0, 3);
     pod.cpu_milli = rng.between(0, 6) * 500;
@@ -42,6 +42,18 @@ TaskSpec random_pod(Rng& rng, bool grouped) {
         if (rng.chance(0.6))
             pod.anti_affinity.push_back({"spread0", level, static_cast<int>(rng.between(1, 3))});
         if (rng.chance(0.2)) pod.affinity.push_back({"near0", static_cast<Level>(rng.between(-1, 1))});
+    }
+    if (extras) {
+        if (rng.chance(0.5)) pod.resources["pods"] = rng.between(1, 3);
+        if (rng.chance(0.5)) {
+            pod.device_count = rng.between(1, 2);
+            pod.device_classes = {"mig-1g"};
+            if (rng.chance(0.3)) pod.device_classes.push_back("mig-2g");
+        }
+        if (rng.chance(0.2))
+            pod.node_affinity.push_back({{{"kubernetes.io/hostname", MatchOperator::not_in, {"n0"}}}, {}});
+        if (rng.chance(0.2))
+            pod.node_affinity.push_back({{}, {{"metadata.name", MatchOperator::in, {"n1", "n2", "n3"}}}});
     }
     return pod;
 }
@@ -118,9 +130,11 @@ TEST_CASE("gangs on 12,000 random snapshots equal enumeration") {
         options_of_cluster.min_nodes = 2;
         options_of_cluster.max_nodes = 7;
         options_of_cluster.max_gpus = 8;
+        const bool extras = seed % 4 == 3;
+        if (extras) options_of_cluster.extras = 0.2;
         const auto base = testing_support::random_cluster(rng, options_of_cluster);
         const bool grouped = rng.chance(0.25);
-        const JobRequest job{"gang", {{rng.between(1, 5), random_pod(rng, grouped)}}};
+        const JobRequest job{"gang", {{rng.between(1, 5), random_pod(rng, grouped, extras)}}};
         const auto with = with_job(Cluster::build(base), job);
         const auto spec = with.cluster.to_spec();
         const auto levels = with.cluster.inventory().network_levels();

@@ -22,7 +22,9 @@ int for_each_tiny_cluster(Visit visit) {
     int known = 0;
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(1500); ++seed) {
         Rng rng(seed);
-        const auto spec = testing_support::random_cluster(rng, testing_support::tiny_cluster);
+        auto how = testing_support::tiny_cluster;
+        if (seed % 4 == 3) how.extras = 0.15;
+        const auto spec = testing_support::random_cluster(rng, how);
         const auto optimum = testing_support::exhaustive_optimum(spec);
         if (!optimum.complete) continue;
         ++known;

@@ -24,10 +24,12 @@ using testing_support::instances;
 
 TEST_CASE("every plan is valid and leads to what it claims") {
     using consolidation::Preset;
-    std::int64_t vacated = 0, moves = 0, later_waves = 0;
+    std::int64_t vacated = 0, moves = 0, later_waves = 0, restarts = 0, serving = 0;
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(10'000); ++seed) {
         Rng rng(seed);
-        const auto spec = testing_support::random_cluster(rng);
+        const auto spec = testing_support::random_cluster(rng, {.budgets = seed % 3 == 2 ? 0.3 : 0,
+                                                                .extras = seed % 4 == 3 ? 0.3 : 0,
+                                                                .selected = seed % 5 == 2 ? 0.15 : 0});
         const auto cluster = Cluster::build(spec);
         for (const auto preset : {Preset::ipc, Preset::fast, Preset::best}) {
             INFO("seed " << seed << ", preset " << gpusched::enum_name(preset));
@@ -35,6 +37,7 @@ TEST_CASE("every plan is valid and leads to what it claims") {
             options.preset = preset;
             options.seed = seed;
             options.partition_size = 4;
+            options.record_chains = seed % 2 == 1;
             const auto result = consolidation::consolidate(cluster, options);
             const auto plan = to_spec(result.plan, cluster);
             const auto report = verify::plan(spec, plan);
@@ -42,6 +45,11 @@ TEST_CASE("every plan is valid and leads to what it claims") {
             REQUIRE(report.ok);
             REQUIRE(report.vacated_gpus == result.stats.vacated_gpus);
             REQUIRE(report.vacated_nodes == plan.vacated_nodes);
+            for (const auto& move : plan.moves) {
+                REQUIRE(move.chain.has_value() == options.record_chains);
+                restarts += move.how == MoveMode::restart ? 1 : 0;
+                serving += move.serves.empty() ? 0 : 1;
+            }
             const auto after = apply(cluster, result.plan);
             for (const auto node : result.plan.vacated_nodes) REQUIRE(after.occupants(node) == 0);
             vacated += static_cast<std::int64_t>(report.vacated_nodes.size());
@@ -53,14 +61,18 @@ TEST_CASE("every plan is valid and leads to what it claims") {
     REQUIRE(vacated > instances(5'000));
     REQUIRE(moves > vacated);
     REQUIRE(later_waves > instances(100));
+    REQUIRE(restarts > instances(500));
+    REQUIRE(serving > instances(2'000));
 }
 
 TEST_CASE("plans keep to the options") {
     using consolidation::Preset;
     std::int64_t vacated = 0, cleared = 0;
-    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(6'000); ++seed) {
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(6'600); ++seed) {
         Rng rng = Rng(seed).split(1);
-        const auto spec = testing_support::random_cluster(rng);
+        const auto spec = testing_support::random_cluster(rng, {.budgets = seed % 3 == 2 ? 0.3 : 0,
+                                                                .extras = seed % 4 == 3 ? 0.3 : 0,
+                                                                .selected = seed % 5 == 2 ? 0.15 : 0});
         const auto cluster = Cluster::build(spec);
         consolidation::Options options;
         options.preset =
@@ -122,6 +134,14 @@ struct Case {
         return std::any_of(snapshot.tasks.begin(), snapshot.tasks.end(),
                            [&](const auto& t) { return t.node == node && !t.daemon; });
     }
+    /// A task that is where the move leads, and stays there.
+    TaskSpec* neighbour(const PlanSpec::Move& m) {
+        for (auto& t : snapshot.tasks)
+            if (t.node == m.to && std::none_of(plan.moves.begin(), plan.moves.end(),
+                                               [&](const auto& move) { return move.task == t.name; }))
+                return &t;
+        return nullptr;
+    }
     bool vacated(const std::string& node) const {
         return std::count(plan.vacated_nodes.begin(), plan.vacated_nodes.end(), node) > 0;
     }
@@ -178,9 +198,9 @@ const Spoiler spoilers[] = {
     {"a GPU that is not there",
      [](Case& c) {
          auto& m = c.move();
-         return !m.gpus.empty() && (m.gpus[0] = 16, true);
+         return !m.gpus.empty() && (m.gpus[0] = 64, true);
      },
-     "gpus: names GPU 16"},
+     "gpus: names GPU 64"},
     {"a GPU twice",
      [](Case& c) {
          auto& m = c.move();
@@ -193,6 +213,93 @@ const Spoiler spoilers[] = {
          return !m.gpus.empty() && (c.node(m.to).failed_gpus.push_back(m.gpus[0]), true);
      },
      "has failed"},
+    {"a resource that the destination lacks",
+     [](Case& c) {
+         for (const auto& m : c.plan.moves)
+             for (const auto& [name, amount] : c.task(m.task).resources)
+                 if (amount > 0) return c.node(m.to).resources[name] = 0, true;
+         return false;
+     },
+     "resource '"},
+    {"devices of another class",
+     [](Case& c) {
+         for (const auto& m : c.plan.moves)
+             if (c.task(m.task).device_count > 0) return c.task(m.task).device_classes = {"other"}, true;
+         return false;
+     },
+     "devices: names"},
+    {"a device that another task holds",
+     [](Case& c) {
+         for (auto& m : c.plan.moves)
+             for (const auto& other : c.snapshot.tasks)
+                 if (c.task(m.task).device_count > 0 && other.device_count > 0 && other.node == m.to &&
+                     std::none_of(c.plan.moves.begin(), c.plan.moves.end(),
+                                  [&](const auto& move) { return move.task == other.name; }))
+                     return m.gpus.back() = other.gpus.back(), true;
+         return false;
+     },
+     "is held by another task"},
+    {"a node that the affinity excludes",
+     [](Case& c) {
+         const auto& m = c.move();
+         c.task(m.task).node_affinity = {{{}, {{"metadata.name", MatchOperator::not_in, {m.to}}}}};
+         return true;
+     },
+     "node_affinity: the node satisfies none"},
+    {"a task that it avoids",
+     [](Case& c) {
+         auto& m = c.move();
+         auto* other = c.neighbour(m);
+         if (other == nullptr) return false;
+         c.task(m.task).avoid.push_back({"spoiled", node_level});
+         return other->groups.push_back("spoiled"), true;
+     },
+     "avoid: members of group 'spoiled'"},
+    {"a task that avoids it",
+     [](Case& c) {
+         auto& m = c.move();
+         auto* other = c.neighbour(m);
+         if (other == nullptr) return false;
+         c.task(m.task).groups.push_back("spoiled");
+         return other->avoid.push_back({"spoiled", node_level}), true;
+     },
+     "avoid: a task that avoids group 'spoiled'"},
+    {"nobody that it wants near",
+     [](Case& c) {
+         c.task(c.move().task).near.push_back({"spoiled", node_level});
+         return true;
+     },
+     "near: no member of group"},
+    {"near, at a level that no node has",
+     [](Case& c) {
+         c.snapshot.label_levels.push_back("spoiled");
+         const auto level = first_label_level + static_cast<Level>(c.snapshot.label_levels.size()) - 1;
+         auto& task = c.task(c.move().task);
+         task.near = {{"spoiled", level}};
+         return task.groups.push_back("spoiled"), true;
+     },
+     "near: the node has no domain at label 'spoiled'"},
+    {"one member too many",
+     [](Case& c) {
+         auto& m = c.move();
+         auto* other = c.neighbour(m);
+         if (other == nullptr) return false;
+         auto& task = c.task(m.task);
+         task.node_selector.clear();
+         task.node_affinity.clear();
+         task.spread = {{.group = "spoiled"}};
+         task.groups.push_back("spoiled");
+         return other->groups.push_back("spoiled"), true;
+     },
+     "spread: its domain at node would hold 2 members of group 'spoiled', another 0"},
+    {"spread, at a level that no node has",
+     [](Case& c) {
+         c.snapshot.label_levels.push_back("spoiled");
+         const auto level = first_label_level + static_cast<Level>(c.snapshot.label_levels.size()) - 1;
+         c.task(c.move().task).spread = {{.group = "spoiled", .level = level}};
+         return true;
+     },
+     "spread: the node has no domain at label 'spoiled'"},
     {"the same move again",
      [](Case& c) {
          auto m = c.move();
@@ -302,6 +409,63 @@ const Spoiler spoilers[] = {
          return false;
      },
      "locked: the task must stay"},
+    {"a copy of a task that restarts",
+     [](Case& c) {
+         for (auto& m : c.plan.moves)
+             if (m.how == MoveMode::restart) return m.how = MoveMode::copy, true;
+         return false;
+     },
+     "how: is copy, but the task can move by"},
+    {"a restart of a task that is copied",
+     [](Case& c) {
+         auto& m = c.move();
+         return m.how == MoveMode::copy && (m.how = MoveMode::restart, true);
+     },
+     "how: is restart, but the task can move by copy"},
+    {"a task that never moves",
+     [](Case& c) {
+         c.task(c.move().task).how = Mobility::none;
+         return true;
+     },
+     "how: the task never moves"},
+    {"a budget that allows none",
+     [](Case& c) {
+         for (const auto& m : c.plan.moves)
+             if (m.how == MoveMode::restart)
+                 return c.snapshot.budgets.push_back({"spoiled", {m.task}, {}, 3, true}), true;
+         return false;
+     },
+     "tasks of 'spoiled' would be down, 0 may be"},
+    {"a budget that allows one less",
+     [](Case& c) {
+         std::map<std::int64_t, std::int64_t> down;  // by wave
+         BudgetSpec budget{.name = "spoiled"};
+         for (const auto& m : c.plan.moves) {
+             if (m.how != MoveMode::restart) continue;
+             if (std::count(budget.tasks.begin(), budget.tasks.end(), m.task) == 0)
+                 budget.tasks.push_back(m.task);
+             budget.allowed_down = std::max(budget.allowed_down, ++down[m.wave] - 1);
+         }
+         return !budget.tasks.empty() && (c.snapshot.budgets.push_back(budget), true);
+     },
+     "tasks of 'spoiled' would be down, "},
+    {"for a node that is not vacated",
+     [](Case& c) {
+         auto& m = c.move();
+         return !c.vacated(m.to) && (m.serves = m.to, true);
+     },
+     "is none of vacated_nodes"},
+    {"a chain of two nodes",
+     [](Case& c) {
+         for (auto& m : c.plan.moves)
+             for (const auto& other : c.plan.moves)
+                 if (other.chain == m.chain && &other != &m) return m.serves = m.from + " and others", true;
+         return false;
+     },
+     "move of chain"},
+    {"an opened node that was in use",
+     [](Case& c) { return c.plan.opened_nodes.push_back(c.move().to), true; },
+     "held tasks other than daemons from the start"},
     {"a bound that is beaten",
      [](Case& c) {
          c.plan.bound = {0, static_cast<std::int64_t>(c.plan.vacated_nodes.size()) - 1, 1'000, "counting"};
@@ -316,10 +480,15 @@ TEST_CASE("valid plans that were spoiled are rejected, with the reason") {
     std::map<std::string, int> rejected;
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(1'500); ++seed) {
         Rng rng(seed);
-        Case valid{testing_support::random_cluster(rng), {}, rng};
+        Case valid{testing_support::random_cluster(rng, {.budgets = seed % 4 >= 2 ? 0.3 : 0,
+                                                         .extras = seed % 2 == 1 ? 0.3 : 0,
+                                                         .selected = seed % 3 == 1 ? 0.1 : 0}),
+                   {},
+                   rng};
         const auto cluster = Cluster::build(valid.snapshot);
         consolidation::Options options;
         options.preset = consolidation::Preset::fast;
+        options.record_chains = true;
         valid.plan = to_spec(consolidation::consolidate(cluster, options).plan, cluster);
         if (valid.plan.moves.empty()) continue;
         for (const auto& spoiler : spoilers) {
@@ -354,9 +523,13 @@ TEST_CASE(
                                                             .grouped = 0.08,
                                                             .picky = 0.05};
     std::int64_t hops = 0, dropped = 0, ordered = 0;
-    for (std::uint64_t seed = 0; seed < 6'000; ++seed) {
+    for (std::uint64_t seed = 0; seed < 9'000; ++seed) {
         Rng rng = Rng(seed).split(2);
-        const auto spec = testing_support::random_cluster(rng, crowded);
+        auto how = crowded;
+        if (seed % 5 == 4) how.extras = 0.2;
+        if (seed % 3 == 2) how.budgets = 0.3;
+        if (seed % 5 == 3) how.selected = 0.1;
+        const auto spec = testing_support::random_cluster(rng, how);
         const auto cluster = Cluster::build(spec);
         // Tasks change places one after another, through states in between that no plan needs to pass.
         auto after = cluster;
@@ -369,7 +542,7 @@ TEST_CASE(
                 find_obstacle(after, task, to) != Obstacle::none)
                 continue;
             const auto from = after.node_of(task);
-            const auto gpus = allocation::TightestGpu{}(after, task, to);
+            const auto gpus = allocation::TightestGpu{}(after, task, to) | free_devices_for(after, task, to);
             after.assign(task, to, gpus);
             steps.push_back({task, from, to, gpus, static_cast<std::uint32_t>(steps.size() / 2)});
         }

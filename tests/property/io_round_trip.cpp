@@ -69,6 +69,10 @@ class Anything {
         return out;
     }
     Level level() { return flag() ? node_level : static_cast<Level>(rng_() >> 33); }
+    /// One that the cluster's label levels have, too.
+    Level any_level() {
+        return static_cast<Level>(rng_.below(first_label_level + label_levels_.size() + 1)) - 1;
+    }
     template <class E>
     E one_of(std::initializer_list<E> values) {
         return *(values.begin() + rng_.below(values.size()));
@@ -92,7 +96,22 @@ class Anything {
                     return Taint{text(), text(), text()};
                 }),
                 .hardware = perhaps([&] { return hardware(); }),
-                .failed_gpus = several([&] { return small(); })};
+                .failed_gpus = several([&] { return small(); }),
+                .resources = resources(),
+                .devices = several([&] {
+                    return DeviceSpec{text(), integer(), several([&] { return small(); }), integer()};
+                })};
+    }
+    Resources resources() {
+        Resources out;
+        for (auto n = rng_.below(3); n > 0; --n) out[text()] = integer();
+        return out;
+    }
+    NodeMatch match() {
+        return {text(),
+                one_of({MatchOperator::in, MatchOperator::not_in, MatchOperator::exists,
+                        MatchOperator::does_not_exist, MatchOperator::gt, MatchOperator::lt}),
+                several([&] { return text(); })};
     }
     TaskSpec task() {
         TaskSpec t{.name = text(),
@@ -129,22 +148,48 @@ class Anything {
         t.eviction_count = integer();
         t.node = perhaps([&] { return text(); });
         t.gpus = several([&] { return small(); });
+        if (flag()) return t;
+        t.how = one_of({Mobility::copy, Mobility::restart, Mobility::suspend, Mobility::none});
+        t.resources = resources();
+        t.device_count = integer();
+        t.device_classes = several([&] { return text(); });
+        t.node_affinity = several([&] {
+            return NodeTerm{several([&] { return match(); }), several([&] { return match(); })};
+        });
+        t.groups = several([&] { return text(); });
+        t.avoid = several([&] { return Avoid{text(), any_level()}; });
+        t.near = several([&] { return Near{text(), any_level()}; });
+        t.spread = several([&] { return Spread{text(), any_level(), integer(), integer(), flag(), flag()}; });
+        // Only of a task that runs and asks for some can the GPUs be unknown.
+        t.assign_gpus = t.node && t.gpus.empty() && (t.gpu_count > 0 || t.device_count > 0) && flag();
         return t;
     }
     ClusterSpec cluster() {
+        label_levels_.clear();
+        for (auto n = rng_.below(3); n > 0; --n) label_levels_.push_back(std::to_string(n) + text());
         return {.now = integer(),
                 .nodes = several([&] { return node(); }),
                 .tasks = several([&] { return task(); }),
                 .jobs = several([&] {
                     return JobSpec{text(), integer(), perhaps([&] { return integer(); })};
-                })};
+                }),
+                .budgets = several([&] {
+                    return BudgetSpec{text(), several([&] { return text(); }),
+                                      several([&] { return text(); }), integer(), flag()};
+                }),
+                .label_levels = label_levels_};
     }
     PlanSpec plan() {
         const auto gpus = [&] { return several([&] { return small(); }); };
         const auto wave = [&] { return static_cast<std::int64_t>(rng_.below(std::uint64_t{1} << 32)); };
         PlanSpec p{.waves = wave(),
                    .moves = several([&] {
-                       return PlanSpec::Move{text(), text(), text(), gpus(), wave()};
+                       PlanSpec::Move m{text(), text(), text(), gpus(), wave()};
+                       if (flag()) return m;
+                       if (flag()) m.how = MoveMode::restart;
+                       m.chain = perhaps([&] { return wave() % INT32_MAX; });
+                       if (flag()) m.serves = text();
+                       return m;
                    }),
                    .vacated_nodes = several([&] { return text(); }),
                    .evictions = several([&] { return text(); }),
@@ -153,12 +198,14 @@ class Anything {
                    }),
                    .bound = {integer(), integer(), integer(), text()}};
         for (auto n = rng_.below(4); n > 0; --n) p.stats[text()] = real();
+        if (flag()) p.opened_nodes = several([&] { return text(); });
         return p;
     }
     int indent() { return static_cast<int>(rng_.below(3)); }
 
   private:
     Rng rng_;
+    std::vector<std::string> label_levels_{};
 };
 
 }  // namespace

@@ -55,11 +55,14 @@ TEST_CASE("room for gangs on 4,000 random snapshots") {
         how.max_gpus = 8;
         how.max_request = 6;
         how.max_movable = 10;
+        const bool extras = seed % 4 == 3;
+        if (extras) how.extras = 0.2;
         const auto base = testing_support::random_cluster(rng, how);
         allocation::PodRequest pod{.count = rng.between(1, 3)};
         pod.pod.gpu_count = rng.between(1, 6);
         pod.pod.cpu_milli = rng.between(0, 6) * 500;
         if (rng.chance(0.2)) pod.pod.anti_affinity.push_back({"spread0", node_level, 1});
+        if (extras) pod.pod.resources["pods"] = 1;
         const auto with = allocation::with_job(Cluster::build(base), {"gang", {pod}});
         const auto spec = with.cluster.to_spec();
         allocation::AllocateOptions options;

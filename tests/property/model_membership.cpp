@@ -24,6 +24,8 @@ TEST_CASE("After every change of membership a cluster is what build makes of the
         refusals += world.refusals_;
         slow.regroupings += world.live_.inventory().changes.regroupings;
         slow.reclassifications += world.live_.inventory().changes.reclassifications;
+        slow.resources += world.live_.inventory().changes.resources;
+        slow.budgets += world.live_.inventory().changes.budgets;
         slow.levels += world.live_.inventory().changes.levels;
         slow.copies += world.live_.inventory().changes.copies;
     }
@@ -31,6 +33,8 @@ TEST_CASE("After every change of membership a cluster is what build makes of the
     CHECK(refusals > steps / 50);
     CHECK(slow.regroupings > 0);
     CHECK(slow.reclassifications > 0);
+    CHECK(slow.resources > 0);
+    CHECK(slow.budgets > 0);
     CHECK(slow.levels > 0);
     CHECK(slow.copies > 0);
 }

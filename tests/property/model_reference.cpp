@@ -34,13 +34,23 @@ std::string observe(const Cluster& c) {
             for (int g = 0; g < c.gpu_count(n); ++g) out << c.gpu_free_milli(n, g, lent) << ' ';
         }
         for (int g = 0; g < c.gpu_count(n); ++g) out << c.gpu_memory_free_mib(n, g) << ' ';
+        for (std::uint32_t r = 0; r < c.inventory().resource_names.size(); ++r)
+            out << c.resource_free(n, r) << ' ';
+        out << c.free_devices(n) << ' ';
         for (const auto t : c.tasks_on(n)) out << index(t) << '/' << c.gpus_of(t) << ' ';
         out << '\n';
     }
     const auto& inv = c.inventory();
     for (std::uint32_t s = 0; s < inv.group_sets.size(); ++s) {
         out << c.group_domains(s) << ':';
-        for (const auto n : c.nodes()) out << c.group_count(s, inv.domain(inv.group_sets[s].level, n)) << ' ';
+        const auto kind = inv.group_sets[s].kind;
+        for (const auto n : c.nodes()) {
+            const auto domain = inv.domain_at(inv.group_sets[s].level, n);
+            if (domain == none<DomainId>) continue;
+            out << c.group_count(s, domain) << ' ';
+            if (kind == GroupKind::avoid) out << c.avoiders(s, domain) << ' ';
+        }
+        if (kind == GroupKind::spread) out << c.fewest_members(s) << ' ';
     }
     for (const auto t : c.tasks())
         for (const auto n : c.nodes()) out << static_cast<int>(find_obstacle(c, t, n));
@@ -54,7 +64,10 @@ struct Pair {
     std::vector<reference::Copy> reserved{};
     std::vector<reference::Copy> placed{};  // by task; node = SIZE_MAX: pending
 
-    explicit Pair(Rng& rng) : spec(testing_support::random_cluster(rng)), cluster(Cluster::build(spec)) {
+    Pair(Rng& rng, std::uint64_t seed)
+        : spec(testing_support::random_cluster(
+              rng, {.extras = seed % 2 == 0 ? 0 : 0.3, .selected = seed % 3 == 0 ? 0 : 0.2})),
+          cluster(Cluster::build(spec)) {
         placed.assign(spec.tasks.size(), {0, SIZE_MAX, {}});
         for (std::size_t t = 0; t < placed.size(); ++t) placed[t].task = t;
         for (const auto& c : reference::initial(spec).copies) placed[c.task] = c;
@@ -139,6 +152,16 @@ struct Pair {
                 REQUIRE(cluster.gpu_free_total_milli(node, lent) == sum);
                 REQUIRE(cluster.idle_gpus(node, lent) == idle);
             }
+            const auto& inv = cluster.inventory();
+            for (std::uint32_t r = 0; r < inv.resource_names.size(); ++r)
+                REQUIRE(cluster.resource_free(node, r) ==
+                        reference::resource_free(s, n, inv.resource_names[r]));
+            std::vector<int> devices;
+            for (std::uint32_t d = 0; d < inv.device_classes.size(); ++d)
+                for (const int device : reference::free_devices(s, n, inv.device_classes[d]))
+                    devices.push_back(device);
+            std::sort(devices.begin(), devices.end());
+            REQUIRE(to_list(cluster.free_devices(node)) == devices);
             std::vector<std::size_t> listed, expected;
             for (const auto t : cluster.tasks_on(node)) listed.push_back(index(t));
             for (const auto& c : placed)
@@ -168,7 +191,7 @@ struct Pair {
                 REQUIRE(to_list(candidate_gpus(cluster, task, node)) == reference::candidates(s, t, n));
                 const auto sets = reference::gpu_sets(s, t, n);
                 for (int i = 0; i < 4; ++i) {
-                    auto mask = static_cast<GpuMask>(rng() & first_gpus(cluster.gpu_count(node)));
+                    auto mask = rng() & (first_gpus(cluster.gpu_count(node)) | cluster.devices(node));
                     if (!sets.empty() && i > 0)
                         mask = to_mask(sets[static_cast<std::size_t>(rng.below(sets.size()))]);
                     if (i > 1 && cluster.gpu_count(node) > 0)
@@ -190,7 +213,7 @@ TEST_CASE("cluster and feasibility agree with the naive rules after random chang
     std::size_t questions = 0;
     for (std::uint64_t seed = 0; seed < 250; ++seed) {
         Rng rng(seed);
-        Pair pair(rng);
+        Pair pair(rng, seed);
         INFO("seed " << seed);
         questions += pair.compare(rng);
         for (int round = 0; round < 3; ++round) {
@@ -204,7 +227,7 @@ TEST_CASE("cluster and feasibility agree with the naive rules after random chang
 TEST_CASE("undo brings everything back exactly") {
     for (std::uint64_t seed = 1000; seed < 1250; ++seed) {
         Rng rng(seed);
-        Pair pair(rng);
+        Pair pair(rng, seed);
         INFO("seed " << seed);
         std::vector<std::pair<Cluster::Checkpoint, std::string>> history;
         for (int i = 0; i < 25; ++i) {
@@ -228,7 +251,7 @@ TEST_CASE("undo brings everything back exactly") {
 TEST_CASE("a snapshot written as data and built again answers the same") {
     for (std::uint64_t seed = 2000; seed < 2200; ++seed) {
         Rng rng(seed);
-        Pair pair(rng);
+        Pair pair(rng, seed);
         INFO("seed " << seed);
         for (int i = 0; i < 20; ++i) pair.change(rng);
         for (const auto& c : pair.reserved)

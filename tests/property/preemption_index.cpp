@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The online index after any event = preempt on a snapshot built from scratch, at every step of random event sequences.
+// The index that follows a cluster = preempt on a snapshot built from scratch, at every step of random event sequences.
 #include "support/catch.hpp"
 #include "support/random_cluster.hpp"
 
@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace gpusched;
@@ -70,14 +72,63 @@ GpuMask mask_of(const std::vector<int>& gpus) {
     return mask;
 }
 
-// The state of the index as data.
-ClusterSpec state_of(const PreemptionIndex& index_) {
-    auto spec = index_.cluster().to_spec();
-    for (const auto node : index_.cluster().nodes()) {
-        auto& n = spec.nodes[index(node)];
-        n.failed_gpus = gpu_list(index_.failed_gpus(node));  // what the snapshot said may have been repaired
-        n.schedulable = n.schedulable && !index_.has_failed(node);
+// A cluster that changes, and the index that follows it.
+struct Live {
+    Live(const Cluster& start, Options options, std::size_t most_shapes = 64)
+        : cluster_(start), index_(std::move(options), most_shapes) {
+        cluster_.keep_events(32);  // sometimes the index falls out of the window
     }
+
+    Cluster cluster_;
+    PreemptionIndex index_;
+    std::map<NodeId, bool> gone_{};  // and whether it was schedulable
+
+    void place(TaskId task, NodeId node, GpuMask gpus) {
+        cluster_.assign(task, node, gpus);
+        cluster_.commit();
+    }
+    void remove(TaskId task) {
+        cluster_.remove(task);
+        cluster_.commit();
+    }
+    void fail_gpu(NodeId node, int gpu, bool failed) {
+        auto spec = cluster_.node_spec(node);
+        std::erase(spec.failed_gpus, gpu);
+        if (failed) spec.failed_gpus.push_back(gpu);
+        std::sort(spec.failed_gpus.begin(), spec.failed_gpus.end());
+        cluster_.update_node(cluster_.handle(node), spec);
+    }
+    void fail_node(NodeId node, bool failed = true) {
+        if (failed)
+            while (!cluster_.tasks_on(node).empty()) cluster_.remove(*cluster_.tasks_on(node).begin());
+        cluster_.commit();
+        if (failed == gone_.contains(node)) return;
+        auto spec = cluster_.node_spec(node);
+        const bool before = spec.schedulable;
+        spec.schedulable = !failed && gone_[node];
+        cluster_.update_node(cluster_.handle(node), spec);
+        if (failed)
+            gone_[node] = before;
+        else
+            gone_.erase(node);
+    }
+    void set_now(std::int64_t now) { cluster_.set_now(now); }
+    void apply(const Decision& decision, TaskId preemptor) {
+        for (const auto victim : decision.victims) cluster_.remove(victim);
+        cluster_.assign(preemptor, decision.node, decision.gpus);
+        cluster_.commit();
+    }
+    [[nodiscard]] const Decision* decide(TaskId task) { return index_.decide(cluster_, task); }
+    [[nodiscard]] const Cluster& cluster() const { return cluster_; }
+    [[nodiscard]] bool has_failed(NodeId node) const { return gone_.contains(node); }
+    [[nodiscard]] GpuMask failed_gpus(NodeId node) const {
+        return cluster_.inventory().nodes.failed_gpus[index(node)];
+    }
+};
+
+// The state as data.
+ClusterSpec state_of(const Live& live) {
+    auto spec = live.cluster().to_spec();
     for (auto& task : spec.tasks)
         if (!task.node) task.locked = task.standby = false;  // nobody waits as such
     return spec;
@@ -92,7 +143,7 @@ TEST_CASE("the index equals one rebuilt from scratch at every step") {
         const auto spec = random_spec(rng);
         const auto cluster = Cluster::build(spec);
         const Options options{.policy = round % 2 == 0 ? Policy::imp : Policy::exhaustive};
-        PreemptionIndex live(cluster, options, round % 5 == 4 ? 2 : 64);
+        Live live(cluster, options, round % 5 == 4 ? 2 : 64);
         std::int64_t now = spec.now;
         for (int step = 0; step < 60; ++step) {
             INFO("round " << round << " step " << step);
@@ -162,7 +213,7 @@ TEST_CASE("on snapshots with every kind of constraint, where nodes vanish and ne
         }
         const auto cluster = Cluster::build(spec);
         const Options options{.policy = seed % 2 == 0 ? Policy::imp : Policy::exhaustive};
-        PreemptionIndex live(cluster, options, seed % 5 == 4 ? 2 : 64);
+        Live live(cluster, options, seed % 5 == 4 ? 2 : 64);
         // Some nodes are not there yet: they are declared, and come later.
         for (const auto node : cluster.nodes())
             if (rng.chance(0.2)) live.fail_node(node);
@@ -215,7 +266,7 @@ TEST_CASE("on snapshots with every kind of constraint, where nodes vanish and ne
             const auto rebuilt = Cluster::build(state_of(live));
             auto at = options;
             at.now = now;
-            std::optional<PreemptionIndex> fresh;
+            std::optional<Live> fresh;
             if (step % 5 == 0) fresh.emplace(rebuilt, at);
             for (const auto p : rebuilt.tasks()) {
                 if (rebuilt.is_placed(p)) continue;
@@ -253,7 +304,7 @@ TEST_CASE("a GPU that had failed in the snapshot can be repaired") {
     TaskSpec task{.name = "p"};
     task.gpu_count = 1;
     spec.tasks = {task};
-    PreemptionIndex live(Cluster::build(spec));
+    Live live(Cluster::build(spec), {});
     CHECK(live.failed_gpus(NodeId{0}) == 0b11);
     CHECK(live.decide(TaskId{0}) == nullptr);
     live.fail_gpu(NodeId{0}, 1, false);
@@ -262,11 +313,11 @@ TEST_CASE("a GPU that had failed in the snapshot can be repaired") {
     REQUIRE(found != nullptr);
     CHECK(found->gpus == 0b10);
     live.apply(*found, TaskId{0});
-    live.fail_gpu(NodeId{0}, 1);
+    live.fail_gpu(NodeId{0}, 1, true);
     CHECK(live.failed_gpus(NodeId{0}) == 0b11);
 }
 
-TEST_CASE("events about what does not exist are refused") {
+TEST_CASE("options that make no sense, and tasks that do not exist, are refused") {
     ClusterSpec spec;
     NodeSpec node{.name = "n"};
     node.gpu_count = 2;
@@ -274,40 +325,44 @@ TEST_CASE("events about what does not exist are refused") {
     TaskSpec task{.name = "t"};
     task.gpu_count = 1;
     spec.tasks = {task};
-    const auto cluster = Cluster::build(spec);
-    PreemptionIndex live(cluster);
-    CHECK_THROWS_AS(live.place(TaskId{1}, NodeId{0}, 1), InvalidInput);
-    CHECK_THROWS_AS(live.place(TaskId{0}, NodeId{1}, 1), InvalidInput);
-    CHECK_THROWS_MESSAGE(live.place(TaskId{0}, NodeId{0}, 3), InvalidInput,
-                         "gpus: 2 for task 't'; expected 1 of node 'n'");
-    CHECK_THROWS_AS(live.place(TaskId{0}, NodeId{0}, 4), InvalidInput);
-    CHECK_THROWS_MESSAGE(live.fail_gpu(NodeId{0}, 2), InvalidInput,
-                         "gpu: 2; expected a GPU of node 'n', which has 2");
-    live.fail_node(NodeId{0});
-    CHECK_THROWS_MESSAGE(live.place(TaskId{0}, NodeId{0}, 1), InvalidInput, "node 'n': has failed");
-    CHECK(live.decide(TaskId{0}) == nullptr);
-    CHECK_THROWS_MESSAGE(live.set_now(INT64_MAX), InvalidInput, "now: 9223372036854775807");
-    // A decision that is out of date: nobody leaves for it.
-    spec.tasks.push_back(spec.tasks.front());
-    spec.tasks.back().name = "v";
-    spec.nodes.push_back(spec.nodes.front());
-    spec.nodes.back().name = "other";
-    spec.tasks.back().node = "n";
-    spec.tasks.back().gpus = {0};
-    PreemptionIndex late(Cluster::build(spec));
-    late.fail_node(NodeId{1});
-    Decision old;
-    old.node = NodeId{1};
-    old.gpus = 1;
-    old.victims = {TaskId{1}};
-    CHECK_THROWS_MESSAGE(late.apply(old, TaskId{0}), InvalidInput, "node 'other': has failed");
-    CHECK(late.cluster().node_of(TaskId{1}) == NodeId{0});
-    old.node = NodeId{0};
-    old.victims = {TaskId{1}, TaskId{7}};
-    CHECK_THROWS_MESSAGE(late.apply(old, TaskId{0}), InvalidInput, "task: #7; expected below 2");
-    CHECK(late.cluster().node_of(TaskId{1}) == NodeId{0});
-    CHECK_THROWS_MESSAGE(PreemptionIndex(cluster, {.policy = Policy::spot}), InvalidInput,
+    Live live(Cluster::build(spec), {});
+    CHECK_THROWS_MESSAGE(live.decide(TaskId{1}), InvalidInput, "task: #1; expected below 1");
+    CHECK_THROWS_MESSAGE(PreemptionIndex({.policy = Policy::spot}), InvalidInput,
                          "policy: spot; expected imp or exhaustive");
-    CHECK_THROWS_MESSAGE(PreemptionIndex(cluster, {}, 0), InvalidInput,
-                         "most_shapes: 0; expected at least 1");
+    CHECK_THROWS_MESSAGE(PreemptionIndex({}, 0), InvalidInput, "most_shapes: 0; expected at least 1");
+    // Who runs is no preemptor, and who has left is no task.
+    live.place(TaskId{0}, NodeId{0}, 1);
+    CHECK_THROWS_MESSAGE(live.decide(TaskId{0}), InvalidInput, "runs on node 'n'");
+    live.cluster_.remove_task(live.cluster_.handle(TaskId{0}));
+    CHECK_THROWS_MESSAGE(live.decide(TaskId{0}), InvalidInput, "task: #0");
+}
+
+TEST_CASE("nodes and tasks that come later are known to the index") {
+    ClusterSpec spec;
+    NodeSpec node{.name = "n"};
+    node.gpu_count = 2;
+    spec.nodes = {node};
+    TaskSpec task{.name = "t"};
+    task.gpu_count = 4;
+    spec.tasks = {task};
+    Live live(Cluster::build(spec), {});
+    CHECK(live.decide(TaskId{0}) == nullptr);
+    for (int i = 0; i < 9; ++i) {
+        NodeSpec larger{.name = "later " + std::to_string(9 - i)};
+        larger.gpu_count = 4;
+        (void)live.cluster_.add_node(larger);
+    }
+    const auto* found = live.decide(TaskId{0});
+    REQUIRE(found != nullptr);
+    CHECK(live.cluster().name(found->node) == "later 1");  // ties go by name
+    task.name = "another";
+    task.priority = 7;
+    const auto later = live.cluster_.add_task(task);
+    found = live.decide(later.id);
+    REQUIRE(found != nullptr);
+    CHECK(*found == *preempt(live.cluster(), later.id).decision);
+    live.cluster_.remove_node(live.cluster_.handle(found->node));
+    found = live.decide(later.id);
+    REQUIRE(found != nullptr);
+    CHECK(live.cluster().name(found->node) == "later 2");
 }

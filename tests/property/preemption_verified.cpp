@@ -22,7 +22,7 @@ using namespace gpusched::preemption;
 namespace {
 
 /// A snapshot in which much waits and much may be evicted.
-ClusterSpec random_spec(Rng& rng) {
+ClusterSpec random_spec(Rng& rng, double extras = 0, double selected = 0) {
     auto spec = testing_support::random_cluster(rng, {.min_nodes = 1,
                                                       .max_nodes = 5,
                                                       .min_tasks = 6,
@@ -31,7 +31,9 @@ ClusterSpec random_spec(Rng& rng) {
                                                       .pending = 0.3,
                                                       .immovable = 0.05,
                                                       .grouped = 0.1,
-                                                      .max_request = 8});
+                                                      .max_request = 8,
+                                                      .extras = extras,
+                                                      .selected = selected});
     for (auto& task : spec.tasks) {
         if (rng.chance(0.5)) task.preemptible = true;
         if (!task.node && rng.chance(0.6)) task.priority += 100;
@@ -43,6 +45,11 @@ bool may_leave(const ClusterSpec& spec, std::size_t victim, std::size_t preempto
     const auto& v = spec.tasks[victim];
     if (!v.node || v.locked || v.standby || v.daemon) return false;
     if (!v.preemptible.value_or(reference::is_lp(v))) return false;
+    // Nobody leaves for a task that wants it near.
+    const auto& near = spec.tasks[preemptor].near;
+    if (!near.empty() && std::all_of(near.begin(), near.end(),
+                                     [&](const auto& term) { return reference::is_member(v, term.group); }))
+        return false;
     return spot ? reference::is_lp(v) && !reference::is_lp(spec.tasks[preemptor])
                 : v.priority < spec.tasks[preemptor].priority;
 }
@@ -54,8 +61,15 @@ reference::State without(const ClusterSpec& spec, Leaves&& leaves) {
     return state;
 }
 
-constexpr Policy policies[] = {Policy::spot,       Policy::spot_exact, Policy::imp,
-                               Policy::exhaustive, Policy::reprieve,   Policy::first_fit};
+/// An order of one's own, which has nothing to do with who is in the way.
+struct Scattered {
+    std::int64_t operator()(const Cluster&, TaskId victim, std::int64_t) const {
+        return static_cast<std::int64_t>(index(victim)) * 7 % 5;
+    }
+};
+
+const VictimPolicy policies[] = {Policy::spot,     Policy::spot_exact, Policy::imp, Policy::exhaustive,
+                                 Policy::reprieve, Policy::first_fit,  Scattered{}};
 
 }  // namespace
 
@@ -64,7 +78,7 @@ TEST_CASE("no policy evicts without a placement that holds, and all find one whe
     int fits = 0, nothing = 0, relaxed = 0;
     for (std::uint64_t seed = 0; seed < 3000; ++seed) {
         Rng rng(seed);
-        const auto spec = random_spec(rng);
+        const auto spec = random_spec(rng, seed % 4 == 3 ? 0.3 : 0, seed % 5 == 2 ? 0.15 : 0);
         const auto cluster = Cluster::build(spec);
         const auto untouched = cluster;
         INFO("seed " << seed);
@@ -76,9 +90,9 @@ TEST_CASE("no policy evicts without a placement that holds, and all find one whe
             bool as_it_is = false;
             for (std::size_t n = 0; n < spec.nodes.size(); ++n)
                 as_it_is = as_it_is || reference::obstacle(before, t, n) == "none";
-            for (const auto policy : policies) {
+            for (const auto& policy : policies) {
                 const bool spot = policy == Policy::spot || policy == Policy::spot_exact;
-                INFO("task " << spec.tasks[t].name << ", " << enum_name(policy));
+                INFO("task " << spec.tasks[t].name << ", " << policy.name());
                 bool helps = false;  // on some node, with everybody gone who may go there
                 for (std::size_t n = 0; n < spec.nodes.size(); ++n) {
                     auto state = before;
@@ -118,10 +132,11 @@ TEST_CASE("no policy evicts without a placement that holds, and all find one whe
                     REQUIRE(report.ok);
                 }
                 REQUIRE(apply(cluster, plan).node_of(task) == d.node);
-                (d.victims.empty() ? fits : evicting[enum_name(policy)]) += 1;
+                (d.victims.empty() ? fits : evicting[policy.name()]) += 1;
                 // Nobody leaves in vain: where sets are minimal, each victim is needed.
-                if (policy != Policy::imp && policy != Policy::reprieve && policy != Policy::spot_exact)
-                    continue;
+                const bool minimal = policy == Policy::imp || policy == Policy::reprieve ||
+                                     policy == Policy::spot_exact || !policy.named();
+                if (!minimal) continue;
                 if (local_cores || (policy == Policy::spot_exact && d.cost == 0)) continue;
                 for (const auto victim : d.victims) {
                     const auto fewer =
@@ -133,7 +148,7 @@ TEST_CASE("no policy evicts without a placement that holds, and all find one whe
             }
             // Relaxed or tightened by the caller: all resources hold all the same.
             for (const auto qos : {Qos::guaranteed, Qos::best_effort, Qos::none}) {
-                const auto policy = policies[rng.below(6)];
+                const auto& policy = policies[rng.below(7)];
                 const auto result = preempt(cluster, task, {.policy = policy, .qos = qos});
                 if (!result.decision) continue;
                 ++relaxed;
@@ -158,7 +173,7 @@ TEST_CASE("no policy evicts without a placement that holds, and all find one whe
             if (!cluster.is_placed(task) && !spec.tasks[index(task)].cpu_local && pods.size() < 4)
                 pods.push_back(task);
         if (pods.empty()) continue;
-        const auto policy = policies[rng.below(6)];
+        const auto& policy = policies[rng.below(7)];
         GangResult gang;
         try {
             gang = preempt_gang(cluster, pods, {.policy = policy});
@@ -177,7 +192,7 @@ TEST_CASE("no policy evicts without a placement that holds, and all find one whe
     std::string text;
     for (const auto& [name, count] : evicting) text += name + " " + std::to_string(count) + "  ";
     CAPTURE(text, fits, nothing, relaxed);
-    for (const auto policy : policies) CHECK(evicting[enum_name(policy)] > 200);
+    for (const auto& policy : policies) CHECK(evicting[policy.name()] > 200);
     CHECK(evicting["gang"] > 100);
     CHECK(fits > 1000);
     CHECK(nothing > 1000);

@@ -105,7 +105,7 @@ def test_all_options_that_cannot_be_understood_are_told(
         ),
         (
             ["report", "CLUSTER", "--shapes", "0x8", "--job-gpus", "0"],
-            ["--shapes[0]: gpus: 0; expected 1 to 16", "--job-gpus: 0; expected 1 to 100000000"],
+            ["--shapes[0]: gpus: 0; expected 1 to 64", "--job-gpus: 0; expected 1 to 100000000"],
         ),
         (
             ["report", "CLUSTER", "--shapes", "1x8", "--job-gpus", "99999999999"],

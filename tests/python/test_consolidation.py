@@ -6,6 +6,7 @@ import pickle
 from typing import Any
 
 import gpusched as gs
+import numpy as np
 import pytest
 from clusters import document, make_node, make_task
 
@@ -277,6 +278,7 @@ def test_bad_policies_of_place_are_told(tiny: gs.Cluster) -> None:
         raise RuntimeError("mine")
 
     new = make_task("new")
+    about = r"\(<lambda>\)'s answer for task 'new' and node 'n\d'"
     bad: list[tuple[dict[str, Any], str]] = [
         ({"filters": ["x"]}, "filter: 'x'; expected one of"),
         ({"rankers": []}, "rankers: 0 entries; expected at least 1"),
@@ -284,13 +286,41 @@ def test_bad_policies_of_place_are_told(tiny: gs.Cluster) -> None:
         ({"rankers": [None]}, "rankers"),
         ({"gpu_picker": lambda c, t, n: [99]}, "GPU picker"),
         ({"gpu_picker": lambda c, t, n: [0, 1]}, "GPU picker"),
-        ({"rankers": [lambda c, t, n: "best"]}, "ranker's answer"),
-        ({"filters": [lambda c, t, n: None]}, "filter's answer"),
+        ({"rankers": ["packing", lambda c, t, n: "best"]}, rf"rankers\[1\] {about}: 'best'; expected a whole"),
+        ({"rankers": [lambda c, t, n: float("nan")]}, rf"rankers\[0\] {about}: nan; expected a whole number"),
+        ({"rankers": [lambda c, t, n: True]}, "True; expected a whole number"),
+        ({"filters": [lambda c, t, n: None]}, rf"filters\[0\] {about}: None"),
         ({"rankers": ["fgd"], "workload": []}, "workload"),
     ]
     for options, text in bad:
         with pytest.raises(gs.InvalidInput, match=text):
             gs.place(tiny, new, **options)
+    refused: list[tuple[str, Any]] = [
+        ("rankers", [lambda c: 1]),
+        ("filters", [lambda: True]),
+        ("gpu_picker", lambda c, t: [0]),
+    ]
+    for kind, other in refused:
+        told = rf"^{kind}.*given; expected a function that is called as f\(cluster, task, node\)$"
+        with pytest.raises(gs.errors.InvalidType, match=told):
+            gs.place(tiny, new, **{kind: other})
+
+    def array(*_: object) -> Any:
+        return np.array([1, 2])
+
+    def mistaken(cluster: gs.Cluster, task: gs.Task, node: gs.Node) -> Any:
+        none: Any = None
+        return 1 + none
+
+    with pytest.raises(gs.errors.InvalidType, match=r"^rankers\[0\] \(array\).*array\(\[1, 2\]\); expected a whole number"):
+        gs.place(tiny, new, rankers=[array])
+    with pytest.raises(TypeError, match="NoneType") as raised:  # of the function itself
+        gs.place(tiny, new, rankers=[mistaken])
+    assert not isinstance(raised.value, gs.InvalidInput)
+    last = gs.place(tiny, new, rankers=[lambda c, t, n: c.nodes.index(n.name)])
+    for number in (float, np.float32, np.int32):
+        ranker: Any = lambda c, t, n, number=number: number(c.nodes.index(n.name))  # noqa: E731
+        assert gs.place(tiny, new, rankers=[ranker]) == last
     for options in ({"filters": [fail]}, {"rankers": [fail]}, {"gpu_picker": fail}):
         with pytest.raises(RuntimeError, match="mine"):
             gs.place(tiny, new, **options)
@@ -384,3 +414,103 @@ def test_place_honours_wishes() -> None:
     assert gs.place(cluster, close, rankers=["hardware_wish", "packing"]) == ("n1", [4, 5])
     careless = make_task("careless", gpu_count=2)
     assert gs.place(cluster, careless, filters=[lambda c, t, n: n.name == "n1"]) == ("n1", [3, 4])
+
+
+def keys_of_the_preset(cluster: gs.Cluster) -> list[int]:
+    """`least_demand_for_size`, as the library computes it: with whole numbers alone."""
+    roots = [next(r for r in range(3000, 0, -1) if r**3 <= gpus * 10**9) for gpus in range(1, 17)]
+    keys = []
+    for node in cluster.nodes:
+        used = 1000 * node.gpu_count - node.gpu_free_milli
+        demand = used + (node.cpu_milli - node.cpu_free_milli) // 16 + 1000 * node.occupants
+        keys.append(demand * 1000 // roots[node.gpu_count - 1] if node.gpu_count else 2**62 - 1)
+    return keys
+
+
+def test_a_node_order_in_python_is_asked_once_a_round(small: gs.Cluster) -> None:
+    seen: list[gs.Cluster] = []
+
+    def order(cluster: gs.Cluster) -> Any:
+        seen.append(cluster)
+        return np.array(keys_of_the_preset(cluster))
+
+    before = small.copy()
+    for threads in (1, 2, 8):
+        seen.clear()
+        plan = gs.consolidate(small, policies={"node_order": order}, threads=threads)
+        assert plan == gs.consolidate(small, threads=threads)
+        assert len(seen) == len(plan.rounds) or len(seen) == len(plan.rounds) + 1
+        assert seen[0] == small and seen[1] != small  # later rounds find the moves of earlier ones
+    assert small == before
+    # Lists, whole numbers in floating point, and numbers beyond 32 bits will do.
+    for f in (keys_of_the_preset, lambda c: np.array(keys_of_the_preset(c), dtype=float)):
+        assert gs.consolidate(small, policies={"node_order": f}).moves
+    backwards = gs.consolidate(small, policies={"node_order": lambda c: -np.arange(len(c.nodes))})
+    assert backwards != plan and gs.verify.plan(small, backwards).ok
+
+
+def test_weights_and_groups_in_python_are_those_of_the_names(small: gs.Cluster) -> None:
+    for name, f in (("unit", lambda c: np.ones(len(c.nodes), dtype=int)), ("gpus", lambda c: c.nodes.gpu_count)):
+        by_function = gs.consolidate(small, policies={"weight": f})
+        assert by_function == gs.consolidate(small, policies={"weight": name})
+    asked: list[gs.Cluster] = []
+
+    def one_group(cluster: gs.Cluster) -> list[int]:
+        asked.append(cluster)
+        return [0] * len(cluster.nodes)
+
+    plan = gs.consolidate(small, policies={"partitioner": one_group, "node_order": "fewest_pods"}, preset="fast")
+    assert asked == [small] and plan.moves and gs.verify.plan(small, plan).ok
+    # Nodes in no group neither leave nor receive.
+    chosen = [0 if i < 200 else -1 for i in range(len(small.nodes))]
+    plan = gs.consolidate(small, policies={"partitioner": lambda c: chosen})
+    inside = {node.name for node, group in zip(small.nodes, chosen) if group == 0}
+    assert plan.moves and {move.to for move in plan.moves} <= inside
+
+
+@pytest.mark.parametrize("kind", ["node_order", "partitioner", "weight"])
+def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str) -> None:
+    n = len(small.nodes)
+    field = rf"policies\.{kind}'s answer"
+    every = rf"expected an array or a list of {n} whole numbers, one for each node of cluster\.nodes"
+    for answer, message in (
+        (None, rf"{field}: None; {every}"),
+        (3, rf"{field}: 3; {every}"),
+        ([1, 2], rf"{field}: 2 numbers; expected {n}, one for each node of cluster\.nodes$"),
+        (np.zeros(n - 1), rf"{field}: {n - 1} numbers; expected {n}, one for each node of cluster\.nodes$"),
+        (np.zeros((n, 1)), rf"{field}: an array of shape \({n}, 1\); {every}"),
+        (np.zeros(n, dtype=bool), every),
+        ([[1], [1, 2]], every),
+        (np.r_[np.zeros(n - 1), np.nan], rf"{field} for node '.*': nan; expected a whole number; scale"),
+        (np.r_[0.5, np.zeros(n - 1)], rf"{field} for node '.*': 0\.5; expected a whole number"),
+        (np.r_[np.inf, np.zeros(n - 1)], rf"{field} for node '.*': inf; expected a whole number"),
+        (["a"] * n, rf"{field} for node '.*': .*'a'.*; expected a whole number"),
+        ([2**70] + [0] * (n - 1), rf"{field} for node '.*': {2**70}; expected "),
+    ):
+        with pytest.raises(gs.InvalidInput, match=message):
+            gs.consolidate(small, policies={kind: lambda c, answer=answer: answer})
+    if kind == "weight":
+        with pytest.raises(gs.InvalidInput, match=rf"{field} for node '.*': -1; expected 0 to "):
+            gs.consolidate(small, policies={kind: lambda c: -np.ones(n)})
+
+    class Enough(Exception):
+        pass
+
+    def fail(cluster: gs.Cluster) -> Any:
+        raise Enough(kind)
+
+    # InvalidType where it is asked within the search; the others are asked while all of `policies` is checked.
+    with pytest.raises(gs.InvalidInput, match=rf"^policies\.{kind}: .*; expected a function that is called as f\(cluster\)$"):
+        gs.consolidate(small, policies={kind: lambda: [0] * n})
+    for threads in (1, 4):
+        with pytest.raises(Enough, match=kind):
+            gs.consolidate(small, policies={kind: fail}, threads=threads)
+    assert gs.consolidate(small).moves  # nothing is left behind
+
+
+def test_policies_that_cannot_be_functions_say_so(small: gs.Cluster) -> None:
+    with pytest.raises(gs.InvalidInput, match=r"policies\.ejection: .*; expected a name: policies of this kind are asked within"):
+        gs.consolidate(small, policies={"ejection": lambda c: []})
+    with pytest.raises(gs.InvalidInput) as caught:
+        gs.consolidate(small, policies={"node_order": 3, "picker": print})  # type: ignore[dict-item]
+    assert len(caught.value.problems) == 2

@@ -91,8 +91,8 @@ def test_absurd_sizes_are_refused_and_wide_figures_fit(small: gs.Cluster, tmp_pa
     for options, text in (
         ({"max_nodes": 0}, "max_nodes: 0; expected an integer from 1 to 20000"),
         ({"max_nodes": 10**9}, "max_nodes: 1000000000; expected an integer from 1 to 20000"),
-        ({"gpus": 17}, "gpus: 17; expected an integer from 1 to 16"),
-        ({"gpus": 10**5000}, "gpus: a value of type int; expected an integer from 1 to 16"),
+        ({"gpus": 65}, "gpus: 65; expected an integer from 1 to 64"),
+        ({"gpus": 10**5000}, "gpus: a value of type int; expected an integer from 1 to 64"),
         ({"gpus": 7}, r"gpus: 7; expected the GPUs of some node \(.*8"),
     ):
         with pytest.raises(gs.InvalidInput, match=text):

@@ -350,3 +350,48 @@ def test_cost_functions_cannot_change_the_index_that_asks_them(cluster: gs.Clust
 def test_costs_that_are_none(cluster: gs.Cluster, answer: Any) -> None:
     with pytest.raises(gs.InvalidInput, match="cost: "):
         gs.preempt(cluster, "waits", cost=lambda *_: answer, policy="exhaustive")
+
+
+def test_victim_orders_in_python(cluster: gs.Cluster) -> None:
+    b = task("b", 2, 1000)
+    asked = []
+
+    def order(snapshot: gs.Cluster, victim: gs.model.Task, now: int) -> int:
+        asked.append((victim.name, now))
+        assert "b" in [t.name for t in snapshot.tasks]
+        return 0 if victim.name in ("c23", "c27") else 1
+
+    def cost(snapshot: gs.Cluster, victim: gs.model.Task, now: int) -> float:
+        return 1.0 if victim.name.startswith("c2") else 9.0
+
+    d = gs.preempt(cluster, b, policy=order, qos="none", cost=cost)
+    assert d is not None and d.victims == ["c23", "c27"] and d.cost == 2 and d.proven and d.score is not None
+    assert {now for _, now in asked} == {50}
+    with_b = gs.allocation.with_task(cluster, b)
+    gang = gs.preemption.preempt_gang(with_b, ["b"], policy=order, qos="none", cost=cost)
+    assert gang is not None and gang.victims == d.victims
+    assert gs.verify.plan(with_b, gs.preemption.to_plan(d)).ok
+
+    class Enough(Exception):
+        pass
+
+    def fail(snapshot: gs.Cluster, victim: gs.model.Task, now: int) -> int:
+        raise Enough
+
+    with pytest.raises(Enough):
+        gs.preempt(cluster, b, policy=fail)
+    with pytest.raises(gs.InvalidInput, match=r"a victim order's answer for task 'c\d+': 0\.5; expected a whole number"):
+        gs.preempt(cluster, b, policy=lambda *_: 0.5)  # type: ignore[arg-type, return-value]
+    with pytest.raises(gs.InvalidInput, match="policy: a victim order; expected imp or exhaustive"):
+        gs.preemption.PreemptionIndex(with_b, policy=order)
+    whole: Any = lambda *a: float(order(*a))  # noqa: E731
+    assert gs.preempt(cluster, b, policy=whole, qos="none", cost=cost) == d
+    other: Any = lambda victim: 1  # noqa: E731
+    for name in ("policy", "cost"):
+        told = rf"^{name}: .*; expected a function that is called as f\(cluster, task, now\)$"
+        keywords: dict[str, Any] = {name: other}
+        with pytest.raises(gs.errors.InvalidType, match=told):
+            gs.preempt(cluster, b, **keywords)
+    told = r"policy: 3; expected one of 'spot', 'spot_exact'.*, or a callable \(cluster, task, now\)$"
+    with pytest.raises(gs.InvalidInput, match=told):
+        gs.preempt(cluster, b, policy=3)  # type: ignore[arg-type]

@@ -255,6 +255,13 @@ def test_resample(trace: gs.sim.Trace) -> None:
             gs.sim.resample(trace, ratio)  # type: ignore[arg-type]
 
 
+def test_a_placement_with_other_parameters_is_told_how_it_is_called(trace: gs.sim.Trace) -> None:
+    other: Any = lambda cluster: None  # noqa: E731
+    told = r"^placement: .*; expected a function that is called as f\(cluster, task\)$"
+    with pytest.raises(gs.errors.InvalidType, match=told):
+        gs.sim.replay(trace, placement=other)
+
+
 def test_nodes_of_another_cluster_are_no_answer(trace: gs.sim.Trace, small: gs.Cluster) -> None:
     for answer in (small.nodes[-1], small.nodes[0], (small.nodes[0], [0])):
         with pytest.raises(gs.InvalidInput, match="node 'node-.*' of another cluster"):

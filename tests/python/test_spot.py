@@ -134,3 +134,54 @@ def test_bad_jobs_are_named() -> None:
         gs.sim.replay_spot(gs.sim.SpotTrace(NODES, [job("j", "other", 1, 0, 1)]))
     with pytest.raises(gs.InvalidInput, match="hp_load"):
         gs.sim.generate_spot_trace(hp_load=3)
+
+
+def test_rankers_in_python() -> None:
+    trace = gs.sim.generate_spot_trace(nodes=6, hours=24, seed=1)
+    names = gs.sim.replay_spot(trace, rankers=["first_fit"])
+    asked = []
+
+    def first(cluster: gs.Cluster, task: gs.model.Task, node: gs.model.Node) -> int:
+        asked.append((cluster, task.name, node.name))
+        return 0
+
+    assert gs.sim.replay_spot(trace, rankers=[first]).jobs["finish_s"].tolist() == names.jobs["finish_s"].tolist()
+    # One copy of the cluster for each ranking, as it then is; it stays as it was.
+    copies = {id(cluster): cluster for cluster, _, _ in asked}
+    assert 1 < len(copies) < len(asked)
+    assert len({sum(len(node.tasks) for node in c.nodes) for c in copies.values()}) > 2
+
+    def last(cluster: gs.Cluster, task: gs.model.Task, node: gs.model.Node) -> int:
+        return [n.name for n in cluster.nodes].index(node.name)
+
+    def finishes(*rankers: Any) -> list[int]:
+        return gs.sim.replay_spot(trace, rankers=rankers).jobs["finish_s"].tolist()
+
+    assert finishes("packing", last) == finishes("packing", last)
+    ended: list[list[str]] = [[], []]
+    for rankers, log in (([first], ended[0]), ([last], ended[1])):
+        gs.sim.replay_spot(trace, rankers=rankers, observer=lambda now, c, plan: log.extend(p.node for p in plan.placements))
+    assert ended[0][0] != ended[1][0]
+
+
+def test_bad_rankers_in_python_are_told(by_hand: gs.sim.SpotTrace) -> None:
+    class Enough(Exception):
+        pass
+
+    def fail(cluster: gs.Cluster, task: gs.model.Task, node: gs.model.Node) -> int:
+        raise Enough
+
+    with pytest.raises(Enough):
+        gs.sim.replay_spot(by_hand, rankers=["packing", fail])
+    with pytest.raises(gs.InvalidInput, match=r"rankers\[0\] \(<lambda>\)'s answer for task '.*' and node '.*': 0\.5; expected a whole"):
+        gs.sim.replay_spot(by_hand, rankers=[lambda c, t, n: 0.5])  # type: ignore[list-item, return-value]
+    with pytest.raises(gs.errors.InvalidType, match=r"rankers\[1\] \(<lambda>\): .*; expected a function that is called as f\(cluster, task, node\)$"):
+        gs.sim.replay_spot(by_hand, rankers=["packing", lambda c, t: 0])  # type: ignore[list-item, return-value]
+    with pytest.raises(gs.InvalidInput, match=r"rankers\[1\]: 3; expected a name or a callable \(cluster, task, node\)"):
+        gs.sim.replay_spot(by_hand, rankers=["packing", 3])  # type: ignore[list-item]
+    with pytest.raises(gs.InvalidInput, match="rankers: 'fgd'; expected rankers that need no workload"):
+        gs.sim.replay_spot(by_hand, rankers=["fgd"])
+    with pytest.raises(gs.InvalidInput, match="ranker: 'pack'; expected one of packing"):
+        gs.sim.replay_spot(by_hand, rankers=["pack"])
+    with pytest.raises(gs.InvalidInput, match="rankers: 7 names; expected 1 to 6"):
+        gs.sim.replay_spot(by_hand, rankers=[lambda c, t, n: 0] * 7)

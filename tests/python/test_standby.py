@@ -46,8 +46,8 @@ def test_a_lease_of_standby() -> None:
     assert lease.state == "active" and repr(lease) == "<gpusched.preemption.StandbyLease: owner on m1, active, 0 borrowers>"
     with pytest.raises(gs.InvalidInput, match="state: active; expected standby"):
         lease.resume(ready)
-    with pytest.raises(gs.InvalidInput, match="gpus: 16; expected an integer from 0 to 15"):
-        gs.preemption.StandbyLease("owner", "m1", [16])
+    with pytest.raises(gs.InvalidInput, match="gpus: 64; expected an integer from 0 to 63"):
+        gs.preemption.StandbyLease("owner", "m1", [64])
     with pytest.raises(gs.InvalidInput, match="gpus: none"):
         gs.preemption.StandbyLease("owner", "m1", [])
 

@@ -193,6 +193,11 @@ class ExhaustiveSearch {
             for (int g = 0; g < node.gpu_count; ++g)
                 cards[n].push_back(std::to_string(reference::locality(node, true, g)) +
                                    (reference::has_failed(node, g) ? "!" : ":"));
+            for (const auto& group : node.devices)
+                for (std::int64_t d = 0; d < group.count; ++d)
+                    cards[n].push_back(
+                        group.device_class +
+                        (reference::has_failed(node, static_cast<int>(cards[n].size())) ? "!" : ":"));
         }
         for (const auto& c : s.copies) {  // always in the order of tasks
             where[c.node] += std::to_string(c.task) + ",";

@@ -28,6 +28,7 @@ inline ClusterSpec normal(ClusterSpec spec) {
     std::sort(spec.nodes.begin(), spec.nodes.end(), by_name);
     std::sort(spec.tasks.begin(), spec.tasks.end(), by_name);
     std::sort(spec.jobs.begin(), spec.jobs.end(), by_name);
+    std::sort(spec.budgets.begin(), spec.budgets.end(), by_name);
     for (auto& task : spec.tasks) std::sort(task.gpu_models.begin(), task.gpu_models.end());
     return spec;
 }
@@ -44,12 +45,25 @@ inline void require_equal_nodes(const Cluster& live, NodeId a, const Cluster& bu
     }
     for (int g = 0; g < live.gpu_count(a); ++g)
         REQUIRE(live.gpu_memory_free_mib(a, g) == built.gpu_memory_free_mib(b, g));
+    REQUIRE(live.devices(a) == built.devices(b));
+    REQUIRE(live.free_devices(a) == built.free_devices(b));
+    const auto& resources = built.inventory().resource_names;
+    for (std::uint32_t r = 0; r < resources.size(); ++r)
+        REQUIRE(live.resource_free(a, *live.inventory().resource_names.find(resources[r])) ==
+                built.resource_free(b, r));
     std::vector<std::string> here, there;
     for (const auto task : live.tasks_on(a)) here.push_back(live.name(task));
     for (const auto task : built.tasks_on(b)) there.push_back(built.name(task));
     std::sort(here.begin(), here.end());
     std::sort(there.begin(), there.end());
     REQUIRE(here == there);
+}
+
+inline std::vector<BudgetSpec> budgets_of(const Cluster& cluster, TaskId task) {
+    ClusterSpec found;
+    for (const auto budget : cluster.inventory().budgets_of(task))
+        found.budgets.push_back(cluster.budget_spec(budget));
+    return normal(found).budgets;
 }
 
 /// Everything that can be asked has one answer, by name.
@@ -75,6 +89,8 @@ inline void require_equal(const Cluster& live, const Cluster& built) {
     for (const auto task : live.tasks()) {
         const auto same = built.find_task(live.name(task));
         REQUIRE(live.is_movable(task) == built.is_movable(same));
+        REQUIRE(live.inventory().tasks.how(task) == built.inventory().tasks.how(same));
+        REQUIRE(budgets_of(live, task) == budgets_of(built, same));
         for (const auto& [a, b] : nodes) {
             INFO("task " << live.name(task) << " on node " << live.name(a));
             REQUIRE(find_obstacle(live, task, a) == find_obstacle(built, same, b));
@@ -94,8 +110,15 @@ Item* item(std::vector<Item>& items, const std::string& name) {
 class MembershipWorld {
   public:
     MembershipWorld(Rng& rng, bool from_snapshot) : rng_(rng) {
-        if (from_snapshot) data_ = normal(random_cluster(rng_));
+        if (rng_.chance(0.5)) options_.extras = 0.2;
+        options_.budgets = rng_.chance(0.5) ? 0.3 : 0;
+        options_.selected = rng_.chance(0.5) ? 0.15 : 0;
+        if (from_snapshot)
+            data_ = normal(random_cluster(rng_, options_));
+        else if (options_.selected > 0)
+            data_.label_levels = {"zone", "rack", "nobody has this"};
         live_ = Cluster::build(data_);
+        remember_assigned(live_);
         // What only tasks name is not listed in `data_`, and goes with them.
     }
 
@@ -124,6 +147,7 @@ class MembershipWorld {
         if (built) {
             data_ = std::move(next);
             require_equal(live_, *built);
+            remember_assigned(*built);
         } else {
             ++refusals_;
             REQUIRE(live_.to_spec() == before);
@@ -142,6 +166,13 @@ class MembershipWorld {
   private:
     using Act = std::function<void()>;
 
+    // From now on tasks hold the GPUs that they were assigned.
+    void remember_assigned(const Cluster& built) {
+        for (auto& task : data_.tasks)
+            if (std::exchange(task.assign_gpus, false))
+                task.gpus = gpu_list(built.gpus_of(built.find_task(task.name)));
+    }
+
     // Changes that are taken back leave no trace.
     void what_if() {
         const auto start = live_.checkpoint();
@@ -151,7 +182,8 @@ class MembershipWorld {
             const auto node = live_.find_node(any(data_.nodes).name);
             if (find_resource_obstacle(live_, task, node) != Obstacle::none) continue;
             const auto gpus = lowest_gpus(candidate_gpus(live_, task, node),
-                                          live_.inventory().tasks.gpu_count[index(task)]);
+                                          live_.inventory().tasks.gpu_count[index(task)]) |
+                              free_devices_for(live_, task, node);
             if (rng_.chance(0.5))
                 live_.reserve(task, node, gpus);
             else
@@ -171,12 +203,12 @@ class MembershipWorld {
     }
 
     NodeSpec new_node() {
-        RandomClusterOptions options;
+        auto options = options_;
         options.max_tasks = 1;
         return any(random_cluster(rng_, options).nodes);
     }
     TaskSpec new_task() {
-        RandomClusterOptions options;
+        auto options = options_;
         options.pending = 1;
         options.grouped = 0.4;
         auto task = any(random_cluster(rng_, options).tasks);
@@ -188,6 +220,7 @@ class MembershipWorld {
     void place(TaskSpec& task) {
         task.node.reset();
         task.gpus.clear();
+        task.assign_gpus = false;
         if (data_.nodes.empty() || rng_.chance(0.3)) return;
         const auto& node = any(data_.nodes);
         task.node = rng_.chance(0.02) ? "nowhere" : node.name;
@@ -197,12 +230,28 @@ class MembershipWorld {
         all.resize(std::min<std::size_t>(all.size(), static_cast<std::size_t>(task.gpu_count)));
         std::sort(all.begin(), all.end());
         task.gpus = all;
+        if (task.device_count > 0 && rng_.chance(0.9)) {  // the first of some class, whoever holds them
+            int first = static_cast<int>(node.gpu_count);
+            std::vector<std::vector<int>> sets;
+            for (const auto& group : node.devices) {
+                const auto spare = group.count - task.device_count;
+                const auto at = first + static_cast<int>(spare > 0 ? rng_.between(0, spare) : 0);
+                if (spare >= 0) sets.emplace_back();
+                for (int d = 0; spare >= 0 && d < task.device_count; ++d) sets.back().push_back(at + d);
+                first += static_cast<int>(group.count);
+            }
+            if (!sets.empty()) {
+                const auto& chosen = any(sets);
+                task.gpus.insert(task.gpus.end(), chosen.begin(), chosen.end());
+            }
+        }
+        if (rng_.chance(0.1)) task.assign_gpus = true, task.gpus.clear();
         task.locked = rng_.chance(0.1);
         task.standby = task.priority_class == PriorityClass::hp && rng_.chance(0.2);
     }
 
     Act draw(ClusterSpec& next) {
-        switch (rng_.below(12)) {
+        switch (rng_.below(options_.budgets > 0 ? 15 : 12)) {
         case 0: {
             auto node = new_node();
             node.name = "n" + std::to_string(rng_.below(14));
@@ -217,7 +266,9 @@ class MembershipWorld {
             if (rng_.chance(0.5)) {  // its cards fail and are repaired
                 node = *item(next.nodes, node.name);
                 node.failed_gpus.clear();
-                for (int g = 0; g < node.gpu_count; ++g)
+                auto devices = node.gpu_count;
+                for (const auto& group : node.devices) devices += group.count;
+                for (int g = 0; g < devices; ++g)
                     if (rng_.chance(0.3)) node.failed_gpus.push_back(g);
             }
             what_ = "update node " + node.name;
@@ -251,6 +302,8 @@ class MembershipWorld {
             if (rng_.chance(0.6)) {
                 task.gpu_count = old.gpu_count;
                 task.gpu_share_milli = old.gpu_share_milli;
+                task.device_count = old.device_count;
+                task.device_classes = old.device_classes;
             }
             what_ = "update task " + task.name;
             *item(next.tasks, task.name) = task;
@@ -262,6 +315,7 @@ class MembershipWorld {
             const auto name = any(data_.tasks).name;
             what_ = "remove task " + name;
             std::erase_if(next.tasks, [&](const TaskSpec& t) { return t.name == name; });
+            for (auto& budget : next.budgets) std::erase(budget.tasks, name);
             return [this, name] { live_.remove_task(live_.handle(live_.find_task(name))); };
         }
         case 9: {
@@ -272,6 +326,7 @@ class MembershipWorld {
             task.locked = locked;
             task.standby = standby;
             if (task.node == "nowhere") task.node.reset();
+            if (std::exchange(task.assign_gpus, false) && task.gpu_count > 0) task.node.reset();
             what_ = (task.node ? "bind task " : "unbind task ") + task.name;
             if (!task.node) {
                 task.gpus.clear();
@@ -299,6 +354,36 @@ class MembershipWorld {
             next.jobs.push_back(job);
             return [this, job] { (void)live_.add_job(job); };
         }
+        case 12: {
+            if (data_.budgets.empty()) return {};
+            const auto name = any(data_.budgets).name;
+            what_ = "remove budget " + name;
+            std::erase_if(next.budgets, [&](const BudgetSpec& b) { return b.name == name; });
+            return [this, name] { live_.remove_budget(name); };
+        }
+        case 13:
+        case 14: {
+            BudgetSpec budget{.name = "b" + std::to_string(rng_.below(5)),
+                              .allowed_down = rng_.between(-1, 3)};
+            for (const auto& task : data_.tasks)
+                if (rng_.chance(0.2)) budget.tasks.push_back(task.name);
+            if (rng_.chance(0.02)) budget.tasks.push_back("nobody");
+            if (rng_.chance(0.3)) budget.groups.push_back("spread" + std::to_string(rng_.below(2)));
+            if (rng_.chance(0.3)) budget.groups.push_back("group" + std::to_string(rng_.below(4)));
+            budget.broken = rng_.chance(0.2);
+            if (auto* old = item(next.budgets, budget.name); old != nullptr && rng_.chance(0.8)) {
+                if (rng_.chance(0.5)) {  // only how many may be down
+                    budget.tasks = old->tasks;
+                    budget.groups = old->groups;
+                }
+                *old = budget;
+                what_ = "update budget " + budget.name;
+                return [this, budget] { live_.update_budget(budget); };
+            }
+            what_ = "add budget " + budget.name;
+            next.budgets.push_back(budget);
+            return [this, budget] { live_.add_budget(budget); };
+        }
         default: {
             if (data_.jobs.empty()) return {};
             const auto name = any(data_.jobs).name;
@@ -315,6 +400,7 @@ class MembershipWorld {
     }
 
     Rng& rng_;
+    RandomClusterOptions options_{};
     ClusterSpec data_{};
     std::string what_;
 };

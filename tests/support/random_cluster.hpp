@@ -29,6 +29,9 @@ struct RandomClusterOptions {
     double picky = 0.3;      ///< share of tasks that accept certain GPU models only
     int max_request = 16;    ///< most GPUs of a task, and twice its cores
     int max_movable = 1000;  ///< beyond that tasks are locked
+    double budgets = 0;      ///< share of tasks that do not move by copies; above 0 with disruption budgets
+    double extras = 0;    ///< share of nodes and tasks with each of named resources, devices, node affinity
+    double selected = 0;  ///< share of tasks in each of groups that others avoid, want near or spread
 };
 
 /// For exhaustive search: few tasks with room to move.
@@ -54,12 +57,15 @@ class RandomCluster {
         const auto nodes = rng_.between(options_.min_nodes, options_.max_nodes);
         const auto tasks = static_cast<int>(rng_.between(options_.min_tasks, options_.max_tasks));
         depth_ = static_cast<int>(rng_.between(0, 3));
+        if (options_.selected > 0) spec_.label_levels = {"zone", "rack", "nobody has this"};
         for (int n = 0; n < nodes; ++n) spec_.nodes.push_back(node("n" + std::to_string(n)));
         for (int j = 0; j < tasks / 3; ++j)
             if (rng_.chance(0.6)) spec_.jobs.push_back(job("j" + std::to_string(j)));
         for (int t = 0; t < tasks; ++t) spec_.tasks.push_back(task("t" + std::to_string(t), tasks));
         place_all();
         disturb();
+        for (std::int64_t b = options_.budgets > 0 ? rng_.between(0, 3) : 0; b > 0; --b)
+            spec_.budgets.push_back(budget("b" + std::to_string(b)));
         return std::move(spec_);
     }
 
@@ -86,7 +92,69 @@ class RandomCluster {
         if (rng_.chance(0.2)) n.labels["disk"] = "ssd";
         network(n);
         if (rng_.chance(0.5)) hardware(n);
+        if (options_.extras > 0) extras(n);
+        if (options_.selected > 0) {
+            if (rng_.chance(0.6)) n.labels["zone"] = numbered("z", 3);
+            if (rng_.chance(0.8)) n.labels["rack"] = numbered("r", 4);
+        }
         return n;
+    }
+
+    // Most nodes have enough of what some tasks ask for.
+    void extras(gpusched::NodeSpec& n) {
+        if (rng_.chance(0.8)) n.labels["kubernetes.io/hostname"] = rng_.chance(0.9) ? n.name : "n0";
+        if (rng_.chance(0.6)) n.labels["generation"] = rng_.chance(0.9) ? numbered("", 6) : "six";
+        for (const char* name : {"pods", "rdma/hca"})
+            if (rng_.chance(0.75)) n.resources[name] = rng_.between(0, 8);
+        for (const char* device_class : {"mig-1g", "mig-2g", "shared"})
+            if (rng_.chance(0.55)) {
+                gpusched::DeviceSpec devices{.device_class = device_class, .count = rng_.between(1, 4)};
+                if (rng_.chance(0.5))
+                    for (std::int64_t i = 0; i < devices.count; ++i)
+                        devices.parents.push_back(rng_.chance(0.2) ? -1
+                                                                   : static_cast<int>(n.gpu_count + i / 2));
+                n.devices.push_back(devices);
+            }
+        if (rng_.chance(0.1)) n.devices.push_back({.device_class = "mig-1g", .count = 1});
+    }
+    void extras(gpusched::TaskSpec& t) {
+        using gpusched::MatchOperator;
+        for (const char* name : {"pods", "rdma/hca"})
+            if (rng_.chance(options_.extras)) t.resources[name] = rng_.between(0, 4);
+        if (rng_.chance(options_.extras)) {
+            t.device_count = rng_.between(1, 2);
+            t.device_classes = {one_of(std::array<std::string, 3>{"mig-1g", "mig-2g", "shared"})};
+            if (rng_.chance(0.4) && t.device_classes[0] != "mig-2g") t.device_classes.push_back("mig-2g");
+        }
+        if (rng_.chance(options_.extras / 4)) t.node_selector["kubernetes.io/hostname"] = numbered("n", 6);
+        if (!rng_.chance(options_.extras)) return;
+        const auto terms = rng_.between(1, 3);
+        for (int i = 0; i < terms; ++i) {
+            auto& term = t.node_affinity.emplace_back();
+            const auto conditions = rng_.chance(0.05) ? 0 : rng_.between(1, 2);
+            for (int c = 0; c < conditions; ++c) {
+                static const std::array<MatchOperator, 6> ops{
+                    MatchOperator::in,     MatchOperator::not_in,
+                    MatchOperator::exists, MatchOperator::does_not_exist,
+                    MatchOperator::gt,     MatchOperator::lt};
+                const auto op = one_of(ops);
+                const bool numbers = op == MatchOperator::gt || op == MatchOperator::lt;
+                const bool values = op == MatchOperator::in || op == MatchOperator::not_in;
+                if (values && rng_.chance(0.25)) {
+                    term.match_fields.push_back({"metadata.name", op, {numbered("n", 6)}});
+                } else if (rng_.chance(0.2)) {
+                    term.match_expressions.push_back({"kubernetes.io/hostname", op, {}});
+                    if (values) term.match_expressions.back().values = {numbered("n", 6), numbered("n", 6)};
+                    if (numbers) term.match_expressions.back().values = {"1"};
+                } else {
+                    term.match_expressions.push_back(
+                        {numbers || rng_.chance(0.3) ? "generation" : "zone", op, {}});
+                    auto& match = term.match_expressions.back();
+                    if (values) match.values = {match.key == "zone" ? numbered("z", 2) : numbered("", 6)};
+                    if (numbers) match.values = {numbered("", 6)};
+                }
+            }
+        }
     }
 
     // A path of the common depth, cut short for some nodes; names carry their parents', as in a tree.
@@ -125,8 +193,41 @@ class RandomCluster {
         return j;
     }
 
+    gpusched::BudgetSpec budget(const std::string& name) {
+        gpusched::BudgetSpec b{.name = name, .allowed_down = rng_.between(0, 2)};
+        const auto share = rng_.uniform();
+        for (const auto& task : spec_.tasks)
+            if (rng_.chance(share)) b.tasks.push_back(task.name);
+        if (rng_.chance(0.3)) b.groups.push_back(numbered("spread", 2));
+        if (rng_.chance(0.1)) b.groups.push_back(numbered("near", 2));
+        if (rng_.chance(0.3)) b.groups.push_back(numbered("group", 4));
+        b.broken = rng_.chance(0.1);
+        return b;
+    }
+
     gpusched::Level any_level() {
         return static_cast<gpusched::Level>(rng_.between(-1, std::max(0, depth_ - 1)));
+    }
+
+    // Of any kind: labels that nodes have, more often than one that none has.
+    gpusched::Level any_selection_level() {
+        if (rng_.chance(0.3)) return any_level();
+        return gpusched::first_label_level + (rng_.chance(0.04) ? 2 : static_cast<int>(rng_.between(0, 1)));
+    }
+    void selection(gpusched::TaskSpec& t) {
+        const auto group = [&] { return numbered("group", 4); };
+        for (int i = 0; i < 3; ++i)
+            if (rng_.chance(2 * options_.selected)) t.groups.push_back(group());
+        const auto terms = [&] { return !rng_.chance(options_.selected) ? 0 : rng_.chance(0.2) ? 2 : 1; };
+        for (auto i = terms(); i > 0; --i) t.avoid.push_back({group(), any_selection_level()});
+        for (auto i = terms(); i > 0; --i) t.near.push_back({group(), any_selection_level()});
+        for (auto i = terms(); i > 0; --i)
+            t.spread.push_back({.group = !t.groups.empty() && rng_.chance(0.8) ? t.groups[0] : group(),
+                                .level = any_selection_level(),
+                                .max_skew = rng_.between(1, 2),
+                                .min_domains = rng_.chance(0.3) ? rng_.between(1, 4) : 1,
+                                .honor_node_affinity = rng_.chance(0.7),
+                                .honor_taints = rng_.chance(0.4)});
     }
 
     gpusched::TaskSpec task(const std::string& name, int tasks) {
@@ -167,6 +268,11 @@ class RandomCluster {
         if (rng_.chance(0.3)) t.last_checkpoint_time = t.start_time + rng_.between(0, 500);
         t.checkpoint_interval = rng_.between(0, 3600);
         t.eviction_count = rng_.between(0, 3);
+        if (options_.extras > 0) extras(t);
+        if (options_.selected > 0) selection(t);
+        if (options_.budgets > 0 && rng_.chance(options_.budgets))
+            t.how =
+                one_of(std::array{Mobility::restart, Mobility::restart, Mobility::suspend, Mobility::none});
         return t;
     }
 
@@ -254,6 +360,11 @@ class RandomCluster {
         rng_.shuffle(std::span(open));
         open.resize(static_cast<std::size_t>(task.gpu_count));
         std::sort(open.begin(), open.end());
+        if (task.device_count > 0) {
+            const auto sets = reference::device_sets(state, t, n);
+            const auto& devices = rng_.pick(std::span(sets));
+            open.insert(open.end(), devices.begin(), devices.end());
+        }
         task.node = spec_.nodes[n].name;
         task.gpus = open;
         state.copies.push_back({t, n, open});
@@ -264,7 +375,8 @@ class RandomCluster {
         const auto& task = s.task(t);
         return task.cpu_milli <= reference::cpu_free_milli(s, n, reference::is_lp(task)) &&
                task.memory_mib <= reference::memory_free_mib(s, n) &&
-               static_cast<std::int64_t>(reference::candidates(s, t, n).size()) >= task.gpu_count;
+               static_cast<std::int64_t>(reference::candidates(s, t, n).size()) >= task.gpu_count &&
+               reference::enough_resources(s, t, n) && reference::enough_devices(s, t, n);
     }
 
     // What happened after the tasks were placed.
@@ -274,6 +386,12 @@ class RandomCluster {
             if (rng_.chance(0.1))
                 for (int g = 0; g < node.gpu_count; ++g)
                     if (rng_.chance(0.4)) node.failed_gpus.push_back(g);
+            if (options_.extras > 0 && rng_.chance(0.2)) {
+                int devices = 0;
+                for (const auto& group : node.devices) devices += static_cast<int>(group.count);
+                for (int d = 0; d < devices; ++d)
+                    if (rng_.chance(0.3)) node.failed_gpus.push_back(static_cast<int>(node.gpu_count) + d);
+            }
             static const std::array<std::string, 3> effects{"NoSchedule", "NoExecute", "PreferNoSchedule"};
             if (rng_.chance(0.12)) node.taints.push_back({"dedicated", numbered("team", 2), one_of(effects)});
             if (rng_.chance(0.02)) node.taints.push_back({"maintenance", "", one_of(effects)});

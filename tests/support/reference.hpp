@@ -138,7 +138,63 @@ inline bool wants_numa(const TaskSpec& task) {
     });
 }
 
-/// All sets of GPUs that the task could take now, in ascending order.
+inline std::int64_t resource_free(const State& s, std::size_t node, const std::string& name) {
+    const auto amount = [&](const gpusched::Resources& resources) {
+        return resources.contains(name) ? resources.at(name) : 0;
+    };
+    auto free = amount(s.node(node).resources);
+    for (const auto& c : s.copies)
+        if (c.node == node) free -= amount(s.task(c.task).resources);
+    return free;
+}
+
+/// Healthy devices of a class that nobody holds.
+inline std::vector<int> free_devices(const State& s, std::size_t node, const std::string& device_class) {
+    std::vector<int> found;
+    int number = static_cast<int>(s.node(node).gpu_count);
+    for (const auto& group : s.node(node).devices)
+        for (std::int64_t i = 0; i < group.count; ++i, ++number)
+            if (group.device_class == device_class && !has_failed(s.node(node), number) &&
+                std::none_of(s.copies.begin(), s.copies.end(),
+                             [&](const Copy& c) { return c.node == node && holds(c, number); }))
+                found.push_back(number);
+    return found;
+}
+
+inline bool enough_resources(const State& s, std::size_t task, std::size_t node) {
+    const auto& asked = s.task(task).resources;
+    return std::all_of(asked.begin(), asked.end(),
+                       [&](const auto& one) { return one.second <= resource_free(s, node, one.first); });
+}
+
+inline bool enough_devices(const State& s, std::size_t task, std::size_t node) {
+    const auto& t = s.task(task);
+    return t.device_count == 0 ||
+           std::any_of(t.device_classes.begin(), t.device_classes.end(), [&](const auto& accepted) {
+               return static_cast<std::int64_t>(free_devices(s, node, accepted).size()) >= t.device_count;
+           });
+}
+
+/// All sets of devices beside whole GPUs that the task could take now.
+inline std::vector<std::vector<int>> device_sets(const State& s, std::size_t task, std::size_t node) {
+    const auto& t = s.task(task);
+    if (t.device_count == 0) return {{}};
+    std::vector<std::vector<int>> sets;
+    for (const auto& accepted : t.device_classes) {
+        const auto open = free_devices(s, node, accepted);
+        if (static_cast<std::int64_t>(open.size()) < t.device_count) continue;
+        std::vector<bool> chosen(open.size(), false);
+        std::fill(chosen.end() - t.device_count, chosen.end(), true);
+        do {
+            auto& set = sets.emplace_back();
+            for (std::size_t i = 0; i < open.size(); ++i)
+                if (chosen[i]) set.push_back(open[i]);
+        } while (std::next_permutation(chosen.begin(), chosen.end()));
+    }
+    return sets;
+}
+
+/// All sets of GPUs and other devices that the task could take now; of whole GPUs in ascending order.
 inline std::vector<std::vector<int>> gpu_sets(const State& s, std::size_t task, std::size_t node) {
     const auto& t = s.task(task);
     const auto open = candidates(s, task, node);
@@ -162,7 +218,14 @@ inline std::vector<std::vector<int>> gpu_sets(const State& s, std::size_t task, 
         }
     };
     extend(extend, 0);
-    return sets;
+    if (t.device_count == 0) return sets;
+    std::vector<std::vector<int>> both;
+    for (const auto& devices : device_sets(s, task, node))
+        for (auto set : sets) {
+            set.insert(set.end(), devices.begin(), devices.end());
+            both.push_back(set);
+        }
+    return both;
 }
 
 inline bool tolerated(const TaskSpec& task, const gpusched::Taint& taint) {
@@ -174,13 +237,56 @@ inline bool tolerated(const TaskSpec& task, const gpusched::Taint& taint) {
     return false;
 }
 
-/// "gpu_model", "node_selector", "taint" or "none".
+inline bool match_holds(const gpusched::NodeMatch& match, const std::string* has) {
+    using Op = gpusched::MatchOperator;
+    const bool listed =
+        has != nullptr && std::find(match.values.begin(), match.values.end(), *has) != match.values.end();
+    switch (match.op) {
+    case Op::in:
+        return listed;
+    case Op::not_in:
+        return !listed;
+    case Op::exists:
+        return has != nullptr;
+    case Op::does_not_exist:
+        return has == nullptr;
+    default:
+        break;
+    }
+    if (has == nullptr) return false;
+    try {
+        std::size_t read = 0;
+        const auto value = std::stoll(*has, &read);
+        if (read != has->size() || has->find(' ') != std::string::npos) return false;
+        const auto bound = std::stoll(match.values.at(0));
+        return match.op == Op::gt ? value > bound : value < bound;
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
+/// Does some term hold? Without terms every node will do.
+inline bool affinity_holds(const TaskSpec& task, const NodeSpec& node) {
+    if (task.node_affinity.empty()) return true;
+    for (const auto& term : task.node_affinity) {
+        bool all = !term.match_expressions.empty() || !term.match_fields.empty();
+        for (const auto& match : term.match_expressions)
+            all = all &&
+                  match_holds(match, node.labels.contains(match.key) ? &node.labels.at(match.key) : nullptr);
+        for (const auto& match : term.match_fields) all = all && match_holds(match, &node.name);
+        if (all) return true;
+    }
+    return false;
+}
+
+/// "gpu_model", "node_selector", "node_affinity", "taint" or "none".
 inline std::string eligibility(const TaskSpec& task, const NodeSpec& node) {
     if (!task.gpu_models.empty() &&
         std::count(task.gpu_models.begin(), task.gpu_models.end(), node.gpu_model) == 0)
         return "gpu_model";
     for (const auto& [key, value] : task.node_selector)
         if (!node.labels.contains(key) || node.labels.at(key) != value) return "node_selector";
+    if (!affinity_holds(task, node)) return "node_affinity";
     for (const auto& taint : node.taints)
         if (taint.effect != "PreferNoSchedule" && !tolerated(task, taint)) return "taint";
     return "none";
@@ -200,7 +306,104 @@ inline bool lists(const TaskSpec& task, const std::string& spread_group) {
                        [&](const auto& a) { return a.group == spread_group; });
 }
 
-/// "anti_affinity", "affinity", "network" or "none": what forbids a further copy of the task on the node.
+/// The label of a level that is one; nullptr where the node lacks it or the level is none.
+inline const std::string* label_of(const ClusterSpec& spec, Level level, std::size_t node) {
+    if (level < gpusched::first_label_level) return nullptr;
+    const auto& key = spec.label_levels.at(static_cast<std::size_t>(level - gpusched::first_label_level));
+    const auto& labels = spec.nodes[node].labels;
+    return labels.contains(key) ? &labels.at(key) : nullptr;
+}
+
+inline bool has_domain(const ClusterSpec& spec, Level level, std::size_t node) {
+    return level < gpusched::first_label_level || label_of(spec, level, node) != nullptr;
+}
+
+/// In one domain of any level, labels included?
+inline bool share_domain(const ClusterSpec& spec, Level level, std::size_t a, std::size_t b) {
+    if (level < gpusched::first_label_level) return same_domain(spec, level, a, b);
+    const auto *x = label_of(spec, level, a), *y = label_of(spec, level, b);
+    return x != nullptr && y != nullptr && *x == *y;
+}
+
+inline bool is_member(const TaskSpec& task, const std::string& group) {
+    return std::count(task.groups.begin(), task.groups.end(), group) > 0;
+}
+
+/// Members that a task avoids, or tasks that avoid one of its groups, in the node's domain.
+inline bool avoids(const State& s, std::size_t task, std::size_t node) {
+    const auto against = [&](const TaskSpec& one, const TaskSpec& other, std::size_t where) {
+        return std::any_of(one.avoid.begin(), one.avoid.end(), [&](const auto& term) {
+            return is_member(other, term.group) && share_domain(*s.spec, term.level, where, node);
+        });
+    };
+    return std::any_of(s.copies.begin(), s.copies.end(), [&](const Copy& c) {
+        return c.task != task && (against(s.task(task), s.task(c.task), c.node) ||
+                                  against(s.task(c.task), s.task(task), c.node));
+    });
+}
+
+/// Is what the task wants near out of reach on that node?
+inline bool lonely(const State& s, std::size_t task, std::size_t node) {
+    const auto& t = s.task(task);
+    const auto wanted = [&](std::size_t other) {
+        return std::all_of(t.near.begin(), t.near.end(),
+                           [&](const auto& term) { return is_member(s.task(other), term.group); });
+    };
+    bool reached = true, exist = false;
+    for (const auto& term : t.near) {
+        if (!has_domain(*s.spec, term.level, node)) return true;
+        bool here = false;
+        for (const auto& c : s.copies) {
+            if (c.task == task || !wanted(c.task)) continue;
+            exist = exist || has_domain(*s.spec, term.level, c.node);
+            here = here || share_domain(*s.spec, term.level, c.node, node);
+        }
+        reached = reached && here;
+    }
+    return !reached && (exist || !wanted(task));
+}
+
+/// Would the node's domain hold too many more than the one that holds fewest?
+inline bool crowded(const State& s, std::size_t task, std::size_t node) {
+    const auto& t = s.task(task);
+    for (const auto& term : t.spread) {
+        if (!has_domain(*s.spec, term.level, node)) return true;
+        const auto eligible = [&](std::size_t n) {
+            for (const auto& other : t.spread)
+                if (!has_domain(*s.spec, other.level, n)) return false;
+            if (term.honor_node_affinity) {
+                for (const auto& [key, value] : t.node_selector)
+                    if (!s.node(n).labels.contains(key) || s.node(n).labels.at(key) != value) return false;
+                if (!affinity_holds(t, s.node(n))) return false;
+            }
+            return !term.honor_taints ||
+                   std::all_of(s.node(n).taints.begin(), s.node(n).taints.end(), [&](const auto& taint) {
+                       return taint.effect == "PreferNoSchedule" || tolerated(t, taint);
+                   });
+        };
+        const auto members_with = [&](std::size_t n) {
+            std::int64_t count = 0;
+            for (const auto& c : s.copies)
+                if (c.task != task && eligible(c.node) && share_domain(*s.spec, term.level, c.node, n) &&
+                    is_member(s.task(c.task), term.group))
+                    ++count;
+            return count;
+        };
+        std::vector<std::size_t> domains;  // one eligible node of each
+        for (std::size_t n = 0; n < s.spec->nodes.size(); ++n)
+            if (eligible(n) && std::none_of(domains.begin(), domains.end(), [&](std::size_t other) {
+                    return share_domain(*s.spec, term.level, n, other);
+                }))
+                domains.push_back(n);
+        std::int64_t fewest = domains.empty() ? 0 : INT64_MAX;
+        for (const auto n : domains) fewest = std::min(fewest, members_with(n));
+        if (static_cast<std::int64_t>(domains.size()) < term.min_domains) fewest = 0;
+        if (members_with(node) + (is_member(t, term.group) ? 1 : 0) - fewest > term.max_skew) return true;
+    }
+    return false;
+}
+
+/// The kind of group that forbids a further copy of the task on the node, or "none".
 inline std::string group_obstacle(const State& s, std::size_t task, std::size_t node) {
     const auto& t = s.task(task);
     const auto& spec = *s.spec;
@@ -244,14 +447,19 @@ inline std::string group_obstacle(const State& s, std::size_t task, std::size_t 
         for (const auto& c : s.copies)
             if (same_gang(c.task) && !same_domain(spec, wish->level, c.node, node)) return "network";
     }
+    if (avoids(s, task, node)) return "avoid";
+    if (lonely(s, task, node)) return "near";
+    if (crowded(s, task, node)) return "spread";
     return "none";
 }
 
-/// What forbids the task on the node for its resources, in the order cpu, memory, gpu, gpu_memory, hardware.
+/// What forbids the task on the node for its resources, in the order cpu, memory, resource, device, gpu, gpu_memory, hardware.
 inline std::string resource_obstacle(const State& s, std::size_t task, std::size_t node) {
     const auto& t = s.task(task);
     if (t.cpu_milli > cpu_free_milli(s, node, is_lp(t))) return "cpu";
     if (t.memory_mib > memory_free_mib(s, node)) return "memory";
+    if (!enough_resources(s, task, node)) return "resource";
+    if (!enough_devices(s, task, node)) return "device";
     if (static_cast<std::int64_t>(candidates(s, task, node, false).size()) < t.gpu_count) return "gpu";
     if (static_cast<std::int64_t>(candidates(s, task, node).size()) < t.gpu_count)
         return t.gpu_share_milli < 1000 ? "gpu" : "gpu_memory";

@@ -16,7 +16,7 @@
 namespace GPUSCHED_NAMESPACE::allocation {
 namespace detail {
 
-/// Callable, whatever it returns and const or not: what is wrong with it, the checks say.
+/// Callable, whatever it returns and const or not: the checks below say what is wrong with it.
 template <class P, class... Arguments>
 concept CalledWith = std::invocable<P&, Arguments...>;
 template <class P>
@@ -29,14 +29,21 @@ concept CalledAboutNode =
 /// (`prepare`) is not kept behind it.
 class AnyRanker {
   public:
+    template <class R>
+    static constexpr bool check() {
+        static_assert(detail::check_locality<R>());  // by itself, so that compilers show its cause early
+        static_assert(detail::check_ranker<R>());
+        if constexpr (NodeRanker<R>)
+            static_assert(
+                std::integral<Score<R>>,
+                "the score of a ranker behind AnyRanker is a whole number, not a tuple; a RankerList breaks "
+                "the ties of one ranker by the next");
+        return true;
+    }
     template <detail::CalledAboutNode R>
         requires(!std::same_as<R, AnyRanker>)
     AnyRanker(R ranker) {  // NOLINT(google-explicit-constructor): a policy of another type
-        static_assert(detail::check_ranker<R>());
-        static_assert(
-            !NodeRanker<R> || std::integral<Score<R>>,
-            "the score of a ranker behind AnyRanker is a whole number, not a tuple; a RankerList breaks "
-            "the ties of one ranker by the next");
+        static_assert(check<R>());
         object_ = std::make_shared<const Model<R>>(std::move(ranker));
     }
 
@@ -85,6 +92,10 @@ class AnyRanker {
 /// Any GPU picker.
 class AnyGpuPicker {
   public:
+    template <class P>
+    static constexpr bool check() {
+        return detail::check_gpu_picker<P>();
+    }
     template <detail::CalledAboutNode P>
         requires(!std::same_as<P, AnyGpuPicker>)
     AnyGpuPicker(P picker) {  // NOLINT(google-explicit-constructor): a policy of another type
@@ -116,6 +127,10 @@ class AnyGpuPicker {
 /// Any node filter. Node-local where the filter is.
 class AnyFilter {
   public:
+    template <class F>
+    static constexpr bool check() {
+        return detail::check_filter<F>();
+    }
     template <detail::CalledWith<const Cluster&, TaskId, NodeId> F>
         requires(!std::same_as<F, AnyFilter>)
     AnyFilter(F filter) {  // NOLINT(google-explicit-constructor): a policy of another type
@@ -183,6 +198,10 @@ struct FilterList {
 /// independent.
 class AnyPlacement {
   public:
+    template <class P>
+    static constexpr bool check() {
+        return detail::check_placement<P>();
+    }
     template <detail::CalledWith<const Cluster&, TaskId, Rng&> P>
         requires(!std::same_as<P, AnyPlacement> && std::copy_constructible<P>)
     AnyPlacement(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
@@ -200,15 +219,12 @@ class AnyPlacement {
     std::optional<Destination> operator()(const Cluster& cluster, TaskId task, Rng& rng) {
         return object_->place(cluster, task, rng);
     }
-    /// To be called for every node on which something changed since the last answer.
-    void changed(NodeId node) { object_->changed(node); }
 
   private:
     struct Interface {
         virtual ~Interface() = default;
         [[nodiscard]] virtual std::unique_ptr<Interface> clone() const = 0;
         virtual std::optional<Destination> place(const Cluster&, TaskId, Rng&) = 0;
-        virtual void changed(NodeId) = 0;
     };
     template <class P>
     struct Model final : Interface {
@@ -218,9 +234,6 @@ class AnyPlacement {
         }
         std::optional<Destination> place(const Cluster& cluster, TaskId task, Rng& rng) override {
             return policy(cluster, task, rng);
-        }
-        void changed(NodeId node) override {
-            if constexpr (requires { policy.changed(node); }) policy.changed(node);
         }
         P policy;
     };

@@ -6,6 +6,7 @@
 #include <gpusched/core/ids.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/feasibility.hpp>
 
 #include <concepts>
 #include <optional>
@@ -22,7 +23,8 @@ struct Destination {
 
 namespace detail {
 template <class T>
-concept RankerScore = std::totally_ordered<T> && !gpusched::detail::has_floating_point<T>;
+concept RankerScore = std::totally_ordered<T> && !gpusched::detail::has_floating_point<T> &&
+                      !gpusched::detail::has_part<gpusched::detail::IsTextOrOptional, T>;
 template <class T>
 concept Mask = std::convertible_to<T, GpuMask> && !std::floating_point<std::remove_cvref_t<T>> &&
                !std::same_as<std::remove_cvref_t<T>, bool>;
@@ -39,8 +41,8 @@ concept NodeFilter = requires(const F& policy, const Cluster& cluster, TaskId ta
 /// How good a feasible node is for a task: the greatest score wins, ties go to the first node.
 ///
 /// Scores are whole numbers, or anything else with a total order, such as tuples of them; not floating point, nor a tuple,
-/// pair, array or list with a floating-point part: ties would depend on the machine. A ranker may take an `Rng&` as a last argument.
-/// Optional:
+/// pair, array or list with a floating-point part: ties would depend on the machine; nor text or an optional. A ranker may take an
+/// `Rng&` as a last argument. Optional:
 ///
 /// - `static constexpr bool node_local`. True promises that the score depends on nothing but the node's own state and
 ///   what the task asks for (quantities, models, priority class, guaranteed locality); such scores may be kept until
@@ -77,8 +79,8 @@ concept NodeLoad = requires(const L& policy, const Cluster& cluster, NodeId node
 
 /// Places one pending task after another on a cluster that it watches.
 ///
-/// Nothing = the task fits nowhere. A policy that keeps anything about nodes has a hook `changed(NodeId)`, which is
-/// called for every node on which something changed since its last answer.
+/// Nothing = the task fits nowhere. A policy that keeps anything about the cluster keeps it as a follower (follower.hpp), and
+/// brings it in step when it is asked.
 template <class P>
 concept PlacementPolicy = requires(P& policy, const Cluster& cluster, TaskId task, Rng& rng) {
     { policy(cluster, task, rng) } -> std::convertible_to<std::optional<Destination>>;
@@ -104,10 +106,18 @@ template <class P>
         return policy(cluster, task, node);
 }
 
-/// What a picker takes, as a mask.
+/// What a picker takes, as a mask; asked for tasks with GPUs only.
 template <class P>
 [[nodiscard]] GpuMask pick(const P& picker, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
     return static_cast<GpuMask>(detail::ask(picker, cluster, task, node, rng));
+}
+
+/// The GPUs that a picker takes, and the task's other devices.
+template <class P>
+[[nodiscard]] GpuMask take_gpus(const P& picker, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
+    const auto devices = free_devices_for(cluster, task, node);
+    if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return devices;
+    return pick(picker, cluster, task, node, rng) | devices;
 }
 
 /// A policy that says at run time whether it is node-local.

@@ -25,7 +25,8 @@ struct TightestGpu {
 
 /// GPUs of as few sockets, then of as few NUMA nodes as possible; among those, the ones that leave the largest blocks
 /// of idle GPUs per socket and per NUMA node to others. Nodes of unknown hardware count as one NUMA node; a fraction
-/// goes to the tightest GPU. At most a few thousand sets of GPUs are looked at (16 GPUs), usually under 100 (8).
+/// goes to the tightest GPU. Of up to 16 candidate GPUs all sets are
+/// looked at (a few thousand at most, usually under 100 of 8 GPUs); of more, one set per GPU, grown from it GPU by GPU.
 struct FewestCrossings {
     GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
 };
@@ -54,7 +55,8 @@ struct MachineGraphs {
 /// worst pair has the greatest bandwidth over NVLink or PCIe, then the shortest paths; then the one that leaves the
 /// largest idle blocks, then the greatest sum of bandwidths between the GPUs that stay idle.
 ///
-/// Exact: all sets are compared, 12,870 at most (8 of 16 GPUs), usually under 100 (8). Nodes without a graph are judged as
+/// Exact among up to 16 candidate GPUs: all sets are compared, 12,870 at most (8 of 16), usually under 100 (of 8). Of more
+/// candidates, the best of one set per GPU, grown from it GPU by GPU. Nodes without a graph are judged as
 /// by FewestCrossings; a fraction goes to the tightest GPU. Copies share the graphs.
 class ByLinks {
   public:

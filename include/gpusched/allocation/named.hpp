@@ -3,18 +3,71 @@
 
 #include <gpusched/allocation/any.hpp>
 #include <gpusched/config.hpp>
+#include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/registry.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 #include <gpusched/model/inventory.hpp>
 
+#include <algorithm>
+#include <concepts>
+#include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::allocation {
 
-/// Made from the inventory of the clusters that they serve, and the workload that is expected to come, which only "fgd" and
-/// "expected_fill" look at; it must not be empty for these.
+/// Policies made from the inventory of the clusters that they serve, and some of them from the workload that is expected to
+/// come, which must not be empty for these. An entry expects a workload if what makes its policies takes one:
+///
+///     auto rankers = allocation::rankers();
+///     rankers.add<Mine>("mine");
+///     rankers.add("largest", [](const Inventory& inventory) { return Largest{largest_node(inventory)}; });
+///     rankers.add("expecting", [](const Inventory&, const fragmentation::Workload& expected) { return Expecting{expected}; });
 template <class Policy>
-using PolicyRegistry = Registry<Policy, const Inventory&, const fragmentation::Workload&>;
+class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmentation::Workload&> {
+    using Base = Registry<Policy, const Inventory&, const fragmentation::Workload&>;
+
+  public:
+    using Base::Base;
+
+    /// @throws InvalidInput for an empty name, and for one that is taken
+    template <class P>
+    PolicyRegistry& add(std::string name) {
+        if constexpr (gpusched::detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
+        return add(std::move(name), [](const Inventory&) { return P{}; });
+    }
+    template <std::invocable<const Inventory&> Make>
+    PolicyRegistry& add(std::string name, Make make) {
+        using P = std::remove_cvref_t<std::invoke_result_t<Make&, const Inventory&>>;
+        if constexpr (gpusched::detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
+        Base::add(
+            std::move(name),
+            [make = std::move(make)](const Inventory& inventory, const fragmentation::Workload&) -> Policy {
+                return make(inventory);
+            });
+        return *this;
+    }
+    template <std::invocable<const Inventory&, const fragmentation::Workload&> Make>
+        requires(!std::invocable<Make, const Inventory&>)
+    PolicyRegistry& add(std::string name, Make make) {
+        using P = std::remove_cvref_t<
+            std::invoke_result_t<Make&, const Inventory&, const fragmentation::Workload&>>;
+        if constexpr (gpusched::detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
+        Base::add(name, std::move(make));
+        expecting_.push_back(std::move(name));
+        return *this;
+    }
+
+    /// Whether policies of that name look at the workload; false for an unknown name.
+    [[nodiscard]] bool expects_workload(std::string_view name) const {
+        return std::find(expecting_.begin(), expecting_.end(), name) != expecting_.end();
+    }
+
+  private:
+    std::vector<std::string> expecting_;
+};
 
 /// "packing", "homogeneous", "eviction_history", "least_allocated", "most_allocated", "best_fit", "dot_product",
 /// "gpu_packing", "gpu_clustering", "first_fit", "random", "network_wish", "hardware_wish", "fgd", "expected_fill".
@@ -36,8 +89,19 @@ using PolicyRegistry = Registry<Policy, const Inventory&, const fragmentation::W
 /// larger.
 [[nodiscard]] const PolicyRegistry<AnyPlacement>& placements();
 
-/// True for the rankers, GPU pickers and placements that look at a workload: "fgd" and "expected_fill".
-[[nodiscard]] bool expects_workload(std::string_view name) noexcept;
+/// The policies that calls by name know: those of the library, and what a caller adds to a copy.
+///
+///     auto known = allocation::registries();
+///     known.rankers.add<Mine>("mine");
+///     auto where = allocation::place(cluster, task, {.rankers = {"mine"}}, known);
+struct Registries {
+    PolicyRegistry<AnyRanker> rankers = allocation::rankers();
+    Registry<AnyFilter> filters = allocation::filters();
+    PolicyRegistry<AnyGpuPicker> gpu_pickers = allocation::gpu_pickers();
+    PolicyRegistry<AnyPlacement> placements = allocation::placements();
+};
+/// Those of the library.
+[[nodiscard]] const Registries& registries();
 
 }  // namespace GPUSCHED_NAMESPACE::allocation
 

@@ -43,8 +43,7 @@ template <class R, class P, class F = AnyNode>
         best = node;
     }
     if (best == none<NodeId>) return std::nullopt;
-    if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return Destination{best, 0};
-    return Destination{best, detail::pick(picker, cluster, task, best, rng)};
+    return Destination{best, detail::take_gpus(picker, cluster, task, best, rng)};
 }
 
 /// The nodes where the task would fit now, in the cluster's order: those that `place` ranks.

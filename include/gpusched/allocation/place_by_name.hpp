@@ -1,7 +1,7 @@
 // place, with policies chosen by name.
 #pragma once
 
-#include <gpusched/allocation/concepts.hpp>
+#include <gpusched/allocation/named.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/fragmentation/workload.hpp>
@@ -25,8 +25,8 @@ struct PlaceOptions {
     /// Which GPUs of the node. Names: see `gpu_pickers()`.
     std::string gpu_picker = "by_wish";
     std::uint64_t seed = 0;  ///< for "random"
-    /// What "fgd" and "expected_fill" expect to come; absent = tasks like the cluster's own, which costs O(tasks) each
-    /// time. Not looked at by the others.
+    /// What is expected to come, for policies that look at it, such as "fgd" and "expected_fill"; absent = tasks like the
+    /// cluster's own, which costs O(tasks) each time.
     std::optional<fragmentation::Workload> workload{};
 };
 template <class F>
@@ -38,10 +38,12 @@ constexpr void visit_fields(std::type_identity<PlaceOptions>, F&& field) {
 }
 
 /// `place` with policies chosen by name.
+/// @param known the policies that have names
 /// @throws InvalidInput for a task that the cluster does not have or that runs already, an unknown name, an empty list of rankers; with
 ///     "fgd" or "expected_fill", for a workload that is empty or out of range
 [[nodiscard]] std::optional<Destination> place(const Cluster& cluster, TaskId task,
-                                               const PlaceOptions& options = {});
+                                               const PlaceOptions& options = {},
+                                               const Registries& known = registries());
 
 }  // namespace GPUSCHED_NAMESPACE::allocation
 

@@ -81,8 +81,7 @@ class PowerOfD {
             if (candidates_.empty()) return std::nullopt;
             while (found < options_.choices) consider(rng.pick(std::span(candidates_)));
         }
-        if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return Destination{best, 0};
-        return Destination{best, detail::pick(picker_, cluster, task, best, rng)};
+        return Destination{best, detail::take_gpus(picker_, cluster, task, best, rng)};
     }
 
   private:

@@ -7,6 +7,7 @@
 #include <gpusched/allocation/detail/score_index.hpp>
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/place.hpp>
+#include <gpusched/model/follower.hpp>
 
 #include <optional>
 #include <utility>
@@ -18,12 +19,13 @@ namespace GPUSCHED_NAMESPACE::allocation {
 ///
 /// Scores of node-local rankers (see NodeRanker) are kept per kind of task and node, and renewed only where something
 /// changed since that kind was last asked for; other rankers, and rankers with a filter that is not node-local, are
-/// asked about every node every time. One object serves one cluster: tell it about every node that changes (`changed`),
-/// or start with a fresh copy.
+/// asked about every node every time, and so is every ranker where the cluster keeps no events (`Cluster::keep_events`).
+/// Scores follow the events of the cluster (follower.hpp): nothing needs to be told, and a question about another cluster
+/// starts afresh. The node is asked once more before it is answered.
 ///
 /// Complexity with node-local policies: one score per node that changed since the last task of that kind, plus
-/// O(nodes / 32). Memory: 16 bytes per kind of task and eligible node, at most about 256 MiB; beyond that the kinds not
-/// asked for longest are forgotten.
+/// O(nodes / 32), and what can still be undone in the cluster. Memory: 16 bytes per kind of task and eligible node, at most
+/// about 256 MiB; beyond that the kinds not asked for longest are forgotten.
 template <class R, class P, class F = AnyNode>
 class RankedPlacement {
     static_assert(detail::check_ranker<R>());
@@ -36,19 +38,19 @@ class RankedPlacement {
 
     std::optional<Destination> operator()(const Cluster& cluster, TaskId task, Rng& rng) {
         if constexpr (may_keep_scores) {
-            if (keeps_scores()) {
-                const auto node = best_kept(cluster, task, rng);
+            if (keeps_scores() && cluster.events() != nullptr) {
+                const auto node = best_kept(kept_.of(cluster), cluster, task, rng);
                 if (node == none<NodeId>) return std::nullopt;
-                if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return Destination{node, 0};
-                return Destination{node, detail::pick(picker_, cluster, task, node, rng)};
+                return Destination{node, detail::take_gpus(picker_, cluster, task, node, rng)};
             }
         }
         return place(cluster, task, ranker_, picker_, rng, filter_);
     }
 
-    void changed(NodeId node) {
-        if constexpr (may_keep_scores) index_.changed(node);
-        prepared_.changed(node);
+    /// Takes in the events of the cluster now, as every question does; whoever asks next need not.
+    void catch_up(const Cluster& cluster) {
+        if constexpr (may_keep_scores)
+            if (keeps_scores() && cluster.events() != nullptr) (void)kept_.of(cluster);
     }
 
     /// True where ranker and filter are node-local.
@@ -57,11 +59,29 @@ class RankedPlacement {
     }
 
   private:
-    NodeId best_kept(const Cluster& cluster, TaskId task, Rng& rng) {
-        return index_.best(cluster, task, [&](NodeId node) -> std::optional<Score<R>> {
+    /// What is derived from the cluster.
+    struct Kept {
+        detail::ScoreIndex<Score<R>> index;
+        detail::PreparedNodes<R> prepared;
+        void rebuild(const Cluster& cluster) {
+            index.rebuild(cluster);
+            prepared.rebuild(cluster);
+        }
+        void usage_changed(const Cluster& cluster, NodeId node) {
+            index.usage_changed(cluster, node);
+            prepared.usage_changed(cluster, node);
+        }
+        void node_changed(const Cluster& cluster, NodeId node) {
+            index.node_changed(cluster, node);
+            prepared.usage_changed(cluster, node);
+        }
+    };
+
+    NodeId best_kept(Kept& kept, const Cluster& cluster, TaskId task, Rng& rng) {
+        return kept.index.best(cluster, task, [&](NodeId node) -> std::optional<Score<R>> {
             if (!filter_(cluster, task, node)) return std::nullopt;
             if constexpr (detail::PreparingRanker<R>)
-                return ranker_(cluster, task, node, prepared_.of(cluster, node, ranker_));
+                return ranker_(cluster, task, node, kept.prepared.of(cluster, node, ranker_));
             else
                 return detail::ask(ranker_, cluster, task, node, rng);
         });
@@ -71,8 +91,7 @@ class RankedPlacement {
     R ranker_;
     P picker_;
     F filter_;
-    detail::ScoreIndex<Score<R>> index_;
-    detail::PreparedNodes<R> prepared_;
+    Followed<Kept> kept_;
 };
 
 }  // namespace GPUSCHED_NAMESPACE::allocation

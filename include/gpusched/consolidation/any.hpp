@@ -18,7 +18,7 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
-/// Callable with these arguments, whatever it returns and const or not: what is wrong with it, the checks say.
+/// Callable with these arguments, whatever it returns and const or not: the checks below say what is wrong with it.
 template <class P, class Any, class... Arguments>
 concept CalledAs = !std::same_as<P, Any> && std::invocable<P&, Arguments...>;
 template <class P>
@@ -31,6 +31,10 @@ concept VisitsNodes = requires(P& policy, const Cluster& cluster, const FreeInde
 /// Any partitioner.
 class AnyPartitioner {
   public:
+    template <class P>
+    static constexpr bool check() {
+        return detail::check_partitioner<P>();
+    }
     template <detail::CalledAs<AnyPartitioner, const Cluster&, std::size_t, Rng&> P>
     AnyPartitioner(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
         static_assert(detail::check_partitioner<P>());
@@ -49,22 +53,37 @@ class AnyPartitioner {
 /// Any node order.
 class AnyNodeOrder {
   public:
+    template <class P>
+    static constexpr bool check() {
+        return detail::check_node_order<P>();
+    }
     template <detail::CalledAs<AnyNodeOrder, const Cluster&, NodeId> P>
     AnyNodeOrder(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
         static_assert(detail::check_node_order<P>());
+        if constexpr (detail::PreparesRounds<P>)
+            for_round_ = [policy](const Cluster& cluster) { return AnyNodeOrder(policy.for_round(cluster)); };
         call_ = [policy = std::move(policy)](const Cluster& cluster, NodeId node) {
             return static_cast<std::int64_t>(policy(cluster, node));
         };
     }
     std::int64_t operator()(const Cluster& cluster, NodeId node) const { return call_(cluster, node); }
+    /// Itself where the order has nothing to make ready.
+    [[nodiscard]] AnyNodeOrder for_round(const Cluster& cluster) const {
+        return for_round_ ? for_round_(cluster) : *this;
+    }
 
   private:
     std::function<std::int64_t(const Cluster&, NodeId)> call_;
+    std::function<AnyNodeOrder(const Cluster&)> for_round_;
 };
 
 /// Any weight of nodes.
 class AnyNodeWeight {
   public:
+    template <class P>
+    static constexpr bool check() {
+        return detail::check_node_weight<P>();
+    }
     template <detail::CalledAs<AnyNodeWeight, const Cluster&, NodeId> P>
     AnyNodeWeight(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
         static_assert(detail::check_node_weight<P>());
@@ -81,6 +100,10 @@ class AnyNodeWeight {
 /// Any acceptance.
 class AnyAcceptance {
   public:
+    template <class P>
+    static constexpr bool check() {
+        return detail::check_acceptance<P>();
+    }
     template <detail::CalledAs<AnyAcceptance, const ChainSet&> P>
     AnyAcceptance(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
         static_assert(detail::check_acceptance<P>());
@@ -105,6 +128,10 @@ class AnyAcceptance {
 /// Any GPU picker that takes no random numbers.
 class AnyPurePicker {
   public:
+    template <class P>
+    static constexpr bool check() {
+        return detail::check_picker<P>();
+    }
     template <detail::CalledAs<AnyPurePicker, const Cluster&, TaskId, NodeId> P>
     AnyPurePicker(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
         static_assert(detail::check_picker<P>());
@@ -123,6 +150,10 @@ class AnyPurePicker {
 /// Any ranking of destinations.
 class AnyDestinationRanking {
   public:
+    template <class P>
+    static constexpr bool check() {
+        return detail::check_destinations<P>();
+    }
     template <detail::VisitsNodes P>
         requires(!std::same_as<P, AnyDestinationRanking>)
     AnyDestinationRanking(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
@@ -165,6 +196,10 @@ class AnyDestinationRanking {
 /// Any ejection rule, with what it says about skipping victims and about the cheapest.
 class AnyEjectionRule {
   public:
+    template <class P>
+    static constexpr bool check() {
+        return detail::check_ejection<P>();
+    }
     template <detail::CalledAs<AnyEjectionRule, const Cluster&, TaskId, NodeId, std::span<const Victim>,
                                std::vector<Victim>&>
                   P>

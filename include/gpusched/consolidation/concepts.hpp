@@ -27,11 +27,20 @@ concept Partitioner =
         { policy(cluster, partition_size, rng) } -> std::same_as<Partition>;
     };
 
-/// Which node of a group is tried first: ascending by the returned key, a whole number, then by id.
+/// Which node of a group is tried first: ascending by the returned key, a whole number, then by id. Optional hook:
+/// `for_round(cluster)`, the same order made ready for one round. It is called once at the start of every round, on the thread
+/// of the caller, with the cluster as all groups of the round find it; what it returns is then asked about the nodes.
 template <class P>
 concept NodeOrder = requires(const P& policy, const Cluster& cluster, NodeId node) {
     { policy(cluster, node) } -> gpusched::detail::WholeNumber;
 };
+
+namespace detail {
+template <class P>
+concept PreparesRounds = requires(const P& policy, const Cluster& cluster) {
+    { policy.for_round(cluster) } -> std::same_as<P>;
+};
+}  // namespace detail
 
 /// In which order the destinations of a group are offered. `visit` calls `offer(NodeId)` until that returns true,
 /// and returns whether it did; it may leave out nodes that cannot hold the task now. `visit_full` does the same for

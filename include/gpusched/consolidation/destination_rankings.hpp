@@ -8,8 +8,8 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 /// In the order of the group, as the paper's pseudocode leaves it.
 struct GroupOrder {
     template <class Offer>
-    bool visit(const Cluster&, const FreeIndex& index, TaskId task, Offer&& offer) const {
-        for (const auto node : index.receivers_for(task))
+    bool visit(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
+        for (const auto node : index.receivers_for(cluster, task))
             if (index.is_open(node) && offer(node)) return true;
         return false;
     }

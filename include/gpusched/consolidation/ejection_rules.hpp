@@ -6,19 +6,37 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
+/// What a node lacks of named resources and devices for a task, while some of its own tasks leave it.
+class ExtrasAfter {
+  public:
+    ExtrasAfter(const Cluster& cluster, const Extras& extras, NodeId node);
+    void leave(TaskId victim) noexcept;
+    [[nodiscard]] bool fits() const noexcept;
+
+  private:
+    const Cluster* cluster_;
+    const Extras* extras_;
+    NodeId node_;
+    GpuMask devices_;
+    std::vector<std::int64_t> short_;  // of each resource that the task asks for
+};
+
 /// What a node offers to a task once some of its own tasks have left. GPU memory and localities are not looked at.
 class RoomAfter {
   public:
-    RoomAfter(const Cluster& cluster, TaskId task, NodeId node) noexcept;
+    RoomAfter(const Cluster& cluster, TaskId task, NodeId node);
     void leave(TaskId victim) noexcept;
     [[nodiscard]] bool fits() const noexcept {
-        return gpu_count(gpus_) >= wanted_ && cpu_short_ <= 0 && memory_short_ <= 0;
+        return gpu_count(gpus_) >= wanted_ && cpu_short_ <= 0 && memory_short_ <= 0 &&
+               (!extras_ || extras_->fits());
     }
 
   private:
@@ -28,6 +46,7 @@ class RoomAfter {
     int wanted_, share_;
     Lent lent_;
     std::int64_t cpu_short_, memory_short_;
+    std::optional<ExtrasAfter> extras_{};                  // of tasks that ask for such
     std::array<std::int16_t, max_gpus_per_node> freed_{};  // by victims that are fractions
 };
 

@@ -38,8 +38,10 @@ enum class FixedBy : std::uint8_t {
     locked,
     standby,        ///< it lends its resources and must find them again
     cpu_local,      ///< it is bound to the cores next to its GPUs
+    never_moves,    ///< its `how` is none
     exempt_node,    ///< the options exempt its node
     no_disruption,  ///< `max_disrupted` of its job or of the options is 0
+    budget,         ///< it would be down while it moves, and a disruption budget allows no more
     core_member,    ///< its job needs it for `min_members`
 };
 constexpr auto enum_names(FixedBy) {
@@ -48,8 +50,10 @@ constexpr auto enum_names(FixedBy) {
         {FixedBy::locked, "locked"},
         {FixedBy::standby, "standby"},
         {FixedBy::cpu_local, "cpu_local"},
+        {FixedBy::never_moves, "how is none"},
         {FixedBy::exempt_node, "exempt node"},
         {FixedBy::no_disruption, "max_disrupted is 0"},
+        {FixedBy::budget, "disruption budget"},
         {FixedBy::core_member, "core member"},
     });
 }

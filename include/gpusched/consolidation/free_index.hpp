@@ -5,6 +5,7 @@
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/largest_gpu_count.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -22,6 +23,8 @@ class BucketLists {
     BucketLists(std::size_t nodes, std::uint32_t keys)
         : links_(nodes), head_(keys, end_mark), used_((keys + 63) / 64) {}
 
+    /// Makes room for nodes in new slots.
+    void grow(std::size_t nodes) { links_.resize(std::max(links_.size(), nodes)); }
     [[nodiscard]] bool contains(NodeId node) const noexcept { return links_[index(node)].key != end_mark; }
 
     void insert(NodeId node, std::uint32_t key) {
@@ -79,43 +82,80 @@ class BucketLists {
 /// Finds nodes by idle GPUs and free cores, tightest first, and by what is left of partly used GPUs.
 ///
 /// Keys are what an LP task could take (lent capacity included), so that no node that could hold a task is ever left out;
-/// the caller checks each one that is offered. The index looks at the cluster it was made for, which must outlive it.
+/// the caller checks each one that is offered. Nodes of one key come in no order that means anything.
+///
+/// A follower (follower.hpp): inside `Followed` it holds all nodes that are not cordoned. A search indexes one group after the
+/// other with `reset`, and calls `usage_changed` for every node that it changed, also after `undo`.
 class FreeIndex {
   public:
-    explicit FreeIndex(const Cluster& cluster)
-        : cluster_(&cluster), whole_(cluster.node_slots(), gpu_steps * cpu_steps),
-          partial_(cluster.node_slots(), share_steps), eligible_(cluster.inventory().requirements.size()) {
-        std::int64_t most_cpu = 0;
-        for (const auto node : cluster.nodes())
-            most_cpu = std::max(most_cpu, cluster.inventory().nodes.cpu_milli[index(node)]);
-        cpu_step_ = most_cpu / (cpu_steps - 1) + 1;
-        if (cpu_step_ < 1000 && most_cpu < 1000 * (cpu_steps - 1))
-            cpu_step_ = 1000;  // whole cores where they fit
-    }
+    FreeIndex() = default;
+    /// Holds no node until `reset`.
+    explicit FreeIndex(const Cluster& cluster) { prepare(cluster); }
 
+    /// Indexes all nodes that are not cordoned.
+    void rebuild(const Cluster& cluster) {
+        prepare(cluster);
+        for (const auto node : cluster.nodes())
+            if (receives(cluster, node)) {
+                receivers_.push_back(node);
+                open(cluster, node);
+            }
+    }
     /// Indexes a new group; the former group's nodes are forgotten.
-    void reset(std::span<const NodeId> group, const Scope& scope) {
+    void reset(const Cluster& cluster, std::span<const NodeId> group, const Scope& scope) {
         for (const auto node : receivers_) close(node);
         receivers_.clear();
-        for (const auto requirement : known_) eligible_[requirement] = {};
-        known_.clear();
+        forget_eligible();
         scope_ = &scope;
         for (const auto node : group)
             if (scope.may_receive[index(node)]) {
                 receivers_.push_back(node);
-                open(node);
+                open(cluster, node);
             }
     }
+    /// To be called after every change of what runs on a node.
+    void usage_changed(const Cluster& cluster, NodeId node) {
+        if (!is_open(node)) return;
+        const auto idle = cluster.idle_gpus(node, Lent::yes);
+        whole_.move(node, whole_key(gpu_count(idle), cluster.cpu_free_milli(node, Lent::yes)));
+        int most = 0;
+        for_each_gpu(static_cast<GpuMask>(cluster.healthy_gpus(node) & ~idle),
+                     [&](int g) { most = std::max(most, cluster.gpu_free_milli(node, g, Lent::yes)); });
+        if (most > 0)
+            partial_.move(node, static_cast<std::uint32_t>(most));
+        else if (partial_.contains(node))
+            partial_.erase(node);
+    }
+    /// Takes in that a node came, changed or left; only without a group.
+    void node_changed(const Cluster& cluster, NodeId node) {
+        GPUSCHED_ASSERT(scope_ == nullptr);
+        if (cluster.gpu_count(node) > most_gpus_) return rebuild(cluster);
+        whole_.grow(cluster.node_slots());
+        partial_.grow(cluster.node_slots());
+        forget_eligible();
+        close(node);
+        const auto at = std::lower_bound(receivers_.begin(), receivers_.end(), node);
+        const bool listed = at != receivers_.end() && *at == node;
+        if (!receives(cluster, node)) {
+            if (listed) receivers_.erase(at);
+            return;
+        }
+        if (!listed) receivers_.insert(at, node);
+        open(cluster, node);
+    }
+
     /// All nodes of the group that may receive, in group order, closed ones included.
     [[nodiscard]] std::span<const NodeId> receivers() const noexcept { return receivers_; }
     /// Those of them that are of a kind which the task accepts (GPU model, labels, taints).
-    [[nodiscard]] std::span<const NodeId> receivers_for(TaskId task) const {
-        const auto& inv = cluster_->inventory();
+    [[nodiscard]] std::span<const NodeId> receivers_for(const Cluster& cluster, TaskId task) const {
+        const auto& inv = cluster.inventory();
         const auto requirement = inv.tasks.requirement[index(task)];
+        if (eligible_.size() <= requirement) eligible_.resize(inv.requirements.size());
         auto& list = eligible_[requirement];
-        if (!list.known) {
-            list.known = true;
-            known_.push_back(requirement);
+        const auto since = Inventory::since(inv.requirement_since, requirement);
+        if (!list.known || list.since != since) {
+            if (!list.known) known_.push_back(requirement);
+            list = {.known = true, .since = since, .nodes = {}};
             for (const auto node : receivers_)
                 if (inv.eligible(requirement, inv.nodes.node_class[index(node)])) list.nodes.push_back(node);
         }
@@ -129,29 +169,16 @@ class FreeIndex {
         whole_.erase(node);
         if (partial_.contains(node)) partial_.erase(node);
     }
-    void open(NodeId node) {
-        if (!scope_->may_receive[index(node)]) return;
+    void open(const Cluster& cluster, NodeId node) {
+        if (!receives(cluster, node)) return;
         whole_.insert(node, 0);
-        refresh(node);
-    }
-    /// To be called after every change on a node.
-    void refresh(NodeId node) {
-        if (!is_open(node)) return;
-        const auto idle = cluster_->idle_gpus(node, Lent::yes);
-        whole_.move(node, whole_key(gpu_count(idle), cluster_->cpu_free_milli(node, Lent::yes)));
-        int most = 0;
-        for_each_gpu(static_cast<GpuMask>(cluster_->healthy_gpus(node) & ~idle),
-                     [&](int g) { most = std::max(most, cluster_->gpu_free_milli(node, g, Lent::yes)); });
-        if (most > 0)
-            partial_.move(node, static_cast<std::uint32_t>(most));
-        else if (partial_.contains(node))
-            partial_.erase(node);
+        usage_changed(cluster, node);
     }
 
     /// Nodes with at least `idle` idle GPUs and `cpu_milli` free: fewest idle GPUs first, then fewest cores.
     template <class Offer>
     bool visit_whole(int idle, std::int64_t cpu_milli, Offer&& offer) const {
-        for (int g = idle; g <= max_gpus_per_node; ++g)
+        for (int g = idle; g <= most_gpus_; ++g)
             if (visit_bucket(g, cpu_milli, offer)) return true;
         return false;
     }
@@ -167,20 +194,45 @@ class FreeIndex {
     }
 
   private:
-    static constexpr std::uint32_t cpu_steps = 256, gpu_steps = max_gpus_per_node + 1,
-                                   share_steps = whole_gpu_milli;
+    static constexpr std::uint32_t cpu_steps = 256, share_steps = whole_gpu_milli;
     [[nodiscard]] std::uint32_t whole_key(int idle, std::int64_t cpu_milli) const noexcept {
         const auto step = std::clamp<std::int64_t>(cpu_milli / cpu_step_, 0, cpu_steps - 1);
         return static_cast<std::uint32_t>(idle) * cpu_steps + static_cast<std::uint32_t>(step);
     }
-    const Cluster* cluster_;
-    const Scope* scope_ = nullptr;
+    void prepare(const Cluster& cluster) {
+        most_gpus_ = largest_gpu_count(cluster.inventory());
+        const auto nodes = cluster.node_slots();
+        whole_ = detail::BucketLists(nodes, static_cast<std::uint32_t>(most_gpus_ + 1) * cpu_steps);
+        partial_ = detail::BucketLists(nodes, share_steps);
+        eligible_.assign(cluster.inventory().requirements.size(), {});
+        known_.clear();
+        receivers_.clear();
+        scope_ = nullptr;
+        std::int64_t most_cpu = 0;
+        for (const auto node : cluster.nodes())
+            most_cpu = std::max(most_cpu, cluster.inventory().nodes.cpu_milli[index(node)]);
+        cpu_step_ = most_cpu / (cpu_steps - 1) + 1;
+        if (cpu_step_ < 1000 && most_cpu < 1000 * (cpu_steps - 1))
+            cpu_step_ = 1000;  // whole cores where they fit
+    }
+    [[nodiscard]] bool receives(const Cluster& cluster, NodeId node) const {
+        if (scope_ != nullptr) return scope_->may_receive[index(node)] != 0;
+        return cluster.contains(node) && cluster.inventory().nodes.schedulable[index(node)] != 0;
+    }
+    void forget_eligible() {
+        for (const auto requirement : known_) eligible_[requirement] = {};
+        known_.clear();
+    }
+
+    const Scope* scope_ = nullptr;  // of the group; none = all nodes that are not cordoned
     std::int64_t cpu_step_ = 1000;
-    detail::BucketLists whole_, partial_;
+    int most_gpus_ = 0;  // of any node
+    detail::BucketLists whole_{0, 0}, partial_{0, 0};
     std::vector<NodeId> receivers_;
     // Found out when first asked for. An index serves one search, so nobody else looks meanwhile.
     struct Eligible {
         bool known = false;
+        std::uint64_t since = 0;  // see Inventory::requirement_since
         std::vector<NodeId> nodes;
     };
     mutable std::vector<Eligible> eligible_;  // by requirement

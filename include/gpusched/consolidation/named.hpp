@@ -37,6 +37,23 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 /// expect no workload.
 [[nodiscard]] const Registry<AnyPurePicker>& gpu_pickers();
 
+/// The policies that calls by name know: those of the library, and what a caller adds to a copy.
+///
+///     auto known = consolidation::registries();
+///     known.node_orders.add<MyOrder>("mine");
+///     auto result = consolidation::consolidate_by_name(cluster, {.node_order = "mine"}, options, context, known);
+struct Registries {
+    Registry<AnyPartitioner> partitioners = consolidation::partitioners();
+    Registry<AnyNodeOrder> node_orders = consolidation::node_orders();
+    Registry<AnyDestinationRanking> destination_rankings = consolidation::destination_rankings();
+    Registry<AnyEjectionRule> ejection_rules = consolidation::ejection_rules();
+    Registry<AnyAcceptance> acceptances = consolidation::acceptances();
+    Registry<AnyNodeWeight> node_weights = consolidation::node_weights();
+    Registry<AnyPurePicker> gpu_pickers = consolidation::gpu_pickers();
+};
+/// Those of the library.
+[[nodiscard]] const Registries& registries();
+
 /// Policies by name in place of those of a preset. Absent = the preset's.
 struct PolicyNames {
     std::optional<std::string> partitioner{};
@@ -61,20 +78,23 @@ constexpr void visit_fields(std::type_identity<PolicyNames>, F&& field) {
 /// The names that each kind has.
 /// @param kind a field of PolicyNames
 /// @throws InvalidInput for an unknown kind, with the nearest ones
-[[nodiscard]] const std::vector<std::string>& policy_names(std::string_view kind);
+[[nodiscard]] const std::vector<std::string>& policy_names(std::string_view kind,
+                                                           const Registries& known = registries());
 
 /// The policies of a preset, with those that have names replaced. All else of the preset stays: how deep moves nest, how
 /// many rounds there are, whether gaps are filled.
 ///
-/// Every field of the result may be replaced by a policy of your own, made by a registry of your own (registry.hpp) or not.
+/// Every field of the result may be replaced by a policy of your own.
 /// @throws InvalidInput for an unknown name, with the nearest ones
 [[nodiscard]] AnyPolicies make_policies(Preset preset = Preset::best, const PolicyNames& names = {},
-                                        Objective objective = Objective::gpus);
+                                        Objective objective = Objective::gpus,
+                                        const Registries& known = registries());
 
 /// `consolidate(cluster, options, context)` with policies by name in place of those of `options.preset`.
 /// @throws InvalidInput as that, for an unknown name, and for limits that the acceptance of that name does not take
 [[nodiscard]] Result consolidate_by_name(const Cluster& cluster, const PolicyNames& names,
-                                         const Options& options = {}, const Context& context = {});
+                                         const Options& options = {}, const Context& context = {},
+                                         const Registries& known = registries());
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation
 

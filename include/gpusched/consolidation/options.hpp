@@ -94,6 +94,9 @@ struct Options {
     /// Only members beyond a job's `min_members` may move. Locked members count towards the core first.
     bool protect_core_members = false;
 
+    /// Every move says which chain it belongs to, and which vacated node it serves. Plan files are of version 2 then.
+    bool record_chains = false;
+
     /// What a vacated node is worth: its GPUs, or one.
     Objective objective = Objective::gpus;
     /// What is proved about the best possible plan; costs milliseconds (counting) or seconds (lp).
@@ -123,6 +126,7 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("max_moves_per_wave", &Options::max_moves_per_wave, at_least(1));
     field("max_moves_per_node", &Options::max_moves_per_node, at_least(1));
     field("protect_core_members", &Options::protect_core_members);
+    field("record_chains", &Options::record_chains);
     field("objective", &Options::objective);
     field("bound_method", &Options::bound_method);
     field("clear", &Options::clear);

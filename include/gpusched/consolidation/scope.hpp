@@ -21,6 +21,11 @@ struct Scope {
 /// Reads `clear`, `exempt`, `protect_core_members` and `max_disrupted` of the options, which must be valid.
 [[nodiscard]] Scope make_scope(const Cluster& cluster, const Options& options);
 
+namespace detail {
+/// True for a task that would be down while it moves, which one of its disruption budgets does not allow.
+[[nodiscard]] bool no_budget_left(const Inventory& inventory, TaskId task);
+}  // namespace detail
+
 /// Groups of nodes that no movable task connects: nodes of one kind, and kinds linked by tasks that may run on
 /// both. Largest first, then by first node; nodes ascending.
 [[nodiscard]] std::vector<std::vector<NodeId>> components(const Cluster& cluster);

@@ -19,7 +19,7 @@ struct Step {
     NodeId from = none<NodeId>;
     NodeId to = none<NodeId>;
     GpuMask gpus = 0;
-    std::uint32_t chain = 0;  ///< which vacated node it serves; steps are dropped chain by chain
+    std::uint32_t chain = 0;  ///< the number of its chain; steps are dropped chain by chain
 };
 
 /// Moves in waves.
@@ -34,14 +34,17 @@ struct WaveOrder {
 /// Joins the steps of every task to one move and orders the moves into waves.
 ///
 /// In a wave, every moving task holds its old and its new place; all moves of a wave fit at once, with every source
-/// of that wave still held, within the limits of `options` on moves per wave, per node and per job. A wave takes every
+/// of that wave still held, within the limits of `options` on moves per wave, per node and per job. So do tasks that can
+/// only restart, whose moves say so: that their source is free when the wave starts is not used. No wave restarts more
+/// tasks of a disruption budget than it allows. A wave takes every
 /// move that fits, in the order of the steps. Where none fits (moves wait for each other in a circle), a waiting task
 /// hops to a temporary place; where that does not help, the chain of the first waiting move is dropped: its tasks
 /// stay where they are.
 ///
 /// @param cluster the snapshot; the moves are made on this copy
 /// @param closed by NodeId: nodes that receive nothing, not even for a while
-/// @param options `max_moves`, `max_move_cost`, `max_disrupted`, `max_moves_per_wave`, `max_moves_per_node`
+/// @param options `max_moves`, `max_move_cost`, `max_disrupted`, `max_moves_per_wave`, `max_moves_per_node`,
+///     `record_chains`
 /// @param may_vacate by NodeId: nodes that may run empty, as in `Scope`; empty: all. On the others no move takes the last
 ///     task away, also where the chain that was to bring another is dropped
 /// @return moves that `apply` accepts. O(steps x waves)

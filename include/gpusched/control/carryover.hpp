@@ -1,4 +1,4 @@
-// Carryover: what a controller that starts must still respect of what the one before it did.
+// Carryover: cooldowns and counts that a controller takes over from the controller before it.
 #pragma once
 
 #include <gpusched/control/host.hpp>

@@ -125,11 +125,11 @@ constexpr void narrow(Within<T>& range, const Rule& rule) {
 template <class T>
 void check_enumerator(Problems& problems, std::string_view name, const T& value, std::string_view owner) {
     if constexpr (NamedEnum<T>) {
+        for (const auto& row : enum_names(value))
+            if (row.value == value) return;
         std::string names;
-        for (const auto& [enumerator, enumerator_name] : enum_names(value)) {
-            if (enumerator == value) return;
-            names.append(names.empty() ? "one of " : ", ").append(enumerator_name);
-        }
+        for (const auto& row : enum_names(value))
+            names.append(names.empty() ? "one of " : ", ").append(row.name);
         problems.add(bad_value(name, std::to_string(static_cast<int>(value)), names, owner));
     } else if constexpr (requires { value.has_value(); }) {
         if (value) check_enumerator(problems, name, *value, owner);
@@ -138,7 +138,7 @@ void check_enumerator(Problems& problems, std::string_view name, const T& value,
 
 }  // namespace detail
 
-/// What a field of an integral type may hold by its rules; without any, what the type can.
+/// The values that a field of an integral type may have by its rules; without a rule, all of the type.
 template <std::integral T, class... Rules>
 [[nodiscard]] constexpr Within<T> range_of(const Rules&... rules) {
     Within<T> range{std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};

@@ -47,40 +47,6 @@ template <class Id>
     return static_cast<Id>(static_cast<std::uint32_t>(i));
 }
 
-/// A half-open range of ids 0 .. count - 1, usable in range-for.
-template <class Id>
-class IdRange {
-  public:
-    class iterator {
-      public:
-        using value_type = Id;
-        using difference_type = std::ptrdiff_t;
-        constexpr iterator() = default;
-        constexpr explicit iterator(std::uint32_t i) : i_(i) {}
-        constexpr Id operator*() const noexcept { return static_cast<Id>(i_); }
-        constexpr iterator& operator++() noexcept {
-            ++i_;
-            return *this;
-        }
-        constexpr iterator operator++(int) noexcept {
-            auto old = *this;
-            ++i_;
-            return old;
-        }
-        constexpr bool operator==(const iterator&) const = default;
-
-      private:
-        std::uint32_t i_ = 0;
-    };
-    constexpr explicit IdRange(std::size_t count) : count_(static_cast<std::uint32_t>(count)) {}
-    [[nodiscard]] constexpr iterator begin() const noexcept { return iterator(0); }
-    [[nodiscard]] constexpr iterator end() const noexcept { return iterator(count_); }
-    [[nodiscard]] constexpr std::size_t size() const noexcept { return count_; }
-
-  private:
-    std::uint32_t count_;
-};
-
 /// The ids of a table whose slot somebody has, ascending, usable in range-for.
 template <class Id>
 class LiveIds {

@@ -1,4 +1,4 @@
-// Nearest names: what a caller may have meant by a name that nobody knows, for messages.
+// Nearest names: for a name that is not known, the known names most like it; for messages.
 #pragma once
 
 #include <gpusched/core/checks.hpp>
@@ -82,7 +82,7 @@ template <class Names>
     std::string expected;
     for (std::size_t i = 0; i < known.size(); ++i)
         expected.append(i == 0 ? "one of " : ", ").append(known[i]);
-    return bad_value(field, quoted(name), expected) + did_you_mean(name, known);
+    return bad_value(field, gpusched::quoted(name), expected) + did_you_mean(name, known);
 }
 
 }  // namespace GPUSCHED_NAMESPACE

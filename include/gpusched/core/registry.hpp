@@ -1,14 +1,17 @@
 // Registry: policies of one kind, each under a name, for options, files and other languages.
 #pragma once
 
+#include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/nearest_names.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,7 +24,7 @@ namespace GPUSCHED_NAMESPACE {
 ///     orders.add<MyOrder>("mine");
 ///     auto order = orders.make(name_from_a_file);
 ///
-/// @tparam Policy what is made: a type that holds any policy of the kind
+/// @tparam Policy what is made: a type that holds any policy of the kind; what its `check<P>()` asserts holds of what is added
 /// @tparam Arguments what policies may be made from; most look at none of it
 template <class Policy, class... Arguments>
 class Registry {
@@ -34,14 +37,21 @@ class Registry {
     /// @throws InvalidInput for an empty name, and for one that is taken
     Registry& add(std::string name, Make make) {
         if (name.empty() || contains(name))
-            throw InvalidInput(bad_value(kind_.c_str(), quoted(name), "a name that is not taken"));
+            throw InvalidInput(bad_value(kind_.c_str(), gpusched::quoted(name), "a name that is not taken"));
         names_.push_back(std::move(name));
         make_.push_back(std::move(make));
         return *this;
     }
+    template <std::invocable<Arguments...> M>
+    Registry& add(std::string name, M make) {
+        using P = std::remove_cvref_t<std::invoke_result_t<M&, Arguments...>>;
+        if constexpr (detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
+        return add(std::move(name), Make(std::move(make)));
+    }
     /// A policy that needs nothing to be made.
     template <class P>
     Registry& add(std::string name) {
+        if constexpr (detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
         return add(std::move(name), [](const std::remove_cvref_t<Arguments>&...) -> Policy { return P{}; });
     }
 

@@ -70,9 +70,8 @@ class ExpectedFill {
                               const NodeState& state) const;
 
   private:
-    // All values are in half thousandths of a GPU, so that the whole node fits 16 bits; popularities are in parts of
-    // `all_weight`. Shapes of at most one GPU come first; both kinds are padded to full lanes with weight 0.
-    static constexpr std::int32_t unit = 2;
+    // All values are in parts of a GPU, 2000 unless nodes have more than 16 GPUs, so that the whole node fits 16 bits;
+    // popularities are in parts of `all_weight`. Shapes of at most one GPU come first; both kinds are padded to full lanes with weight 0.
     static constexpr std::int32_t all_weight = 1 << 15;
     static constexpr std::size_t lanes = 8;
 
@@ -101,6 +100,9 @@ class ExpectedFill {
     Limits cpu_, memory_;
     std::vector<View> views_;
     std::vector<std::uint32_t> view_of_model_;  // by GpuModelId; the last entry is for nodes without a model
+    std::int32_t most_gpus_ = 0;                // of any node, at least 16
+    std::int32_t parts_ = 2000;                 // of a GPU
+    std::int64_t per_milli_ = 0;                // value of a thousandth of a GPU
     std::int32_t grain_ = 1;
 };
 

@@ -6,9 +6,11 @@
 #include <gpusched/fragmentation/workload.hpp>
 #include <gpusched/model/cluster.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -61,7 +63,7 @@ struct FgdChoice {
 /// F is kept in whole numbers, in thousandths of a GPU times the workload's total weight; `to_gpus` converts. Sums
 /// are therefore exact, in any order. At construction the shapes become tables, so that F(node) costs one binary
 /// search and one look-up per GPU, however many shapes there are. Models NodeMetric (concepts.hpp).
-/// Built for one inventory; safe to read from several threads.
+/// Built for one inventory: GPU models that come later count as none, until `renew`. Safe to read from several threads.
 class Fgd {
   public:
     /// @throws InvalidInput when the workload is empty, or a shape or its weight is out of range
@@ -94,6 +96,9 @@ class Fgd {
     [[nodiscard]] std::int64_t total_weight() const noexcept { return total_weight_; }
 
     // NodeMetric
+    void renew(const Inventory& inventory);
+    /// False: the states of the other nodes stay what they are.
+    bool renew(const Inventory& inventory, NodeId node);
     using State = std::int64_t;
     using Total = std::int64_t;
     [[nodiscard]] static Total zero() noexcept { return 0; }
@@ -102,7 +107,7 @@ class Fgd {
 
   private:
     // What the workload looks like from a GPU model. Row r holds the shapes that are content with the r smallest
-    // distinct CPU demands: first the weight of whole-GPU shapes of at most 0, 1, .. 16 GPUs, then the weight of
+    // distinct CPU demands: first the weight of whole-GPU shapes of at most 0, 1, .. the most GPUs, then the weight of
     // fractional shapes of at most the 0, 1, .. smallest distinct shares.
     struct View {
         std::vector<std::int64_t> cpu;      // distinct demands, ascending
@@ -115,24 +120,27 @@ class Fgd {
     };
     [[nodiscard]] NodeGpus read_gpus(const Cluster& cluster, NodeId node) const noexcept;
     [[nodiscard]] const View& view(GpuModelId model) const noexcept {
-        return views_[view_of_model_[model == none<GpuModelId> ? view_of_model_.size() - 1 : index(model)]];
+        // A model that came later, and was not renewed for, is none.
+        return views_[view_of_model_[std::min(index(model), view_of_model_.size() - 1)]];
     }
     [[nodiscard]] const std::int64_t* row(const View& view, std::int64_t cpu_free_milli) const noexcept;
     [[nodiscard]] std::int64_t usable(const std::int64_t* row, std::span<const int> gpus) const noexcept;
     [[nodiscard]] std::int64_t cell(const std::int64_t* row, int free_milli) const noexcept {
-        return free_milli * row[first_share + share_rank_[static_cast<std::size_t>(free_milli)]];
+        return free_milli * row[share_column_[static_cast<std::size_t>(free_milli)]];
     }
 
-    static constexpr std::size_t first_share = max_gpus_per_node + 1;
     std::vector<View> views_;
     std::vector<std::uint32_t> view_of_model_;  // by GpuModelId; the last entry is for nodes without a model
-    std::array<std::uint16_t, whole_gpu_milli + 1>
-        share_rank_{};  // how many distinct shares are at most that
+    // By thousandths: the column of the fractional shapes of at most that share.
+    std::array<std::uint32_t, whole_gpu_milli + 1> share_column_{};
+    static constexpr std::size_t first_share_ = max_gpus_per_node + 1;
     std::size_t row_size_ = 0;
     std::int64_t total_weight_ = 0;
     std::vector<std::int64_t> cpu_only_cpu_;      // distinct demands of CPU-only shapes, ascending
     std::vector<std::int64_t> cpu_only_weights_;  // of the 0, 1, .. smallest
     FgdOptions options_;
+    std::shared_ptr<const Workload> workload_;
+    std::uint64_t serial_ = 0;  // of the inventory
 };
 
 /// Expected fragmentation of the whole cluster, in GPUs. O(nodes).

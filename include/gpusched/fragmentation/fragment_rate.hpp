@@ -11,7 +11,7 @@
 namespace GPUSCHED_NAMESPACE::fragmentation {
 
 struct FragmentRateOptions {
-    int gpus = 8;                   ///< k: whole GPUs of one node that the request asks for, 1 .. 16
+    int gpus = 8;                   ///< k: whole GPUs of one node that the request asks for, 1 .. 64
     bool include_cordoned = false;  ///< GPUs of cordoned nodes count as idle too
 };
 template <class F>

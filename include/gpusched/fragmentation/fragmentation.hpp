@@ -8,6 +8,7 @@
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/fragmentation/fragment_rate.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
+#include <gpusched/fragmentation/job_entropies.hpp>
 #include <gpusched/fragmentation/largest_job.hpp>
 #include <gpusched/fragmentation/occupancy.hpp>
 #include <gpusched/fragmentation/report.hpp>

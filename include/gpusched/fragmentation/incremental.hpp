@@ -17,25 +17,27 @@ template <NodeMetric M>
     return metric.result(total);
 }
 
-/// A metric's value that follows a cluster through `assign`, `reserve`, `undo` and the rest.
+/// A metric's value that follows a cluster.
 ///
-/// Search algorithms change a few nodes at a time; re-measuring 40,000 of them after each step would dwarf the step.
-/// Call `update` for every node on which something changed, in any order and as often as you like: the result is
-/// that of `evaluate`, to the bit. The cluster itself is not kept.
+/// Search algorithms change a few nodes at a time; re-measuring 40,000 of them after each step would dwarf the step. A follower
+/// (follower.hpp): inside `Followed` it catches up with what was committed; a search calls `usage_changed` for every node that
+/// it changed, in any order and as often as it likes, also after `undo`. The result is that of `evaluate`, to the bit. The
+/// cluster itself is not kept.
 template <NodeMetric M>
 class Incremental {
   public:
+    /// Measures nothing yet: for `Followed`.
+    explicit Incremental(M metric) : metric_(std::move(metric)), total_(metric_.zero()) {}
     /// Measures the whole cluster. O(nodes).
-    Incremental(M metric, const Cluster& cluster) : metric_(std::move(metric)), total_(metric_.zero()) {
-        states_.resize(cluster.node_slots());
-        for (const auto node : cluster.nodes()) {
-            states_[index(node)] = metric_.state(cluster, node);
-            metric_.add(total_, node, states_[index(node)], +1);
-        }
-    }
+    Incremental(M metric, const Cluster& cluster) : Incremental(std::move(metric)) { rebuild(cluster); }
 
+    /// Measures the whole cluster. O(nodes).
+    void rebuild(const Cluster& cluster) {
+        if constexpr (requires { metric_.renew(cluster.inventory()); }) metric_.renew(cluster.inventory());
+        measure(cluster);
+    }
     /// Takes in what changed on `node`; true if it changed the node's part. O(1) in the number of nodes.
-    bool update(const Cluster& cluster, NodeId node) {
+    bool usage_changed(const Cluster& cluster, NodeId node) {
         auto& old = states_[index(node)];
         auto now = metric_.state(cluster, node);
         if (now == old) return false;
@@ -43,6 +45,13 @@ class Incremental {
         metric_.add(total_, node, now, +1);
         old = std::move(now);
         return true;
+    }
+    /// Takes in that the node came, changed or left. O(nodes) where the metric does not hold for it any more.
+    void node_changed(const Cluster& cluster, NodeId node) {
+        if constexpr (requires { metric_.renew(cluster.inventory(), node); })
+            if (metric_.renew(cluster.inventory(), node)) return measure(cluster);
+        if (states_.size() < cluster.node_slots()) states_.resize(cluster.node_slots());
+        usage_changed(cluster, node);
     }
 
     /// The metric's value as of the last updates.
@@ -54,6 +63,15 @@ class Incremental {
     [[nodiscard]] const M& metric() const noexcept { return metric_; }
 
   private:
+    void measure(const Cluster& cluster) {
+        total_ = metric_.zero();
+        states_.assign(cluster.node_slots(), {});
+        for (const auto node : cluster.nodes()) {
+            states_[index(node)] = metric_.state(cluster, node);
+            metric_.add(total_, node, states_[index(node)], +1);
+        }
+    }
+
     M metric_;
     typename M::Total total_;
     std::vector<typename M::State> states_;

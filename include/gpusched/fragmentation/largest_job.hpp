@@ -15,7 +15,7 @@
 namespace GPUSCHED_NAMESPACE::fragmentation {
 
 struct LargestJobOptions {
-    int gpus_per_pod = 1;           ///< 1 .. 16: the job consists of pods of that many whole GPUs
+    int gpus_per_pod = 1;           ///< 1 .. 64: the job consists of pods of that many whole GPUs
     int cores_per_gpu = 12;         ///< >= 0; 0 = CPU does not matter
     std::optional<Level> level{};   ///< level of the switches; none = the deepest that is known
     bool include_cordoned = false;  ///< GPUs of cordoned nodes count as idle too
@@ -51,7 +51,7 @@ struct LargestJobRow {
                                                      const LargestJobOptions& options = {});
 
 /// The same as a node metric, to be kept up to date by `Incremental` (incremental.hpp). O(1) per changed node, O(switches)
-/// per result. The inventory must outlive it.
+/// per result.
 class LargestJobMetric {
   public:
     explicit LargestJobMetric(const Inventory& inventory, const LargestJobOptions& options = {});
@@ -65,11 +65,16 @@ class LargestJobMetric {
     void add(Total& total, NodeId node, State slots, int sign) const noexcept {
         sums_.add(total, node, slots, sign);
     }
+    void renew(const Inventory& inventory);
+    bool renew(const Inventory& inventory, NodeId node);
     [[nodiscard]] std::vector<LargestJobRow> result(const Total& total) const;
 
   private:
+    [[nodiscard]] const std::string& domain_name(const Inventory& inventory, std::uint32_t cell) const;
+
+    LargestJobOptions options_;
     detail::SlotSums sums_;
-    const Inventory* inventory_;
+    std::vector<std::string> names_;  // of the cells' domains
 };
 
 }  // namespace GPUSCHED_NAMESPACE::fragmentation

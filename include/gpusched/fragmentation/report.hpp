@@ -18,7 +18,7 @@ namespace GPUSCHED_NAMESPACE::fragmentation {
 
 /// A request of one node: whole GPUs, and CPU in thousandths of a core.
 struct Shape {
-    int gpus = 1;                ///< 1 .. 16
+    int gpus = 1;                ///< 1 .. 64
     std::int64_t cpu_milli = 0;  ///< >= 0
     bool operator==(const Shape&) const = default;
 };
@@ -125,8 +125,22 @@ class ReportMetric {
     [[nodiscard]] Total zero() const { return rows_; }
     void add(Total& total, NodeId node, const State& state, int sign) const noexcept;
     [[nodiscard]] static Report result(const Total& total) { return total; }
+    void renew(const Inventory& inventory);
+    bool renew(const Inventory& inventory, NodeId node);
 
   private:
+    // What of a node decides on its group, and on which groups there are.
+    struct Where {
+        bool shown = false, counted = false;
+        std::size_t key = 0;  // groups come in ascending order of it
+        bool operator==(const Where&) const = default;
+    };
+    [[nodiscard]] Where where(const Inventory& inventory, NodeId node) const;
+    [[nodiscard]] std::string group_name(const Inventory& inventory, std::size_t key) const;
+
+    ReportOptions options_;
+    std::uint64_t serial_;  // of the inventory
+    std::vector<Where> where_;
     std::vector<Shape> shapes_;
     std::vector<std::uint32_t> group_of_node_;  // not_counted = left out
     Report rows_;                               // empty rows, [group][shape]

@@ -18,7 +18,7 @@ struct SwitchSlotOptions {
     int gpus = 128;                          ///< GPUs of one job, >= 1
     int cores_per_gpu = 12;                  ///< >= 0; 0 = CPU does not matter
     std::optional<Level> level{};            ///< level of the switches; none = the deepest that is known
-    std::optional<int> gpus_per_pod{};       ///< 1 .. 16, a divisor of `gpus`; none = the paper's estimate
+    std::optional<int> gpus_per_pod{};       ///< 1 .. 64, a divisor of `gpus`; none = the paper's estimate
     std::optional<int> max_gpus_per_node{};  ///< leave out nodes with more GPUs; none = all
     bool include_cordoned = false;           ///< GPUs of cordoned nodes count as idle too
 };
@@ -74,11 +74,13 @@ class SwitchSlotMetric {
     void add(Total& total, NodeId node, State slots, int sign) const noexcept {
         sums_.add(total, node, slots, sign);
     }
+    void renew(const Inventory& inventory);
+    bool renew(const Inventory& inventory, NodeId node);
     [[nodiscard]] std::vector<SwitchSlotRow> result(const Total& total) const;
 
   private:
+    SwitchSlotOptions options_;
     detail::SlotSums sums_;
-    std::int64_t gpus_;
 };
 
 }  // namespace GPUSCHED_NAMESPACE::fragmentation

@@ -18,7 +18,7 @@ namespace GPUSCHED_NAMESPACE::fragmentation {
 /// What a kind of task asks for, and how many tasks of the list are of that kind.
 struct WorkloadShape {
     std::int64_t cpu_milli = 0;             ///< thousandths of a core, >= 0
-    std::int64_t gpu_count = 0;             ///< whole GPUs (0 .. 16), or 1 with a share below 1000
+    std::int64_t gpu_count = 0;             ///< whole GPUs (0 .. 64), or 1 with a share below 1000
     std::int64_t gpu_share_milli = 1000;    ///< thousandths of one GPU, 1 .. 1000
     std::vector<std::string> gpu_models{};  ///< acceptable models; empty = any
     std::int64_t weight = 1;                ///< >= 1; its popularity is weight / sum of weights

@@ -1,4 +1,4 @@
-// Snapshots as `gpusched.cluster` documents (JSON, version 1).
+// Snapshots as `gpusched.cluster` documents (JSON, versions 1 and 2).
 #pragma once
 
 #include <gpusched/config.hpp>
@@ -12,7 +12,8 @@ namespace GPUSCHED_NAMESPACE::io {
 
 /// Reads a snapshot from text; `Cluster::build` makes it one that algorithms take.
 ///
-/// The format is documented in docs/io.md and as a JSON Schema in docs/schema. This checks shape and types; names and
+/// The format is documented in docs/io.md and as JSON Schemas in docs/schema. Keys of version 2 in a document of version 1 are
+/// problems. This checks shape and types; names and
 /// quantities that make no sense together are found by `Cluster::build`. Where the form has mistakes, those that
 /// `Cluster::build` finds in the well-formed nodes, tasks and jobs are reported with them, so that all come at once; none
 /// follows from another one. Nothing half-read is returned.
@@ -31,7 +32,8 @@ namespace GPUSCHED_NAMESPACE::io {
 /// The keys that a task may have, in the order in which they are written.
 [[nodiscard]] std::vector<std::string_view> task_keys();
 
-/// Writes a snapshot as text: every field in a fixed order, except optional ones that are absent.
+/// Writes a snapshot as text: every field in a fixed order, except optional ones that are absent; as version 1 unless only
+/// version 2 can say it (docs/io.md).
 ///
 /// The same snapshot gives the same bytes, and reading them gives the same snapshot.
 /// @param indent  spaces per level (1 .. 16), with one node, task or job per line; 0 = no white space at all

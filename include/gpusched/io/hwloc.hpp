@@ -18,7 +18,7 @@ namespace GPUSCHED_NAMESPACE::io {
 /// have the index of NVML, else of RSMI, CUDA, Level Zero or OpenCL, else by ascending bus id. A GPU is near a NUMA
 /// node when the CPUs next to it are of one alone. The matrices NVLinkBandwidth and XGMIBandwidth give the links.
 /// @throws InvalidInput with every problem, each with source and line: a text that is not XML or of another kind,
-///         attributes that are missing or out of range, CPUs of two NUMA nodes, more than 16 GPUs; and for options
+///         attributes that are missing or out of range, CPUs of two NUMA nodes, more than 64 GPUs; and for options
 ///         out of range
 /// @throws BackendError when the file cannot be read, and when the library was built without pugixml
 [[nodiscard]] HardwareReading read_hwloc(const std::string& path, const HardwareReadOptions& options = {});

@@ -22,6 +22,7 @@ constexpr void visit_fields(std::type_identity<KubernetesOptions>, F&& field) {
 ///
 /// Each eviction goes through the Eviction API (policy/v1), so that disruption budgets are respected. Plain Kubernetes
 /// cannot be told where a pod's replacement starts, nor does it start it first: the destination stands in a comment,
+/// with a word where the plan has the pod restart,
 /// and the script asks for confirmation after each wave. Placements are comments. See `plan_to_pod_migration_jobs`
 /// for a scheduler that can do both.
 /// @throws InvalidInput naming every task and node whose name Kubernetes would not accept

@@ -80,7 +80,7 @@ constexpr void visit_fields(std::type_identity<NodeResources>, F&& field) {
 /// The object counts cores and GPUs but does not name them: they are numbered along the NUMA nodes, by ascending id,
 /// and `notes` says so. Which of them are in use it does not say either.
 /// @param options core groups, threads per core (0 = 1), sockets where there is no zone above, bandwidths
-/// @throws InvalidInput for more than 16 GPUs, more than 65,536 cores, and options out of range
+/// @throws InvalidInput for more than 64 GPUs, more than 65,536 cores, and options out of range
 [[nodiscard]] HardwareReading machine_of(const NodeResources& node, const HardwareReadOptions& options = {});
 
 }  // namespace GPUSCHED_NAMESPACE::io

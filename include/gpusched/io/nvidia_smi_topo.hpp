@@ -21,7 +21,7 @@ namespace GPUSCHED_NAMESPACE::io {
 /// GPUs; other NUMA nodes and their cores are not known.
 /// @throws InvalidInput with every problem, each with source and line: no matrix at all, a matrix of
 ///         `nvidia-smi topo -p2p`, unknown entries, rows that are missing or too short, entries that contradict each
-///         other, more than 16 GPUs; and for options out of range
+///         other, more than 64 GPUs; and for options out of range
 /// @throws BackendError when the file cannot be read
 [[nodiscard]] HardwareReading read_nvidia_smi_topo(const std::string& path,
                                                    const HardwareReadOptions& options = {});

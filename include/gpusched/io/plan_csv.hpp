@@ -11,7 +11,8 @@ namespace GPUSCHED_NAMESPACE::io {
 /// Writes a plan as CSV (RFC 4180 with plain line feeds), one row per step in the order in which they happen.
 ///
 /// Columns: `step` (evict, move, place or vacate), `wave` (moves only), `task`, `from` (also a vacated node), `to`,
-/// `gpus` (indices on `to`, separated by semicolons).
+/// `gpus` (indices on `to`, separated by semicolons); and, where some move says
+/// more than version 1 of the format can, `how`, `chain` and `for` (the vacated node it serves).
 [[nodiscard]] std::string plan_to_csv(const PlanSpec& plan);
 
 }  // namespace GPUSCHED_NAMESPACE::io

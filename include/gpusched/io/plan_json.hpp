@@ -1,4 +1,4 @@
-// Plans as `gpusched.plan` documents (JSON, version 1).
+// Plans as `gpusched.plan` documents (JSON, versions 1 and 2).
 #pragma once
 
 #include <gpusched/config.hpp>
@@ -23,7 +23,7 @@ namespace GPUSCHED_NAMESPACE::io {
 /// @throws InvalidInput as `plan_from_json` does
 [[nodiscard]] PlanSpec read_plan(const std::string& path);
 
-/// Writes a plan as text: every field in a fixed order. The same plan gives the same bytes, and reading them gives
+/// Writes a plan as text: every field in a fixed order, in the first version that can say it all. The same plan gives the same bytes, and reading them gives
 /// the same plan.
 /// @param indent  spaces per level (1 .. 16), with one move or placement per line; 0 = no white space at all
 /// @throws InvalidInput for a name that is not UTF-8, a statistic that is not finite, or another indent

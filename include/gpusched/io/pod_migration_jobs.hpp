@@ -31,7 +31,8 @@ constexpr void visit_fields(std::type_identity<KoordinatorOptions>, F&& field) {
 /// Each move reserves the task's request on its destination before the pod is evicted (mode ReservationFirst), which
 /// is the make-before-break that plans assume; evictions use mode EvictDirectly. Jobs of wave 0 are active when there
 /// is no eviction before them, all later ones are paused: resume a wave through its label `gpusched/wave` when the one
-/// before it has succeeded. The scheduler chooses the cards; the plan's are kept as an annotation. A pod's name must
+/// before it has succeeded. The scheduler chooses the cards; the plan's are kept as an annotation, as are
+/// `how`, `chain` and `for` where a move says them; a pod that restarts gets its reservation first, too. A pod's name must
 /// survive its move for a second one to find it. Placements are comments: the scheduler binds pending pods.
 /// @param cluster  where the tasks' requests and tolerations come from
 /// @throws InvalidInput naming every task that `cluster` lacks, every name that Kubernetes would not accept and

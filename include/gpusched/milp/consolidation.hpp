@@ -105,7 +105,8 @@ constexpr void visit_fields(std::type_identity<ConsolidationModel>, F&& field) {
 }
 
 /// The final state of a consolidation as a model. What it checks is necessary for a plan, so that its optimum bounds every plan:
-/// GPUs (whole ones, and fractions by their sum), cores, memory, eligibility (GPU model, labels, taints, cordons), node-level
+/// GPUs (whole ones, and fractions by their sum), cores, memory, named resources, devices by class, eligibility (GPU model, labels,
+/// node affinity, taints, cordons), node-level
 /// anti-affinity. Relaxed are the split of fractions over cards, NUMA and socket guarantees, GPU memory, affinity, anti-affinity
 /// and gangs at higher levels, and the order of the moves. Nodes that are empty now stay empty; daemons use what they use.
 /// Standby tasks count with what they claim towards all but LP tasks, and LP tasks in total with what is lendable.

@@ -100,12 +100,13 @@ constexpr void visit_fields(std::type_identity<PackingModel>, F&& field) {
 /// room on such a node, used(n, g) per card of those that nobody who stays uses. Rows: `place` one per task (pending: at most
 /// once, movable: exactly once), `gpu`, `cpu` and `memory` one per node (whole GPUs, and used cards, within the cards that nobody
 /// who stays uses), `card` one per card that some fraction has a column for, `hold` one per column `used` whose card a movable
-/// task holds, `anti_affinity` one per group and node that some member may use, `above` one per entry of `placed`.
+/// task holds, `extras` one per node and named resource, and per node and list of device classes that some task accepts, `anti_affinity` one per group and node that some member may use, `above` one per entry of `placed`.
 ///
-/// Exact for GPUs (whole and fractions), cores, memory, eligibility, cordons and node-level anti-affinity of equal limits;
+/// Exact for GPUs (whole and fractions), cores, memory, named resources, devices where each task accepts one class, eligibility, cordons and node-level anti-affinity of equal limits;
 /// relaxed are NUMA and socket guarantees, GPU memory, affinity, network levels and anti-affinity at other levels or of
 /// different limits. What Standby tasks lend is not used. Fractions that run stay.
-/// @throws InvalidInput for options out of range, negative entries of `placed`, and more of them than pending tasks have priorities above
+/// @throws InvalidInput for options out of range, a task to place or move that some group binds to avoid, to be avoided, near or
+/// to spread (the model has no rows for that), negative entries of `placed`, and more of them than pending tasks have priorities above
 [[nodiscard]] PackingModel packing_model(const Cluster& cluster, std::int64_t priority,
                                          const std::vector<std::int64_t>& placed = {},
                                          const PackingOptions& options = {});

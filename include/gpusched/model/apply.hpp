@@ -10,8 +10,8 @@ namespace GPUSCHED_NAMESPACE {
 /// The snapshot after the plan: evictions first, then wave by wave, then placements.
 ///
 /// Follows the plan as an executor would: every step must be possible when its turn comes, and all moves of a wave
-/// take their destinations while every source of that wave is still held. What a plan must observe beyond that
-/// (empty nodes, disruption limits, the list of vacated nodes) is for `verify::plan` to judge, which also reports
+/// take their destinations while every source of that wave is still held, but for those of tasks that restart. What a plan must observe beyond that
+/// (empty nodes, disruption limits, budgets, the list of vacated nodes) is for `verify::plan` to judge, which also reports
 /// all violations instead of the first.
 ///
 /// @param plan with ids of `cluster`; moves in ascending order of waves

@@ -4,8 +4,11 @@
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/model/detail/domain_counts.hpp>
+#include <gpusched/model/event.hpp>
 #include <gpusched/model/inventory.hpp>
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +20,7 @@
 
 namespace GPUSCHED_NAMESPACE {
 
+class EventLog;
 namespace detail {
 struct Demand;
 
@@ -35,6 +39,7 @@ class NotCopied {
     [[nodiscard]] explicit operator bool() const noexcept { return held_ != nullptr; }
     [[nodiscard]] T& operator*() const noexcept { return *held_; }
     [[nodiscard]] T* operator->() const noexcept { return held_.get(); }
+    [[nodiscard]] const T* get() const noexcept { return held_.get(); }
     template <class... Arguments>
     T& emplace(Arguments&&... arguments) {
         held_ = std::make_unique<T>(std::forward<Arguments>(arguments)...);
@@ -56,7 +61,7 @@ enum class Lent : bool { no, yes };
 /// is what all other tasks need. Memory is never lent.
 ///
 /// `assign` trusts its caller: ask `find_obstacle` and `gpus_fit` (feasibility.hpp) first. All changes are logged
-/// and can be undone in reverse order; each costs O(1) (at most 16 GPUs and the task's few groups). Copying costs
+/// and can be undone in reverse order; each costs O(1) (at most 64 GPUs and the task's few groups). Copying costs
 /// a few megabytes per 40,000 nodes. Distinct copies may be used from distinct threads.
 class Cluster {
   public:
@@ -82,23 +87,29 @@ class Cluster {
     [[nodiscard]] NodeSpec node_spec(NodeId node) const;
     [[nodiscard]] TaskSpec task_spec(TaskId task) const;
     [[nodiscard]] JobSpec job_spec(JobId job) const;
+    /// @param budget index into `Inventory::budgets`
+    [[nodiscard]] BudgetSpec budget_spec(std::uint32_t budget) const;
 
     // What only changes of membership change -----------------------------------------------------------------------------------
     [[nodiscard]] const Inventory& inventory() const noexcept { return *inventory_; }
     /// How many nodes (tasks) there are.
-    [[nodiscard]] std::size_t node_count() const noexcept { return node_slots() - inventory_->dead_nodes; }
-    [[nodiscard]] std::size_t task_count() const noexcept { return task_slots() - inventory_->dead_tasks; }
+    [[nodiscard]] std::size_t node_count() const noexcept {
+        return node_slots() - inventory_->nodes.free.size();
+    }
+    [[nodiscard]] std::size_t task_count() const noexcept {
+        return task_slots() - inventory_->tasks.free.size();
+    }
     /// Length of arrays indexed by NodeId (TaskId): slots that a node has left, and no other has yet, included.
     [[nodiscard]] std::size_t node_slots() const noexcept { return inventory_->nodes.names.size(); }
     [[nodiscard]] std::size_t task_slots() const noexcept { return inventory_->tasks.names.size(); }
     /// True where the slot is one that somebody has.
     [[nodiscard]] bool contains(NodeId node) const noexcept {
         return index(node) < node_slots() &&
-               (inventory_->dead_nodes == 0 || inventory_->nodes.dead[index(node)] == 0);
+               (inventory_->nodes.free.empty() || inventory_->nodes.dead[index(node)] == 0);
     }
     [[nodiscard]] bool contains(TaskId task) const noexcept {
         return index(task) < task_slots() &&
-               (inventory_->dead_tasks == 0 || inventory_->tasks.dead[index(task)] == 0);
+               (inventory_->tasks.free.empty() || inventory_->tasks.dead[index(task)] == 0);
     }
     [[nodiscard]] LiveIds<NodeId> nodes() const noexcept { return inventory_->living_nodes(); }
     [[nodiscard]] LiveIds<TaskId> tasks() const noexcept { return inventory_->living_tasks(); }
@@ -118,9 +129,13 @@ class Cluster {
         return static_cast<GpuMask>(first_gpus(gpu_count(node)) &
                                     ~inventory_->nodes.failed_gpus[index(node)]);
     }
+    /// The devices that the node has beside its whole GPUs, in a mask that goes on after those.
+    [[nodiscard]] GpuMask devices(NodeId node) const noexcept {
+        return inventory_->node_devices[inventory_->nodes.devices[index(node)]].all;
+    }
     /// True for a task that asks for a part of one GPU.
     [[nodiscard]] bool is_fraction(TaskId task) const noexcept {
-        return inventory_->tasks.gpu_share_milli[index(task)] < whole_gpu_milli;
+        return inventory_->tasks.is(TaskTrait::fraction, task);
     }
     /// GPU demand in thousandths of a GPU.
     [[nodiscard]] std::int64_t gpu_milli(TaskId task) const noexcept {
@@ -129,11 +144,12 @@ class Cluster {
     }
     /// LP tasks may overlap a Standby task's claim.
     [[nodiscard]] bool may_borrow(TaskId task) const noexcept {
-        return inventory_->tasks.priority_class[index(task)] == PriorityClass::lp;
+        return inventory_->tasks.is(TaskTrait::borrows, task);
     }
     /// What counts as free to the task: LP tasks may use what Standby tasks lend.
     [[nodiscard]] Lent lent_to(TaskId task) const noexcept { return may_borrow(task) ? Lent::yes : Lent::no; }
-    /// True for a placed task that consolidation may move: not locked, daemon, standby or bound to local cores.
+    /// True for a placed task that consolidation may move: not locked, daemon, standby, bound to local cores or of
+    /// Mobility::none.
     [[nodiscard]] bool is_movable(TaskId task) const noexcept;
 
     // Placement --------------------------------------------------------------------------------------------
@@ -142,6 +158,7 @@ class Cluster {
         GPUSCHED_ASSERT(index(task) < place_.size());
         return place_[index(task)].node;
     }
+    /// Its GPUs there and its other devices.
     [[nodiscard]] GpuMask gpus_of(TaskId task) const noexcept {
         GPUSCHED_ASSERT(index(task) < place_.size());
         return place_[index(task)].gpus;
@@ -212,6 +229,17 @@ class Cluster {
         return sum;
     }
 
+    /// How much of a named resource is free; `resource` is an index into `Inventory::resource_names`.
+    [[nodiscard]] std::int64_t resource_free(NodeId node, std::uint32_t resource) const noexcept {
+        const auto columns = inventory_->resource_names.size();
+        GPUSCHED_ASSERT(index(node) < usage_.size() && resource < columns);
+        return resources_[index(node) * columns + resource];
+    }
+    /// Healthy devices beside the whole GPUs that nobody holds.
+    [[nodiscard]] GpuMask free_devices(NodeId node) const noexcept {
+        return devices_.empty() ? GpuMask{0} : devices_[index(node)];
+    }
+
     // Groups -----------------------------------------------------------------------------------------------
     /// Members of a set of a group (an index into Inventory::group_sets) in a domain, reservations included.
     [[nodiscard]] std::uint32_t group_count(std::uint32_t set, DomainId domain) const noexcept {
@@ -224,6 +252,16 @@ class Cluster {
         GPUSCHED_ASSERT(set < group_tables_.size() && !inventory_->group_sets[set].uniform);
         GPUSCHED_ASSERT(limit_index < inventory_->group_sets[set].limits.size());
         return groups_.count(group_tables_[set] + 1 + static_cast<std::uint32_t>(limit_index), domain);
+    }
+    /// Tasks in the domain whose terms name a set of kind `avoid`: those that avoid the group.
+    [[nodiscard]] std::uint32_t avoiders(std::uint32_t set, DomainId domain) const noexcept {
+        GPUSCHED_ASSERT(inventory_->group_sets[set].kind == GroupKind::avoid);
+        return groups_.count(second_tables_[set], domain);
+    }
+    /// Members in the eligible domain that has fewest, of a set of kind `spread`; 0 where no domain is eligible.
+    [[nodiscard]] std::uint32_t fewest_members(std::uint32_t set) const noexcept {
+        GPUSCHED_ASSERT(inventory_->group_sets[set].kind == GroupKind::spread);
+        return fewest_[set];
     }
     /// How many domains hold members of the set.
     [[nodiscard]] std::uint32_t group_domains(std::uint32_t set) const noexcept {
@@ -269,12 +307,23 @@ class Cluster {
     void update_job(JobHandle job, const JobSpec& to);
     /// @throws InvalidInput if it has tasks, too
     void remove_job(JobHandle job);
+    // Budgets go by their names.
+    void add_budget(const BudgetSpec& budget);
+    void update_budget(const BudgetSpec& to);
+    void remove_budget(std::string_view name);
     /// Puts the task on the node with those GPUs, from wherever it was. Only what `build` checks is checked: a cluster may run
     /// what a scheduler would not have placed there.
     void bind(TaskHandle task, NodeHandle node, GpuMask gpus);
     /// Makes the task pending.
     void unbind(TaskHandle task);
     void set_now(std::int64_t now);
+
+    // Events -----------------------------------------------------------------------------------------------
+    /// From now on keeps the last `window` committed changes, for those who follow the cluster (follower.hpp). Copies keep none;
+    /// what is assigned to the cluster ends it.
+    void keep_events(std::size_t window = 16'384);
+    /// The changes that are kept; null = `keep_events` was not called.
+    [[nodiscard]] const EventLog* events() const noexcept { return events_.get(); }
 
     // What-if ----------------------------------------------------------------------------------------------
     // Changes that can be undone, until `commit`.
@@ -297,18 +346,37 @@ class Cluster {
         GPUSCHED_ASSERT(to <= log_.size());
         while (log_.size() > to) undo();
     }
-    /// Keeps what was done: it can no longer be undone.
+    /// Keeps what was done: it can no longer be undone, and becomes known (`events`) as what it comes to.
     void commit();
+    /// Calls `visit(TaskId, NodeId)` with every task that changes that can be undone are about, and the nodes that they are
+    /// about: each at least once.
+    template <class Visit>
+    void for_each_open_change(Visit&& visit) const {
+        for (const auto& change : log_) {
+            visit(change.task, change.node);
+            if (const auto now = node_of(change.task); now != change.node) visit(change.task, now);
+        }
+    }
 
     /// Same inventory and same placements (orders and history do not matter).
     [[nodiscard]] bool same_placement(const Cluster& other) const noexcept;
 
   private:
     explicit Cluster(std::nullptr_t);  // for build
+    // A GpuMask aligned as the ids beside it: there is one per task.
+    class PackedMask {
+      public:
+        PackedMask(GpuMask mask = 0) noexcept : halves_(std::bit_cast<Halves>(mask)) {}
+        operator GpuMask() const noexcept { return std::bit_cast<GpuMask>(halves_); }
+
+      private:
+        using Halves = std::array<std::uint32_t, 2>;
+        Halves halves_;
+    };
     struct Place {
         NodeId node = none<NodeId>;
         TaskId next = none<TaskId>, previous = none<TaskId>;
-        GpuMask gpus = 0;
+        PackedMask gpus{};
     };
     struct NodeUsage {
         std::int64_t cpu_lendable = 0, cpu_firm = 0, memory = 0;
@@ -317,14 +385,16 @@ class Cluster {
         TaskId first_task = none<TaskId>;
     };
     struct GpuFree {
-        std::int32_t lendable = 0, firm = 0;  // thousandths; a failed GPU has a capacity of 0
+        std::int32_t
+            lendable = 0,
+            firm = 0;  // thousandths; a failed GPU has a capacity of 0. Of a device lendable: its holders
     };
     struct Change {
-        enum class Kind : std::uint8_t { assign, reserve, unreserve } kind;
         GpuMask gpus;  // assign: the old ones
         TaskId task;
         NodeId node;      // assign: the old one
         TaskId previous;  // assign: its neighbour in the old node's list
+        enum class Kind : std::uint8_t { assign, reserve, unreserve } kind;
     };
     [[nodiscard]] const NodeUsage& usage(NodeId node) const noexcept {
         GPUSCHED_ASSERT(index(node) < usage_.size());
@@ -336,22 +406,29 @@ class Cluster {
         GPUSCHED_ASSERT(gpu >= 0 && gpu < gpu_count(node));
         return inventory_->nodes.first_gpu[index(node)] + static_cast<std::size_t>(gpu);
     }
+    void publish_open_changes();
+    void publish(EventKind kind, TaskHandle task, NodeId node);
     void use(TaskId task, NodeId node, GpuMask gpus, int sign);
     [[gnu::always_inline]] void count_groups(TaskId task, NodeId node, int sign);
+    void count_selection(TaskId task, NodeId node, int sign);
+    void count_spread(std::uint32_t set, NodeId node, int sign);
+    void add_second_table(std::uint32_t set);
+    void find_fewest();
+    void use_extras(const Extras& extras, NodeId node, GpuMask devices, int sign);
     void link(TaskId task, NodeId node, TaskId previous);
     void unlink(TaskId task);
     void place(TaskId task, NodeId node, GpuMask gpus, TaskId previous);
     void set_capacities();
     void set_capacity(NodeId node);
+    void resize_node_arrays(std::size_t columns_before);
     void add_group_tables();
     [[nodiscard]] std::optional<NodeId> find_home(const TaskSpec& task, Problems& problems) const;
-    [[nodiscard]] std::optional<GpuMask> gpus_named(const TaskSpec& task, NodeId node,
-                                                    Problems& problems) const;
 
     // Changes of membership.
     void require_no_what_if() const;
     template <class Id>
     void require_current(Handle<Id> handle) const;
+    [[nodiscard]] std::uint32_t find_budget(std::string_view name) const;
     Inventory& edit();
     detail::InventoryEditor& editor();
     void remember_sets(TaskId task);
@@ -359,17 +436,26 @@ class Cluster {
     void join_groups(TaskId task);
     void recount_groups(TaskId except);
     void check_room(const detail::Demand& task, NodeId node, GpuMask gpus, Problems& problems) const;
+    void check_devices(const NodeSpec& to, NodeId node, Problems& problems) const;
     void check_cores(TaskSpec task, NodeId node, Problems& problems) const;
     void place_initially(const ClusterSpec& spec, Problems& problems);
+    void assign_unknown(const std::vector<TaskId>& tasks, const ClusterSpec& spec, Problems& problems);
 
     std::shared_ptr<Inventory> inventory_;
     detail::NotCopied<detail::InventoryEditor> editor_;  // after the first change of membership
+    detail::NotCopied<EventLog> events_;                 // after `keep_events`
     std::vector<Place> place_;
     std::vector<NodeUsage> usage_;
     std::vector<GpuFree> gpu_;              // by NodeTable::first_gpu
     std::vector<std::int64_t> gpu_memory_;  // likewise
+    std::vector<std::int64_t> resources_;   // free, [node][resource]; empty where the snapshot names none
+    std::vector<GpuMask> devices_;  // free ones beside whole GPUs, by node; empty where there are none
     detail::DomainCounts groups_;
     std::vector<std::uint32_t> group_tables_;  // by set: its total, followed by one table per distinct limit
+    // By set, of kind avoid: who avoids; of kind spread: how many domains hold each number of members. Empty without such sets.
+    std::vector<std::uint32_t> second_tables_;
+    std::vector<std::uint32_t>
+        fewest_;  // by set, of kind spread: members in the domain that has fewest; likewise
     std::vector<Change> log_;
     struct Reservation {
         TaskId task;
@@ -382,6 +468,7 @@ class Cluster {
         std::uint32_t set, limits;
     };
     std::vector<LeftSet> left_;
+    std::vector<std::uint32_t> published_;  // while publishing: indices into `log_`
     static constexpr std::uint32_t no_table = 0xFFFFFFFFu;
 };
 
@@ -389,5 +476,6 @@ class Cluster {
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/model/impl/cluster.ipp>
+#include <gpusched/model/impl/event_log.ipp>
 #include <gpusched/model/impl/membership.ipp>
 #endif

@@ -5,6 +5,7 @@
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/detail/device_sets.hpp>
 
 #include <cstdint>
 #include <span>
@@ -15,18 +16,24 @@ namespace GPUSCHED_NAMESPACE {
 enum class Obstacle : std::uint8_t {
     none,           ///< it fits
     cordoned,       ///< the node is unschedulable
-    not_eligible,   ///< GPU model, node selector or taint; see `find_eligibility_obstacle`
+    not_eligible,   ///< GPU model, node selector, node affinity or taint; see `find_eligibility_obstacle`
     gpu_model,      ///< the task does not accept the node's GPU model
     node_selector,  ///< a required label is missing
+    node_affinity,  ///< no term of the node affinity holds
     taint,          ///< an untolerated NoSchedule or NoExecute taint
     cpu,
     memory,
-    gpu,  ///< not enough (healthy, entirely free) GPUs, or no GPU with enough left for the fraction
+    resource,  ///< not enough of a named resource
+    device,    ///< not enough free devices of one accepted class
+    gpu,       ///< not enough (healthy, entirely free) GPUs, or no GPU with enough left for the fraction
     gpu_memory,
     hardware,  ///< no set of GPUs within the guaranteed NUMA node or socket
     anti_affinity,
     affinity,
     network,  ///< the job must stay within another domain
+    avoid,  ///< the domain holds members of a group that the task avoids, or tasks that avoid a group of its own
+    near,    ///< the domain holds no task of the kind that it wants near
+    spread,  ///< the domain would hold too many more members than another
 };
 constexpr auto enum_names(Obstacle) {
     return name_table<Obstacle>({
@@ -35,15 +42,21 @@ constexpr auto enum_names(Obstacle) {
         {Obstacle::not_eligible, "not_eligible"},
         {Obstacle::gpu_model, "gpu_model"},
         {Obstacle::node_selector, "node_selector"},
+        {Obstacle::node_affinity, "node_affinity"},
         {Obstacle::taint, "taint"},
         {Obstacle::cpu, "cpu"},
         {Obstacle::memory, "memory"},
+        {Obstacle::resource, "resource"},
+        {Obstacle::device, "device"},
         {Obstacle::gpu, "gpu"},
         {Obstacle::gpu_memory, "gpu_memory"},
         {Obstacle::hardware, "hardware"},
         {Obstacle::anti_affinity, "anti_affinity"},
         {Obstacle::affinity, "affinity"},
         {Obstacle::network, "network"},
+        {Obstacle::avoid, "avoid"},
+        {Obstacle::near, "near"},
+        {Obstacle::spread, "spread"},
     });
 }
 
@@ -51,16 +64,16 @@ constexpr auto enum_names(Obstacle) {
 ///
 /// A placed task is judged as if it moved: its own present copy does not count against its groups, but it does
 /// hold its resources (make-before-break), and a required network level binds the new copy to the old one's
-/// domain. Reports `not_eligible` for the three static reasons at once. O(1) expected.
+/// domain. Reports `not_eligible` for the four static reasons at once. O(1) expected.
 [[nodiscard]] Obstacle find_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept;
 
-/// `gpu_model`, `node_selector`, `taint` or `none`, whatever else is in the way.
+/// `gpu_model`, `node_selector`, `node_affinity`, `taint` or `none`, whatever else is in the way.
 [[nodiscard]] Obstacle find_eligibility_obstacle(const Cluster& cluster, TaskId task, NodeId node);
 
-/// CPU, memory, GPU, GPU memory and guaranteed hardware locality only.
+/// CPU, memory, named resources, devices, GPU, GPU memory and guaranteed hardware locality only.
 [[nodiscard]] Obstacle find_resource_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept;
 
-/// Anti-affinity, affinity and required network level only.
+/// Anti-affinity, affinity and required network level, groups to avoid, near and to spread only.
 /// @param ignored one of these that does not count, as if nobody had asked for it; `none`: all count
 [[nodiscard]] Obstacle find_group_obstacle(const Cluster& cluster, TaskId task, NodeId node,
                                            Obstacle ignored = Obstacle::none) noexcept;
@@ -68,6 +81,10 @@ constexpr auto enum_names(Obstacle) {
 /// The GPUs of `node` that could each serve the task now: entirely free ones for whole GPUs, those with enough
 /// left for a fraction; with enough GPU memory where the node models it. 0 for tasks without GPUs.
 [[nodiscard]] GpuMask candidate_gpus(const Cluster& cluster, TaskId task, NodeId node) noexcept;
+
+/// The devices beside whole GPUs that the task takes where nobody says which: the lowest free ones of the first class it
+/// accepts that has enough of them. 0 for tasks that ask for none, and where no class has enough.
+[[nodiscard]] inline GpuMask free_devices_for(const Cluster& cluster, TaskId task, NodeId node) noexcept;
 
 /// True if the task can take exactly these GPUs now (count, freedom, memory, guaranteed locality).
 [[nodiscard]] bool gpus_fit(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) noexcept;
@@ -81,8 +98,12 @@ struct Localities {
 [[nodiscard]] Localities guaranteed_localities(const Cluster& cluster, TaskId task, NodeId node) noexcept;
 
 namespace detail {
-/// Which group forbids it, and how: index into Inventory::group_sets; for anti-affinity how many members
-/// the domain would have, and how many it may.
+/// Named resources and devices.
+[[nodiscard]] Obstacle find_extras_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept;
+
+/// Which group forbids it, and how: index into Inventory::group_sets; for anti-affinity and spread how many members
+/// the domain would have, and how many it may; for avoid how many tasks
+/// are in the way, and a limit of 1 where it is they who avoid.
 struct GroupConflict {
     Obstacle obstacle = Obstacle::none;
     std::uint32_t set = 0, members = 0, limit = 0;
@@ -90,6 +111,14 @@ struct GroupConflict {
 [[nodiscard]] GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node,
                                                 Obstacle ignored = Obstacle::none) noexcept;
 }  // namespace detail
+
+inline GpuMask free_devices_for(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+    const auto& inv = cluster.inventory();
+    return inv.tasks.is(TaskTrait::extras, task)
+               ? detail::choose_devices(inv, inv.extras[inv.tasks.extras[index(task)]], node,
+                                        cluster.free_devices(node))
+               : GpuMask{0};
+}
 
 }  // namespace GPUSCHED_NAMESPACE
 

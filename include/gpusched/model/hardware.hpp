@@ -11,6 +11,9 @@
 
 namespace GPUSCHED_NAMESPACE {
 
+/// Most NUMA nodes of one machine that have GPUs: some algorithms look at all sets of them.
+inline constexpr int most_gpu_localities = 16;
+
 /// One NUMA node: its socket, its number of cores and the GPUs attached to it.
 struct NumaNode {
     int socket = 0;

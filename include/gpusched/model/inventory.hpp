@@ -4,6 +4,9 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/ids.hpp>
+#include <gpusched/model/detail/free_slots.hpp>
+#include <gpusched/model/extras.hpp>
+#include <gpusched/model/group_rules.hpp>
 #include <gpusched/model/name_table.hpp>
 #include <gpusched/model/spec.hpp>
 
@@ -19,8 +22,11 @@ namespace GPUSCHED_NAMESPACE {
 class Inventory;
 namespace detail {
 class DomainEditor;
+class ExtrasEditor;
 class GroupBuilder;
+class BudgetEditor;
 class GroupEditor;
+class GroupSelection;
 class InventoryEditor;
 struct InventoryBuilder;
 }  // namespace detail
@@ -36,12 +42,16 @@ struct NodeTable {
     std::vector<std::uint8_t> schedulable;
     std::vector<GpuMask> failed_gpus;
     std::vector<std::uint32_t>
-        first_gpu;  ///< offset of its GPU 0 in arrays of `Inventory::gpu_slots` entries
+        first_gpu;  ///< offset of its GPU 0 in arrays of `Inventory::gpu_slots` entries, devices included
     std::vector<std::uint32_t> node_class;  ///< index into Inventory::node_classes
     std::vector<std::uint32_t> hardware;    ///< index into Inventory::hardware; `no_hardware` = unknown
     std::vector<std::uint32_t> attributes;  ///< index into Inventory::node_attributes
+    std::vector<std::uint32_t> devices;     ///< index into Inventory::node_devices; 0 = whole GPUs only
     std::vector<std::uint32_t> generation;  ///< how often the slot was given up; empty = never any
     std::vector<std::uint8_t> dead;         ///< 1 = nobody has the slot; empty = none is
+    detail::FreeSlots free;                 ///< those slots, the one first that is given away first
+    /// Runs in arrays over all GPUs that nobody has, by length: where they begin. Empty = never any.
+    std::vector<std::vector<std::uint32_t>> free_gpus;
     static constexpr std::uint32_t no_hardware = 0xFFFFFFFFu;
 };
 
@@ -63,8 +73,9 @@ struct NodeClass {
 /// What a task asks of a node besides resources, shared by all tasks alike in it.
 struct Requirement {
     std::vector<GpuModelId> gpu_models;  ///< sorted; empty = any
-    Labels node_selector;
+    Labels node_selector;                ///< without keys that single out nodes (NodeSet)
     std::vector<Toleration> tolerations;
+    std::vector<NodeTerm> node_affinity;  ///< likewise; empty = any
     bool operator==(const Requirement&) const = default;
 };
 
@@ -73,18 +84,24 @@ enum class GroupKind : std::uint8_t {
     anti_affinity,  ///< at most so many members in one domain
     affinity,       ///< all members in one domain
     network,        ///< all tasks of a job in one domain; its own old copy counts during a move
+    avoid,          ///< no members in the domain of a task that avoids them
+    near,           ///< a member in the domain of a task that wants them near
+    spread,         ///< members in even numbers
 };
 
 /// The tasks that one constraint on a group binds at one level. Members are counted per domain: `Cluster::group_count`.
 struct GroupSet {
     GroupKind kind = GroupKind::anti_affinity;
-    std::string group;  ///< its name; of kind `network` "job " or "task " and the name of that
+    std::string
+        group;  ///< its name; of kind `network` "job " or "task " and the name of that; of kind `near` the first
     Level level = node_level;
     std::uint32_t members = 0;
     // Of kind `anti_affinity` only.
     std::vector<std::uint32_t> limits;        ///< distinct limits, ascending
     std::vector<std::uint32_t> members_with;  ///< how many members name each of them
     bool uniform = true;                      ///< every member names this level, with the same limit
+    std::uint32_t rule =
+        0;  ///< of kind `near` index into Inventory::near_rules, of kind `spread` into spread_rules
 };
 
 /// One task's part in a set of a group.
@@ -93,7 +110,24 @@ struct Membership {
     std::uint32_t limit =
         0;  ///< of kind `anti_affinity`: the task's own limit; `no_limit` = it names another level
     static constexpr std::uint32_t no_limit = 0xFFFFFFFFu;
+    // Of kinds `avoid`, `near` and `spread`, `limit` holds these.
+    static constexpr std::uint32_t member = 1;  ///< it counts as a member
+    static constexpr std::uint32_t bound = 2;   ///< it asks for it
+    [[nodiscard]] bool is_member() const noexcept { return (limit & member) != 0; }
+    [[nodiscard]] bool is_bound() const noexcept { return (limit & bound) != 0; }
     bool operator==(const Membership&) const = default;
+};
+
+/// What of a task every placement depends on; all in one byte, which says as well which arrays need not be looked at.
+enum class TaskTrait : std::uint8_t {
+    lends = 1,     ///< Standby: it claims GPUs and CPU without consuming them
+    borrows = 2,   ///< LP: it consumes what others lend
+    fraction = 4,  ///< of one GPU
+    daemon = 8,
+    extras = 16,  ///< it has some in `TaskTable::extras`
+    // These two together hold its Mobility: `TaskTable::how`.
+    restarts = 32,
+    suspends = 64,
 };
 
 /// Indexed by TaskId.
@@ -108,9 +142,13 @@ struct TaskTable {
     std::vector<std::int64_t> priority;
     std::vector<PriorityClass> priority_class;
     std::vector<std::uint8_t> locked, preemptible, standby, daemon;
+    std::vector<std::uint8_t> traits;        ///< sets of TaskTrait, made of the other columns
     std::vector<std::uint32_t> requirement;  ///< index into Inventory::requirements
     std::vector<std::uint32_t> affinities;   ///< index into Inventory::task_affinities
     std::vector<std::uint32_t> profile;      ///< which memberships it has; shared by tasks that have the same
+    std::vector<std::uint32_t> extras;       ///< index into Inventory::extras; 0 = nothing of the kind
+    std::vector<std::uint32_t>
+        budgets;  ///< index into Inventory::budget_lists; empty where no task is in a budget
     std::vector<std::int64_t> move_cost;
     std::vector<std::int64_t> start_time;
     std::vector<std::int64_t> last_checkpoint_time;  ///< `no_time` = absent
@@ -118,7 +156,15 @@ struct TaskTable {
     std::vector<std::int64_t> eviction_count;
     std::vector<std::uint32_t> generation;  ///< how often the slot was given up; empty = never any
     std::vector<std::uint8_t> dead;         ///< 1 = nobody has the slot; empty = none is
+    detail::FreeSlots free;                 ///< those slots, the one first that is given away first
     static constexpr std::int64_t no_time = INT64_MIN;
+    [[nodiscard]] bool is(TaskTrait trait, TaskId task) const noexcept {
+        return (traits[index(task)] & static_cast<std::uint8_t>(trait)) != 0;
+    }
+    [[nodiscard]] Mobility how(TaskId task) const noexcept {
+        return static_cast<Mobility>(traits[index(task)] >> mobility_shift & 3);
+    }
+    static constexpr int mobility_shift = 5;
 };
 
 /// Group, network and hardware wishes as written, shared by all tasks that wrote the same.
@@ -128,11 +174,22 @@ struct TaskAffinities {
     std::optional<NetworkAffinity> network_affinity;
     std::vector<HardwareAffinity> hardware_affinity;
     bool cpu_local = false;
+    std::uint32_t group_terms = 0;  ///< index into Inventory::group_terms; 0 = none
     std::optional<std::vector<int>> cores;
     bool operator==(const TaskAffinities&) const = default;
 
     /// The strictest guaranteed level, if any.
     [[nodiscard]] std::optional<HardwareLevel> guaranteed_level() const;
+};
+
+/// A budget of tasks that may be down at once, as BudgetSpec has it.
+struct DisruptionBudget {
+    std::vector<TaskId> tasks;        ///< those it names, in that order
+    std::vector<std::string> groups;  ///< whose members it has, too
+    std::int64_t allowed_down = 0;
+    bool broken = false;
+    /// How many more of its tasks may be down.
+    [[nodiscard]] std::int64_t allows() const noexcept { return broken ? 0 : allowed_down; }
 };
 
 /// GPU masks of one machine's localities.
@@ -147,16 +204,19 @@ struct ChangeStatistics {
     std::uint64_t first_changes = 0;      ///< look-ups were made: the first change of an inventory
     std::uint64_t copies = 0;             ///< the tables were shared with a copy of the cluster
     std::uint64_t reclassifications = 0;  ///< a label key was selected for the first time
+    std::uint64_t resources = 0;          ///< a resource was named for the first time
     std::uint64_t levels = 0;             ///< a deeper network level was named for the first time
+    std::uint64_t budgets = 0;            ///< a budget of groups came, went, or got other groups
     std::uint64_t regroupings = 0;        ///< a group that has members got, or lost, a level or a limit
 };
 
 /// Which requirements go with which classes of nodes, worked out once. Empty where that would be too large.
 class EligibilityTable {
   public:
-    [[nodiscard]] bool empty() const noexcept { return bits_.empty(); }
+    /// True where there are so many pairs that eligibility is worked out on demand.
+    [[nodiscard]] bool empty() const noexcept { return words_.empty(); }
     [[nodiscard]] bool operator()(std::uint32_t requirement, std::uint32_t node_class) const {
-        return bits_[requirement * stride_ + node_class];
+        return (words_[requirement * row_ + node_class / 64] >> (node_class % 64) & 1) != 0;
     }
     void build(const Inventory& inventory);
     /// Works out what is new: a requirement or a class that was added, or whose index was given away again.
@@ -164,10 +224,11 @@ class EligibilityTable {
     void update_class(const Inventory& inventory, std::uint32_t node_class);
 
   private:
-    // Above this many (requirement, node class) pairs eligibility is worked out on demand.
-    static constexpr std::size_t largest = std::size_t{1} << 28;
-    std::vector<bool> bits_;  // [requirement][node class]
-    std::size_t stride_ = 0;  // classes that a row has room for
+    void resize(std::size_t requirements);
+    void write(const Inventory& inventory, std::size_t requirement, std::size_t node_class);
+    static constexpr std::size_t most_words = std::size_t{1} << 22;
+    std::vector<std::uint64_t> words_;  // one bit per pair, [requirement][node class]
+    std::size_t row_ = 0;               // words of a requirement
 };
 
 /// The part of a snapshot that placements leave alone. Built and validated once, shared by all copies of a cluster; changes
@@ -180,6 +241,12 @@ class Inventory {
     NameTable gpu_models;
     std::uint32_t gpu_slots = 0;  ///< length of arrays over the GPUs of all nodes
 
+    NameTable budget_names;                 ///< a slot that nobody has has none
+    std::vector<DisruptionBudget> budgets;  ///< by `budget_names`
+    std::vector<std::vector<std::uint32_t>>
+        budget_lists;               ///< of budgets, shared by tasks that are in the same ones; 0 = none
+    detail::FreeSlots budget_free;  ///< slots that nobody has
+
     NameTable job_names;
     std::vector<std::int64_t> job_min_members;
     std::vector<std::int64_t> job_max_disrupted;  ///< INT64_MAX = any number
@@ -187,28 +254,37 @@ class Inventory {
     std::vector<std::uint8_t> job_listed;       ///< 0 = only tasks name it: it goes with the last of them
     std::vector<std::uint32_t> job_generation;  ///< how often the slot was given up; empty = never any
 
-    std::uint32_t dead_nodes = 0, dead_tasks = 0;  ///< slots that nobody has
+    detail::FreeSlots job_free;  ///< slots that nobody has
     ChangeStatistics changes;
     /// Another number after every change, and for every inventory of the process: what is derived from an inventory knows by it
     /// whether it still holds.
     std::uint64_t serial = 0;
+    /// By requirement (extras): the serial since which the index stands for what it stands for now; what is beyond the end does
+    /// since the inventory was built. See `since`.
+    std::vector<std::uint64_t> requirement_since, extras_since;
+    /// The same of all indices of `hardware` together; 0 = none is newer.
+    std::uint64_t hardware_since = 0;
 
     std::vector<NodeAttributes> node_attributes;
     std::vector<NodeClass> node_classes;
     std::vector<Requirement> requirements;
     std::vector<TaskAffinities> task_affinities;
     std::vector<HardwareMasks> hardware;
+    NameTable resource_names;
+    std::vector<std::int64_t> node_resources;  ///< [node][resource], by `resource_names`
+    NameTable device_classes;
+    std::vector<NodeDevices> node_devices;
+    std::vector<Extras> extras;
+    std::vector<NodeSet> node_sets;
     std::vector<GroupSet> group_sets;
+    std::vector<GroupTerms> group_terms;
+    std::vector<NearRule> near_rules;
+    std::vector<SpreadRule> spread_rules;
+    std::vector<LabelLevel> label_levels;
 
     /// The nodes (tasks) that there are: slots that nobody has are left out.
-    [[nodiscard]] LiveIds<NodeId> living_nodes() const noexcept {
-        return {dead_nodes == 0 ? nullptr : nodes.dead.data(), nodes.names.size(),
-                nodes.names.size() - dead_nodes};
-    }
-    [[nodiscard]] LiveIds<TaskId> living_tasks() const noexcept {
-        return {dead_tasks == 0 ? nullptr : tasks.dead.data(), tasks.names.size(),
-                tasks.names.size() - dead_tasks};
-    }
+    [[nodiscard]] LiveIds<NodeId> living_nodes() const noexcept { return living<NodeId>(nodes); }
+    [[nodiscard]] LiveIds<TaskId> living_tasks() const noexcept { return living<TaskId>(tasks); }
 
     /// Levels of the network tree: the longest path of any node.
     [[nodiscard]] int network_levels() const noexcept { return network_levels_; }
@@ -220,6 +296,12 @@ class Inventory {
     [[nodiscard]] DomainId domain(Level level, NodeId node) const noexcept {
         return level == node_level ? make_id<DomainId>(index(node))
                                    : domain_of_[static_cast<std::size_t>(level)][index(node)];
+    }
+    /// The same for levels that are labels, too: `none<DomainId>` on a node without the label.
+    [[nodiscard]] DomainId domain_at(Level level, NodeId node) const noexcept {
+        return level < first_label_level
+                   ? domain(level, node)
+                   : label_levels[static_cast<std::size_t>(level - first_label_level)].domain_of[index(node)];
     }
     /// How many domains a level has, nodes of unknown position included.
     [[nodiscard]] std::size_t domain_count(Level level) const noexcept {
@@ -238,10 +320,26 @@ class Inventory {
     /// How many levels of the node's position are known.
     [[nodiscard]] int network_depth(NodeId node) const noexcept { return network_depth_[index(node)]; }
 
-    /// May tasks of that requirement run on nodes of that class (model, labels, taints)?
+    /// May tasks of that requirement run on nodes of that class (model, labels, taints)? Necessary for a task that singles
+    /// out nodes, sufficient for all others.
     [[nodiscard]] bool eligible(std::uint32_t requirement, std::uint32_t node_class) const {
         if (eligible_.empty()) return matches(requirements[requirement], node_classes[node_class]);
         return eligible_(requirement, node_class);
+    }
+
+    /// May the task run on that node (model, labels, taints, and the nodes that it singles out)?
+    [[nodiscard]] bool eligible(TaskId task, NodeId node) const {
+        const auto i = index(task);
+        return eligible(tasks.requirement[i], nodes.node_class[index(node)]) &&
+               (!tasks.is(TaskTrait::extras, task) || in_node_set(tasks.extras[i], node));
+    }
+    /// Is the node among those that `extras[which]` singles out? True where it singles out none.
+    [[nodiscard]] bool in_node_set(std::uint32_t which, NodeId node) const;
+
+    /// The budgets that the task is in, ascending: indices into `budgets`.
+    [[nodiscard]] std::span<const std::uint32_t> budgets_of(TaskId task) const noexcept {
+        if (tasks.budgets.empty()) return {};
+        return budget_lists[tasks.budgets[index(task)]];
     }
 
     /// The sets of groups that the task belongs to, by ascending kind.
@@ -257,13 +355,34 @@ class Inventory {
     /// Those of kinds `affinity` and `network`.
     [[nodiscard]] std::span<const Membership> affinity_memberships(TaskId task) const noexcept {
         const auto& p = profiles_[tasks.profile[index(task)]];
-        return {memberships_.data() + p.affinity, memberships_.data() + p.end};
+        return {memberships_.data() + p.affinity, memberships_.data() + p.selection};
     }
+    /// Those of kinds `anti_affinity`, `affinity` and `network`.
+    [[nodiscard]] std::span<const Membership> limit_memberships(TaskId task) const noexcept {
+        const auto& p = profiles_[tasks.profile[index(task)]];
+        return {memberships_.data() + p.first, memberships_.data() + p.selection};
+    }
+    /// Those of kinds `avoid`, `near` and `spread`.
+    [[nodiscard]] std::span<const Membership> selection_memberships(TaskId task) const noexcept {
+        const auto& p = profiles_[tasks.profile[index(task)]];
+        return {memberships_.data() + p.selection, memberships_.data() + p.end};
+    }
+    /// What the task wrote of groups: those that it lists, avoids, wants near and spreads.
+    [[nodiscard]] const GroupTerms& terms(TaskId task) const noexcept {
+        return group_terms[task_affinities[tasks.affinities[index(task)]].group_terms];
+    }
+
+    /// What `requirement_since` or `extras_since` says of an index.
+    [[nodiscard]] static std::uint64_t since(const std::vector<std::uint64_t>& table,
+                                             std::uint32_t at) noexcept {
+        return at < table.size() ? table[at] : 0;
+    }
+    /// A number that no inventory of the process has had.
+    [[nodiscard]] static std::uint64_t next_serial() noexcept;
 
     /// Validates and builds. Adds every problem to `problems`; where there is any, the result has all nodes and
     /// tasks with legal quantities, but no groups.
     /// Placements are not looked at: see `Cluster::build`.
-    [[nodiscard]] static std::uint64_t next_serial() noexcept;
     static std::shared_ptr<Inventory> build(const ClusterSpec& spec, Problems& problems);
 
     [[nodiscard]] static bool matches(const Requirement& requirement, const NodeClass& node_class);
@@ -273,11 +392,17 @@ class Inventory {
     friend class detail::GroupBuilder;
     friend struct detail::InventoryBuilder;
     friend class detail::GroupEditor;
+    friend class detail::GroupSelection;
     friend class detail::DomainEditor;
     friend class detail::InventoryEditor;
-    // Where a profile's memberships begin, where those of kind `affinity` and `network` do, and where they end.
+    template <class Id, class Table>
+    [[nodiscard]] static LiveIds<Id> living(const Table& table) noexcept {
+        return {table.free.empty() ? nullptr : table.dead.data(), table.names.size(),
+                table.names.size() - table.free.size()};
+    }
+    // Where a profile's memberships begin, where those from kind `affinity` on do, those from `avoid` on, and where they end.
     struct Profile {
-        std::uint32_t first = 0, affinity = 0, end = 0;
+        std::uint32_t first = 0, affinity = 0, selection = 0, end = 0;
     };
     std::vector<std::vector<DomainId>> domain_of_;        // [level][node]
     std::vector<std::vector<std::string>> domain_names_;  // [level][domain]

@@ -4,7 +4,10 @@
 #include <gpusched/model/apply.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/describe_obstacle.hpp>
+#include <gpusched/model/event.hpp>
+#include <gpusched/model/event_log.hpp>
 #include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/follower.hpp>
 #include <gpusched/model/hardware.hpp>
 #include <gpusched/model/inventory.hpp>
 #include <gpusched/model/name_table.hpp>

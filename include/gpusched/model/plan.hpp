@@ -2,23 +2,48 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
+#include <gpusched/model/spec.hpp>
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE {
 
-/// One migration. All moves of a wave take their destination while every source of that wave is still held.
+/// How a move is carried out.
+enum class MoveMode : std::uint8_t {
+    copy,  ///< make before break: the task holds both places until its wave ends
+    restart,  ///< break before make: its old place is free when its wave starts, and it is down until the wave ends
+};
+constexpr auto enum_names(MoveMode) {
+    return name_table<MoveMode>({
+        {MoveMode::copy, "copy"},
+        {MoveMode::restart, "restart"},
+    });
+}
+
+/// How a task that can move so is moved; Mobility::none is not for it.
+[[nodiscard]] constexpr MoveMode move_mode(Mobility how) noexcept {
+    return how == Mobility::copy ? MoveMode::copy : MoveMode::restart;
+}
+
+/// One migration. All moves of a wave take their destination while every source of that wave is still held, but for those of
+/// tasks that restart.
 struct Move {
     TaskId task = none<TaskId>;
     NodeId from = none<NodeId>;
     NodeId to = none<NodeId>;
     GpuMask gpus = 0;  ///< GPUs on `to`
     std::uint32_t wave = 0;
+    MoveMode how = MoveMode::copy;
+    std::uint32_t chain = no_chain;  ///< moves of one ejection chain are worth something only together
+    NodeId serves = none<NodeId>;    ///< the vacated node that it helps to vacate; none = it is not said
+    static constexpr std::uint32_t no_chain = 0xFFFFFFFFu;  ///< it is not said
     bool operator==(const Move&) const = default;
 };
 
@@ -39,7 +64,11 @@ struct Bound {
     bool operator==(const Bound&) const = default;
 };
 
-/// What to do with a snapshot. Evictions come first, then waves 0 .. waves - 1, then placements.
+/// What to do with a snapshot. Evictions come first, then waves 0 .. waves - 1, then placements: of those that are possible the
+/// first, again and again.
+///
+/// A task is the logical replica: what replaces it after a restart or an eviction, under a new name perhaps, is the same task.
+/// So one that is evicted may be among the placements: it runs again there.
 struct Plan {
     std::uint32_t waves = 0;
     std::vector<Move> moves{};            ///< by ascending wave
@@ -47,6 +76,8 @@ struct Plan {
     std::vector<TaskId> evictions{};
     std::vector<Placement> placements{};
     Bound bound{};
+    std::vector<NodeId>
+        opened_nodes{};  ///< nodes that moves lead to, and that held no task but daemons before, ascending
     bool operator==(const Plan&) const = default;
 };
 
@@ -56,6 +87,9 @@ struct PlanSpec {
         std::string task{}, from{}, to{};
         std::vector<int> gpus{};
         std::int64_t wave = 0;
+        MoveMode how = MoveMode::copy;
+        std::optional<std::int64_t> chain{};
+        std::string serves{};  ///< empty = it is not said
         bool operator==(const Move&) const = default;
     };
     struct Placement {
@@ -70,13 +104,14 @@ struct PlanSpec {
     std::vector<Placement> placements{};
     std::map<std::string, double> stats{};
     Bound bound{};
+    std::vector<std::string> opened_nodes{};
     bool operator==(const PlanSpec&) const = default;
 };
 
 class Cluster;
 
-/// Checks that everything a plan names exists in `cluster`: tasks, nodes (vacated ones too), GPUs of destinations; and
-/// that moves come in ascending waves below `waves`.
+/// Checks that everything a plan names exists in `cluster`: tasks, nodes (vacated, opened and served ones
+/// too), GPUs of destinations; and that moves come in ascending waves below `waves`.
 /// @throws InvalidInput with every problem
 void validate(const Plan& plan, const Cluster& cluster);
 
@@ -85,7 +120,7 @@ void validate(const Plan& plan, const Cluster& cluster);
 [[nodiscard]] PlanSpec to_spec(const Plan& plan, const Cluster& cluster,
                                std::map<std::string, double> stats = {});
 
-/// The plan with the ids of `cluster`: moves sorted by wave (order within a wave kept), vacated nodes ascending,
+/// The plan with the ids of `cluster`: moves sorted by wave (order within a wave kept), vacated and opened nodes ascending,
 /// `stats` left out.
 ///
 /// Only what an id can express is checked here; whether the plan is right is for `verify::plan` to say.

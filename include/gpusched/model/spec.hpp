@@ -14,11 +14,18 @@ namespace GPUSCHED_NAMESPACE {
 
 using Labels = std::map<std::string, std::string>;
 
+/// Amounts of named resources, each in the unit that its name implies: `pods`, `ephemeral-storage`, `rdma/hca`.
+using Resources = std::map<std::string, std::int64_t>;
+
 /// A topology level in a constraint: `node_level`, or the 0-based index into `NodeSpec::network`. At a level that a
 /// node's network does not reach, the node is a domain of its own, so a level that no node has is legal (a snapshot may
 /// know no positions) and among the warnings.
+///
+/// From `first_label_level` on, a level is a label key: `first_label_level + k` is `ClusterSpec::label_levels[k]`, and nodes with
+/// the same value are one domain. A node without the label is in none. For `avoid`, `near` and `spread` only.
 using Level = int;
 inline constexpr Level node_level = -1;
+inline constexpr Level first_label_level = 16;
 
 /// The rule of a field that holds a level, in a table of fields (core/fields.hpp).
 struct IsLevel {};
@@ -62,6 +69,38 @@ struct Affinity {
     bool operator==(const Affinity&) const = default;
 };
 
+/// No member of `group` in the task's domain of `level`, and no task that avoids the group in that of a member: Kubernetes
+/// pod anti-affinity. The members of a group are the tasks that list it in `TaskSpec::groups`. A node without the label of the
+/// level has no domain there, and nobody is avoided on it.
+struct Avoid {
+    std::string group{};
+    Level level = node_level;
+    bool operator==(const Avoid&) const = default;
+};
+
+/// Some task that is a member of every group that the task wants near runs in its domain of `level`: Kubernetes pod affinity.
+/// Where no such task runs on a node that has a domain, and the task is itself a member of all these groups, any node with the
+/// labels will do.
+struct Near {
+    std::string group{};
+    Level level = node_level;
+    bool operator==(const Near&) const = default;
+};
+
+/// The task's domain of `level` holds at most `max_skew` more members of `group`, itself included if it is one, than the
+/// domain that holds fewest: Kubernetes topology spread with DoNotSchedule. Members and domains count on eligible nodes: those
+/// with the labels of all levels that the task spreads over, and those that the two policies leave. Fewer eligible domains than
+/// `min_domains`: the fewest are 0.
+struct Spread {
+    std::string group{};
+    Level level = node_level;
+    std::int64_t max_skew = 1;        ///< 1 or more
+    std::int64_t min_domains = 1;     ///< 1 or more
+    bool honor_node_affinity = true;  ///< only nodes that satisfy the task's selector and node affinity
+    bool honor_taints = false;        ///< only nodes whose NoSchedule and NoExecute taints it tolerates
+    bool operator==(const Spread&) const = default;
+};
+
 enum class NetworkMode : std::uint8_t { required, preferred };
 constexpr auto enum_names(NetworkMode) {
     return name_table<NetworkMode>({
@@ -100,11 +139,67 @@ struct HardwareAffinity {
     bool operator==(const HardwareAffinity&) const = default;
 };
 
+/// Devices of one class that a node has beside its whole GPUs: MIG instances of a card, replicas of a shared card, other
+/// accelerators. They are numbered after the whole GPUs, in the order in which the node lists them; at most 64 in all.
+struct DeviceSpec {
+    std::string device_class{};
+    std::int64_t count = 1;  ///< 1 .. 64
+    /// The card that each is a part of, -1 = unknown; empty = all unknown. None is a whole GPU of the node: a card is whole
+    /// or split.
+    std::vector<int> parents{};
+    std::int64_t memory_mib = 0;  ///< of each; 0 = not modelled
+    bool operator==(const DeviceSpec&) const = default;
+};
+
+enum class MatchOperator : std::uint8_t { in, not_in, exists, does_not_exist, gt, lt };
+constexpr auto enum_names(MatchOperator) {
+    return name_table<MatchOperator>({
+        {MatchOperator::in, "In"},
+        {MatchOperator::not_in, "NotIn"},
+        {MatchOperator::exists, "Exists"},
+        {MatchOperator::does_not_exist, "DoesNotExist"},
+        {MatchOperator::gt, "Gt"},
+        {MatchOperator::lt, "Lt"},
+    });
+}
+
+/// One condition on a node's labels, as in Kubernetes: `NotIn` and `DoesNotExist` hold where the label is missing; `Gt` and
+/// `Lt` compare the label, an integer, with the one value.
+struct NodeMatch {
+    std::string key{};
+    MatchOperator op = MatchOperator::in;
+    std::vector<std::string> values{};
+    bool operator==(const NodeMatch&) const = default;
+};
+
+/// Conditions that must all hold; a term without any holds nowhere, as in Kubernetes.
+struct NodeTerm {
+    std::vector<NodeMatch> match_expressions{};  ///< on labels
+    std::vector<NodeMatch> match_fields{};       ///< on `metadata.name`, the node's name; `In` or `NotIn`
+    bool operator==(const NodeTerm&) const = default;
+};
+
+/// How a task can move; whether it may be evicted is another matter (`TaskSpec::preemptible`).
+enum class Mobility : std::uint8_t {
+    copy,     ///< make before break: the new copy runs before the old one goes
+    restart,  ///< break before make: it is down from when it leaves its node until it runs on the next
+    suspend,  ///< it is suspended, and resumed on the next node; down meanwhile
+    none,     ///< never
+};
+constexpr auto enum_names(Mobility) {
+    return name_table<Mobility>({
+        {Mobility::copy, "copy"},
+        {Mobility::restart, "restart"},
+        {Mobility::suspend, "suspend"},
+        {Mobility::none, "none"},
+    });
+}
+
 /// A machine. Only `name` and the capacities are required.
 struct NodeSpec {
     std::string name{};
     std::string gpu_model{};     ///< empty = none
-    std::int64_t gpu_count = 0;  ///< 0 .. 16
+    std::int64_t gpu_count = 0;  ///< 0 .. 64
     std::int64_t cpu_milli = 0;  ///< thousandths of a core
     std::int64_t memory_mib = 0;
     std::optional<std::int64_t> gpu_memory_mib{};  ///< per GPU; absent = not modelled on this node
@@ -113,7 +208,9 @@ struct NodeSpec {
     Labels labels{};
     std::vector<Taint> taints{};
     std::optional<Hardware> hardware{};
-    std::vector<int> failed_gpus{};
+    std::vector<int> failed_gpus{};     ///< whole GPUs and other devices
+    Resources resources{};              ///< a resource that it does not list is 0 there
+    std::vector<DeviceSpec> devices{};  ///< beside its whole GPUs
     bool operator==(const NodeSpec&) const = default;
 };
 
@@ -131,6 +228,7 @@ struct TaskSpec {
     PriorityClass priority_class = PriorityClass::other;
     bool locked = false;                ///< never moved, never preempted
     std::optional<bool> preemptible{};  ///< absent = true for LP, else false
+    Mobility how = Mobility::copy;      ///< it can move
     bool standby = false;    ///< an HP task that lent its GPUs and CPU, but keeps its claim on them
     bool daemon = false;     ///< uses resources, never moves, does not make a node occupied
     Labels node_selector{};  ///< labels the node must have
@@ -150,7 +248,19 @@ struct TaskSpec {
     std::int64_t checkpoint_interval = 0;  ///< seconds; 0 = never
     std::int64_t eviction_count = 0;
     std::optional<std::string> node{};  ///< where it runs; absent = pending
-    std::vector<int> gpus{};            ///< which GPUs it holds there
+    std::vector<int> gpus{};            ///< which GPUs and other devices it holds there
+    /// `gpus` is not known. Tasks whose GPUs are known hold them first; then each of these, in input order, gets the lowest
+    /// healthy GPUs with enough left, then failed ones that nobody holds, and the lowest free devices of the first class it
+    /// accepts that has enough of them.
+    bool assign_gpus = false;
+    Resources resources{};
+    std::int64_t device_count = 0;              ///< devices of one class, beside `gpu_count`
+    std::vector<std::string> device_classes{};  ///< acceptable classes of these, in order of preference
+    std::vector<NodeTerm> node_affinity{};      ///< one of these terms must hold; empty = any node
+    std::vector<std::string> groups{};  ///< that it is a member of; what others avoid, want near, spread
+    std::vector<Avoid> avoid{};
+    std::vector<Near> near{};
+    std::vector<Spread> spread{};
     bool operator==(const TaskSpec&) const = default;
 };
 
@@ -163,12 +273,25 @@ struct JobSpec {
     bool operator==(const JobSpec&) const = default;
 };
 
+/// A disruption budget: how many of a set of tasks may be down at once. A task is down from its eviction, or from when it leaves
+/// its node to restart on another, until it runs again. Moves of make-before-break take nothing from it.
+struct BudgetSpec {
+    std::string name{};
+    std::vector<std::string> tasks{};   ///< names
+    std::vector<std::string> groups{};  ///< all members of these, too: the tasks that list them
+    std::int64_t allowed_down = 0;      ///< how many more may be down than are now
+    bool broken = false;  ///< more are down than may be: none is allowed, whatever `allowed_down` says
+    bool operator==(const BudgetSpec&) const = default;
+};
+
 /// A whole snapshot as data, in input order.
 struct ClusterSpec {
     std::int64_t now = 0;  ///< seconds
     std::vector<NodeSpec> nodes{};
     std::vector<TaskSpec> tasks{};
     std::vector<JobSpec> jobs{};  ///< jobs that tasks name but this list does not are created with defaults
+    std::vector<BudgetSpec> budgets{};
+    std::vector<std::string> label_levels{};  ///< label keys that are levels: `first_label_level` and on
     bool operator==(const ClusterSpec&) const = default;
 };
 

@@ -5,6 +5,7 @@
 #include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/preemption/victim_policy.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -14,26 +15,6 @@
 #include <utility>
 
 namespace GPUSCHED_NAMESPACE::preemption {
-
-/// How a node's victims, and the node, are chosen.
-enum class Policy : std::uint8_t {
-    spot,        ///< ASI: cheapest spot tasks first until the task fits; the node that loses the least work
-    spot_exact,  ///< ours: the victims that lose the least work, per node and over all nodes
-    imp,         ///< FlexTopo's Incremental Minimal Preemption: fewest victims per node, then Equation 1
-    exhaustive,  ///< the optimum of FlexTopo's Equation 1 over all sets of victims
-    reprieve,    ///< Kubernetes: all potential victims leave, the most important ones come back first
-    first_fit,   ///< the first node on which leaving by ascending priority makes room
-};
-constexpr auto enum_names(Policy) {
-    return name_table<Policy>({
-        {Policy::spot, "spot"},
-        {Policy::spot_exact, "spot_exact"},
-        {Policy::imp, "imp"},
-        {Policy::exhaustive, "exhaustive"},
-        {Policy::reprieve, "reprieve"},
-        {Policy::first_fit, "first_fit"},
-    });
-}
 
 /// How the answer of `imp` and `exhaustive` is found. Both find the same.
 enum class Engine : std::uint8_t {
@@ -95,7 +76,7 @@ inline constexpr std::int64_t latest = 1'000'000'000'000;  // seconds either way
 
 /// How `preempt` works. Ranges are checked first thing.
 struct Options {
-    Policy policy = Policy::imp;  ///< how victims and node are chosen
+    VictimPolicy policy = Policy::imp;  ///< how victims and node are chosen: a `Policy`, or a VictimOrder
     /// How `imp`, `exhaustive` and `spot_exact` search; the answer is the same. Refused with the other policies, unless it has
     /// its default.
     Engine engine = Engine::masks;
@@ -121,7 +102,6 @@ struct Options {
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<Options>, F&& field) {
-    field("policy", &Options::policy);
     field("engine", &Options::engine);
     field("qos", &Options::qos);
     field("alpha", &Options::alpha, within(0, 1));

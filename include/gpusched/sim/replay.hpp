@@ -1,7 +1,7 @@
 // Replay: the tasks of a trace arrive on its nodes one by one and are placed by a policy.
 #pragma once
 
-#include <gpusched/allocation/any.hpp>
+#include <gpusched/allocation/named.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
@@ -63,7 +63,7 @@ struct ReplayResult {
     StopReason stop_reason = StopReason::completed;
 };
 
-/// Replays `trace` with a policy chosen by name.
+/// Replays `trace` with a policy chosen by name, of those that `known` has.
 ///
 /// Tasks arrive in the order of their creation times (those of one second in the order of the trace) and leave at
 /// their deletion times, departures first. Each is tried once: one that fits nowhere is left out for good. Jobs are
@@ -74,7 +74,8 @@ struct ReplayResult {
 ///
 /// Complexity: one decision of the policy per arrival. Deterministic in trace, options and seed.
 [[nodiscard]] ReplayResult replay(const Trace& trace, const ReplayOptions& options = {},
-                                  const Context& context = {});
+                                  const Context& context = {},
+                                  const allocation::Registries& known = allocation::registries());
 
 /// The same with a policy of the caller's own; `options.placement` is not looked at.
 /// @throws InvalidInput also when the policy answers with a place where the task does not fit

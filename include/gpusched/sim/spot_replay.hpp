@@ -1,6 +1,7 @@
 // Spot replay: HP and spot (LP) jobs arrive, are ranked to nodes, preempt, lose work, start again.
 #pragma once
 
+#include <gpusched/allocation/named.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
@@ -152,12 +153,14 @@ struct SpotReplayResult {
 /// StopReason::time_limit. Every change but a job's end is a plan
 /// that the observer sees first; `verify::plan` accepts each.
 ///
+/// @param known the rankers and GPU pickers that have names; rankers are asked with the cluster as it is
 /// @throws InvalidInput with every option and job out of range, and for nodes and pods that `Cluster::build` refuses
 ///
 /// One ranking of all nodes per waiting pod and event that freed something. The same trace, options and seed give the same
 /// result everywhere, `decision_us` apart.
 [[nodiscard]] SpotReplayResult replay_spot(const SpotTrace& trace, const SpotReplayOptions& options = {},
-                                           const Context& context = {});
+                                           const Context& context = {},
+                                           const allocation::Registries& known = allocation::registries());
 
 /// The spread of these values.
 [[nodiscard]] Spread spread_of(std::vector<double> values);

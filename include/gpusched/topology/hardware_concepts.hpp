@@ -61,7 +61,7 @@ constexpr auto enum_names(HardwareStatus) {
 /// Bundled with every vertex.
 struct HardwareVertex {
     HardwareKind kind = HardwareKind::core;
-    int id = 0;                 ///< >= 0, distinct within the kind; of a GPU its index on the node (0 .. 15)
+    int id = 0;                 ///< >= 0, distinct within the kind; of a GPU its index on the node (0 .. 63)
     std::string uuid{};         ///< of a GPU; may be empty
     std::string model{};        ///< of a GPU; may be empty
     std::int64_t memory_mib{};  ///< of a GPU; 0 = not known

@@ -138,9 +138,10 @@ class HardwareGraph {
     /// The best of these that the set has. One GPU is local to itself.
     [[nodiscard]] GpuLocality locality(GpuMask gpus) const;
     /// The best set of `count` GPUs among `from`: the closest locality, then the greatest bottleneck bandwidth, then the
-    /// least sum of distances, then the lowest GPUs. Exact: at most 12,870 sets are compared (8 of 16 GPUs).
+    /// least sum of distances, then the lowest GPUs. Exact among at most 16 GPUs (12,870 sets at most, 8 of 16); of more, the
+    /// best of one set per GPU, grown from it GPU by GPU.
     /// @return nothing when fewer healthy GPUs are in `from`; an empty set for count 0
-    /// @throws InvalidInput when count is not 0 .. 16
+    /// @throws InvalidInput when count is not 0 .. 64
     [[nodiscard]] std::optional<GpuMask> best_gpus(int count, GpuMask from) const;
     /// The same among the free GPUs.
     [[nodiscard]] std::optional<GpuMask> best_gpus(int count) const { return best_gpus(count, masks_.free); }
@@ -171,12 +172,17 @@ class HardwareGraph {
     void index_graph();                              // places, masks, pairs
     void refresh_state();                            // healthy and free
     [[nodiscard]] Vertex gpu_vertex(int gpu) const;  // throws for unknown ones
+    [[nodiscard]] std::size_t pair(int a, int b) const noexcept {
+        return static_cast<std::size_t>(a) * row_ + static_cast<std::size_t>(b);
+    }
 
     std::unique_ptr<BoostHardware> graph_;
     std::array<std::int64_t, max_gpus_per_node> gpu_vertex_{};  // -1 = no such GPU
     AffinityMasks masks_;
-    std::array<std::array<int, max_gpus_per_node>, max_gpus_per_node> distance_{};  // -1 = no path
-    std::array<std::array<double, max_gpus_per_node>, max_gpus_per_node> bandwidth_{};
+    // By pair of GPUs.
+    std::vector<int> distance_{};  // -1 = no path
+    std::vector<double> bandwidth_{};
+    std::size_t row_ = 0;  // length of a row of these: one more than the highest index of a GPU
 };
 
 // Template bodies --------------------------------------------------------------------------------------------

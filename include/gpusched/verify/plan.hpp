@@ -45,12 +45,14 @@ constexpr void visit_fields(std::type_identity<Report>, F&& field) {
 /// feasibility questions or any algorithm, so that it can check them. Evictions come first, then wave after wave,
 /// then placements. All destinations of a wave are taken while every source of that wave is still held, and each of
 /// them must then satisfy: CPU, memory, named GPUs (number, range, health, free share, memory where the node models
-/// it, guaranteed NUMA or socket), claims of Standby tasks (LP tasks may overlap them), GPU model, node selector,
-/// taints, cordon, anti-affinity and affinity (the moving task's old copy does not count, both copies of all others
+/// it, guaranteed NUMA or socket), named resources, devices (number, one accepted class, health), claims of Standby tasks (LP tasks may overlap them), GPU model, node selector,
+/// node affinity, taints, cordon, anti-affinity and affinity (the moving task's old copy does not count, both copies of all others
 /// do) and required network domains (both copies of all members count). Besides, a move starts where its task is,
-/// leads to another node that holds a non-daemon task when the wave starts and is not listed as vacated, moves no
-/// locked, daemon or Standby task, is its task's only one in the wave and respects the job's `max_disrupted`; waves
-/// are 0 .. waves - 1 without gaps; `vacated_nodes` is exact; evicted tasks are preemptible, placed ones do not run;
+/// leads to another node that holds a non-daemon task when the wave starts (or is listed as opened) and is not listed as
+/// vacated, moves no locked, daemon or Standby task and none otherwise than its `how` says, is its task's only one in
+/// the wave and respects the job's `max_disrupted`. A task that restarts leaves its source when its wave starts. From then
+/// until the wave ends it is down, and so is an evicted task until its placement: at no moment are more tasks of a
+/// disruption budget down than it allows. Moves of one chain serve one node, which is vacated. Waves are 0 .. waves - 1 without gaps; `vacated_nodes` and `opened_nodes` are exact; evicted tasks are preemptible, placed ones do not run;
 /// and a plan of moves alone vacates no more than its bound allows.
 ///
 /// A step that breaks a constraint is carried out nevertheless, so that later ones are judged in context; one that

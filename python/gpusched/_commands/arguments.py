@@ -189,8 +189,8 @@ def library_option(
             told += f" (default: {default})"
         elif field.startswith("max_") or field == "time_limit":
             told += " (default: no limit)"
-    if kind.startswith("Literal["):
-        keywords.setdefault("choices", ast.literal_eval(kind.removeprefix("Literal")))
+    if found := re.match(r"Literal(\[[^]]*\])", kind):
+        keywords.setdefault("choices", ast.literal_eval(found[1]))
     elif kind in NUMBERS:
         keywords.setdefault("type", NUMBERS[kind][0])
         keywords.setdefault("metavar", NUMBERS[kind][1])

@@ -10,7 +10,5 @@ from .shared import OK, say
 
 def completion(args: argparse.Namespace) -> int:
     """Prints the script with which a shell completes commands, options, names and files."""
-    from ..cli import parser
-
-    say(require("shtab", "completion").complete(parser(), args.shell))
+    say(require("shtab", "completion").complete(args.parser(), args.shell))
     return OK

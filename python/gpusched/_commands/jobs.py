@@ -82,13 +82,13 @@ def preempt(args: argparse.Namespace) -> int:
     return OK
 
 
-def read_job(source: str) -> dict[str, Any] | str:
+def read_job(source: str, cluster: Cluster) -> dict[str, Any] | str:
     """A job's description from a file, or the name of one of the cluster's."""
     if not source.endswith(".json"):
         return source
     job = read_mapping(source)
     try:
-        _core.allocation._require_job(job)
+        _core.allocation._require_job(job, cluster)
     except InvalidInput as error:
         raise InvalidInput([f"{source}: {problem.removeprefix('job: ')}" for problem in error.problems]) from None
     return job
@@ -101,7 +101,7 @@ def allocate(args: argparse.Namespace) -> int:
     problems, jobs = Problems(), []
     for job in args.jobs:
         with problems.collect():
-            jobs.append(read_job(job))
+            jobs.append(read_job(job, cluster))
     problems.raise_if_any()
     if len(jobs) > 1 and (args.make_room or args.level is not None or args.mode is not None):
         raise InvalidInput("--level, --mode, --make-room: one job only; write them into the jobs' files")

@@ -39,6 +39,7 @@ def consolidate(args: argparse.Namespace) -> int:
             "max_moves_per_wave",
             "max_moves_per_node",
             "protect_core_members",
+            "record_chains",
             "objective",
             "bound_method",
             "clear",

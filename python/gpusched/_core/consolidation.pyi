@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
+import numpy.typing as npt
 import pandas as pd
 
 from .._types import Bound
@@ -112,11 +113,12 @@ def consolidate(
     max_moves_per_wave: int | None = None,
     max_moves_per_node: int | None = None,
     protect_core_members: bool = False,
+    record_chains: bool = False,
     objective: Literal["gpus", "nodes"] = "gpus",
     bound_method: Literal["none", "counting", "lp"] = "counting",
     clear: Sequence[str] | None = None,
     exempt: Sequence[str] = [],
-    policies: Mapping[str, str] | None = None,
+    policies: Mapping[str, str | Callable[[Cluster], npt.ArrayLike]] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Plan: ...
 def policy_names() -> dict[str, list[str]]: ...

@@ -259,7 +259,7 @@ def generate_spot_trace(
 def replay_spot(
     trace: SpotTrace,
     *,
-    rankers: Sequence[str] = ["packing", "homogeneous", "eviction_history"],
+    rankers: Sequence[str | Callable[[Cluster, Task, Node], int]] = ["packing", "homogeneous", "eviction_history"],
     gpu_picker: str = "tightest_gpu",
     victims: Literal["none", "random", "spot", "exact"] = "spot",
     spot_jobs: bool = True,

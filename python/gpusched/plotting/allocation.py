@@ -12,7 +12,7 @@ from .._words import counted
 from ..errors import InvalidInput, repr_text
 from ..fragmentation import entropy
 from ..model import Cluster, hardware_preset
-from ._axes import PALETTE, name_nodes, new_axes, plain, quiet, require_range, require_type, width
+from .._axes import PALETTE, name_nodes, new_axes, plain, quiet, require_range, require_type, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ APART = {"numa": "NUMA nodes", "socket": "sockets"}
 
 
 def _numbers(mask: int) -> list[int]:
-    return [g for g in range(16) if mask >> g & 1]
+    return [g for g in range(64) if mask >> g & 1]
 
 
 def _places(node: Node, level: str) -> list[set[int]]:

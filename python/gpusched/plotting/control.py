@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import control
 from ..errors import InvalidInput, repr_text
-from ._axes import new_axes, plain, quiet
+from .._axes import new_axes, plain, quiet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

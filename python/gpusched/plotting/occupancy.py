@@ -10,7 +10,7 @@ import numpy as np
 from .._words import counted
 from ..errors import InvalidInput
 from ..model import Cluster
-from ._axes import name_nodes, new_axes, require_range, require_type
+from .._axes import name_nodes, new_axes, require_range, require_type
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ def _cells(cluster: Cluster) -> tuple[np.ndarray, np.ndarray]:
     nodes, tasks = cluster.nodes, cluster.tasks
     names = list(STATES)
     count = nodes.gpu_count
-    cards = np.arange(16)
+    cards = np.arange(count.max(initial=0))
     there = cards < count[:, None]
 
     def bits(masks: np.ndarray) -> np.ndarray:
@@ -76,7 +76,7 @@ def plot_occupancy(
     state, count = _cells(cluster)
     require_range("max_nodes", max_nodes, 1, 20_000)
     if gpus is not None:
-        require_range("gpus", gpus, 1, 16)
+        require_range("gpus", gpus, 1, 64)
     if gpus is None:
         sizes = Counter({int(k): int(k) * int((count == k).sum()) for k in np.unique(count) if k >= 2})
         gpus = sizes.most_common(1)[0][0] if sizes else int(count.max(initial=1))

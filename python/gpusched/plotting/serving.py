@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InvalidInput, repr_text
 from ..serving import ServingPlan
-from ._axes import PALETTE, new_axes, plain, quiet, require_type, width
+from .._axes import PALETTE, new_axes, plain, quiet, require_type, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

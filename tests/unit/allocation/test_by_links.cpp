@@ -274,7 +274,7 @@ TEST_CASE("by links equals a comparison of all sets with bandwidths and distance
 
         std::optional<std::tuple<int, int, double, int, int, int, double, GpuMask>> best;
         for (unsigned chosen = 0; chosen < (1u << gpus); ++chosen) {
-            if (std::popcount(chosen) != wanted || (chosen & ~unsigned{idle}) != 0) continue;
+            if (std::popcount(chosen) != wanted || (chosen & ~idle) != 0) continue;
             const auto left = static_cast<unsigned>(idle & ~chosen);
             const auto in = [](unsigned mask, std::size_t g) { return (mask >> g & 1u) != 0; };
             std::array<int, 4> of_numa{}, of_socket{}, left_numa{}, left_socket{};

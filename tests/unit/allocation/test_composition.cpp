@@ -120,6 +120,7 @@ TEST_CASE("a filter narrows ranked placement and power of d as it narrows place"
     const auto initial = Cluster::build(spec);
     const auto run = [&](const auto& filter, bool kept) {
         auto cluster = initial;
+        cluster.keep_events();
         RankedPlacement policy(BestFit{}, TightestGpu{}, filter);
         PowerOfD power({}, TightestGpu{}, filter);
         CHECK(policy.keeps_scores() == kept);
@@ -135,7 +136,7 @@ TEST_CASE("a filter narrows ranked placement and power of d as it narrows place"
             }
             if (!to) continue;
             cluster.assign(t, to->node, to->gpus);
-            policy.changed(to->node);
+            cluster.commit();
             ++placed;
         }
         return placed;
@@ -158,12 +159,13 @@ TEST_CASE("scores are kept behind one type too") {
         int asked = 0;
         RankedPlacement policy(make(Counting{&asked}), TightestGpu{});
         auto cluster = initial;
+        cluster.keep_events();
         Rng rng(0);
         for (std::size_t i = 0; i < 40; ++i) {
             const auto to = policy(cluster, make_id<TaskId>(i), rng);
             REQUIRE(to);
             cluster.assign(make_id<TaskId>(i), to->node, to->gpus);
-            policy.changed(to->node);
+            cluster.commit();
         }
         return asked;
     };

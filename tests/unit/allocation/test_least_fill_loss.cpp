@@ -77,6 +77,7 @@ TEST_CASE("expected fill: kept scores and prepared nodes give what a look at eve
         if (rng.below(4) == 0) spec.tasks.back().priority_class = PriorityClass::lp;
     }
     auto cluster = Cluster::build(spec);
+    cluster.keep_events();
     const auto measure = std::make_shared<const ExpectedFill>(fragmentation::typical_workload(spec.tasks),
                                                               cluster.inventory());
     const LeastFillLoss ranker{measure};
@@ -86,10 +87,9 @@ TEST_CASE("expected fill: kept scores and prepared nodes give what a look at eve
     for (int step = 0; step < 1500; ++step) {
         if (!placed.empty() && rng.below(3) == 0) {
             std::swap(rng.pick(std::span(placed)), placed.back());
-            const auto from = cluster.node_of(placed.back());
             cluster.remove(placed.back());
+            cluster.commit();
             placed.pop_back();
-            policy.changed(from);
             continue;
         }
         const auto t = make_id<TaskId>(static_cast<std::size_t>(rng.below(cluster.task_count())));
@@ -99,7 +99,7 @@ TEST_CASE("expected fill: kept scores and prepared nodes give what a look at eve
         if (!to) continue;
         REQUIRE(gpus_fit(cluster, t, to->node, to->gpus));
         cluster.assign(t, to->node, to->gpus);
-        policy.changed(to->node);
+        if (rng.chance(0.9)) cluster.commit();  // else it can still be undone when the next one is placed
         placed.push_back(t);
     }
     CHECK(placed.size() > 30);

@@ -100,6 +100,47 @@ TEST_CASE("place by name is the same as with the policies themselves") {
                            "task: #3; expected one of the cluster's 3");
 }
 
+TEST_CASE("calls by name know the policies of the registries that they are given") {
+    struct LastNode {
+        std::int64_t operator()(const Cluster&, TaskId, NodeId node) const {
+            return static_cast<std::int64_t>(index(node));
+        }
+    };
+    struct Counts {
+        std::int64_t expected = 0;
+        std::int64_t operator()(const Cluster&, TaskId, NodeId node) const {
+            return -expected * static_cast<std::int64_t>(index(node));
+        }
+    };
+    auto spec = nodes(3);
+    spec.tasks = {task("new", 1)};
+    const auto cluster = Cluster::build(spec);
+    const auto fresh = cluster.find_task("new");
+    auto known = registries();
+    known.rankers.add<LastNode>("last_node");
+    known.rankers.add("last_of_inventory", [](const Inventory&) { return LastNode{}; });
+    known.rankers.add("counts", [](const Inventory&, const fragmentation::Workload& workload) {
+        return Counts{static_cast<std::int64_t>(workload.shapes.size())};
+    });
+    CHECK(place(cluster, fresh, {.rankers = {"last_node"}}, known)->node == make_id<NodeId>(2));
+    CHECK(place(cluster, fresh, {.rankers = {"last_of_inventory"}}, known)->node == make_id<NodeId>(2));
+    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {"last_node"}}), InvalidInput,
+                           "ranker: 'last_node'; expected one of packing, ");
+
+    // An entry says itself whether it looks at a workload, which is made for those alone.
+    CHECK(!known.rankers.expects_workload("last_node"));
+    CHECK(!known.rankers.expects_workload("last_of_inventory"));
+    CHECK(known.rankers.expects_workload("counts"));
+    CHECK(!rankers().expects_workload("counts"));
+    CHECK(place(cluster, fresh, {.rankers = {"counts", "last_node"}}, known)->node == make_id<NodeId>(0));
+    for (const auto& name : registries().rankers.names())
+        CHECK(rankers().expects_workload(name) == (name == "fgd" || name == "expected_fill"));
+    for (const auto& name : gpu_pickers().names())
+        CHECK(gpu_pickers().expects_workload(name) == (name == "fgd" || name == "expected_fill"));
+    for (const auto& name : placements().names())
+        CHECK(placements().expects_workload(name) == (name == "fgd" || name == "expected_fill"));
+}
+
 TEST_CASE("feasible nodes are those where the task fits, in the cluster's order") {
     auto spec = nodes(3);
     spec.tasks = {task("here", 8), task("new", 1), task("huge", 9)};
@@ -133,6 +174,7 @@ TEST_CASE("kept scores give what a look at every node gives, whatever comes and 
 
     const auto run = [&](const auto& ranker) {
         auto cluster = initial;
+        cluster.keep_events();
         RankedPlacement policy(ranker, TightestGpu{});
         Rng events(3);
         std::vector<TaskId> placed;
@@ -140,10 +182,9 @@ TEST_CASE("kept scores give what a look at every node gives, whatever comes and 
         for (int step = 0; step < 3000; ++step) {
             if (!placed.empty() && events.below(5) < 2) {
                 std::swap(events.pick(std::span(placed)), placed.back());
-                const auto node = cluster.node_of(placed.back());
                 cluster.remove(placed.back());
+                cluster.commit();
                 placed.pop_back();
-                policy.changed(node);
                 continue;
             }
             const auto t = make_id<TaskId>(static_cast<std::size_t>(events.below(cluster.task_count())));
@@ -157,7 +198,8 @@ TEST_CASE("kept scores give what a look at every node gives, whatever comes and 
             }
             REQUIRE(gpus_fit(cluster, t, actual->node, actual->gpus));
             cluster.assign(t, actual->node, actual->gpus);
-            policy.changed(actual->node);
+            if (events.chance(0.9))
+                cluster.commit();  // else it can still be undone when the next one is placed
             placed.push_back(t);
         }
         CHECK(refused > 0);
@@ -222,7 +264,6 @@ TEST_CASE("a placement policy may be a plain function") {
     });
     Rng rng(0);
     const auto copy = policy;
-    policy.changed(make_id<NodeId>(0));
     CHECK(AnyPlacement(copy)(cluster, make_id<TaskId>(0), rng) ==
           Destination{make_id<NodeId>(1), gpu_bit(3)});
 }

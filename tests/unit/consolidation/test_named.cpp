@@ -91,6 +91,23 @@ TEST_CASE("a node order of one's own is chosen by name from a copy of the regist
                            "did you mean 'fewest_pods'?");
 }
 
+TEST_CASE("calls by name know the policies of the registries that they are given") {
+    struct LastFirst {
+        std::int64_t operator()(const Cluster&, NodeId node) const {
+            return -static_cast<std::int64_t>(index(node));
+        }
+    };
+    auto known = con::registries();
+    known.node_orders.add<LastFirst>("last_first");
+    CHECK(con::policy_names("node_order", known).back() == "last_first");
+    const auto cluster = Cluster::build(generated());
+    const auto by_name = con::consolidate_by_name(cluster, {.node_order = "last_first"}, {}, {}, known);
+    CHECK(by_name.plan ==
+          con::consolidate(cluster, con::with_node_order(con::presets::best(), LastFirst{})).plan);
+    CHECK_THROWS_MESSAGE(con::consolidate_by_name(cluster, {.node_order = "last_first"}), InvalidInput,
+                         "node_order: 'last_first'; expected one of fewest_pods, ");
+}
+
 TEST_CASE("policies by name keep everything else of the preset") {
     const auto cluster = Cluster::build(generated());
     const con::PolicyNames names{.node_order = "fewest_pods"};

@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -99,6 +100,46 @@ TEST_CASE("the least that the concepts ask for is enough") {
 
     // What the acceptance refuses is not done: three moves would be needed in the paper's Figure 15.
     CHECK(con::consolidate(Cluster::build(figure_15()), policies).plan.moves.empty());
+}
+
+TEST_CASE("a node order makes itself ready for each round, with the cluster as the round finds it") {
+    /// The order of the presets, asked about all nodes at once.
+    struct AllAtOnce {
+        std::shared_ptr<std::vector<std::int64_t>> in_use;  // nodes, as each round found them
+        std::vector<std::int64_t> keys{};
+        AllAtOnce for_round(const Cluster& cluster) const {
+            auto order = *this;
+            order.keys.assign(cluster.node_slots(), 0);
+            std::int64_t occupied = 0;
+            for (const auto node : cluster.nodes()) {
+                order.keys[index(node)] = con::LeastDemandForSize{}(cluster, node);
+                occupied += cluster.occupants(node) > 0;
+            }
+            in_use->push_back(occupied);
+            return order;
+        }
+        std::int64_t operator()(const Cluster&, NodeId node) const { return keys.at(index(node)); }
+    };
+    const auto cluster = Cluster::build(generated());
+    for (const int threads : {1, 2, 8}) {
+        for (const auto& options : {con::Options{}, con::Options{.depth = 2}}) {
+            auto asked = options;
+            asked.threads = threads;
+            const auto expected = con::consolidate(cluster, con::presets::best(), asked);
+            const AllAtOnce order{std::make_shared<std::vector<std::int64_t>>()};
+            const auto typed =
+                con::consolidate(cluster, con::with_node_order(con::presets::best(), order), asked);
+            CHECK(typed.plan == expected.plan);
+            CHECK(typed.stats == expected.stats);
+            const auto& seen = *order.in_use;
+            REQUIRE(seen.size() >=
+                    2);  // one entry for each round, and in later ones there are fewer nodes in use
+            CHECK(seen.back() < seen.front());
+            con::AnyPolicies any = con::presets::best();
+            any.node_order = order;
+            CHECK(con::consolidate(cluster, any, asked).plan == expected.plan);
+        }
+    }
 }
 
 TEST_CASE("library policies combine") {

@@ -46,6 +46,37 @@ TEST_CASE("moves that wait for each other take a hop") {
     CHECK(con::order_into_waves(before, crossing(before), std::vector<std::uint8_t>{0, 0, 1}).hops == 0);
 }
 
+TEST_CASE("no wave restarts more tasks of a budget than it allows") {
+    ClusterSpec spec{
+        .nodes = {node("a", 3), node("b", 4)},
+        .tasks = {task("x", "a", {0}), task("y", "a", {1}), task("z", "a", {2}), task("q", "b", {3}, true)}};
+    spec.tasks[0].how = Mobility::restart;
+    spec.tasks[1].how = Mobility::suspend;
+    spec.budgets = {{"budget", {"x", "y", "z"}, {}, 1, false}};
+    const auto before = Cluster::build(spec);
+    const auto a = before.find_node("a"), b = before.find_node("b");
+    std::vector<con::Step> steps;
+    for (int i = 0; i < 3; ++i)
+        steps.push_back(
+            {before.find_task(spec.tasks[static_cast<std::size_t>(i)].name), a, b, gpu_bit(i), 7});
+    const std::vector<std::uint8_t> closed(2);
+    const auto order = con::order_into_waves(before, steps, closed, {.record_chains = true});
+    // The copy takes nothing from the budget: it goes with the first of the others.
+    REQUIRE(order.moves.size() == 3);
+    CHECK(order.waves == 2);
+    CHECK(order.moves[0] == Move{steps[0].task, a, b, gpu_bit(0), 0, MoveMode::restart, 7});
+    CHECK(order.moves[1] == Move{steps[2].task, a, b, gpu_bit(2), 0, MoveMode::copy, 7});
+    CHECK(order.moves[2] == Move{steps[1].task, a, b, gpu_bit(1), 1, MoveMode::restart, 7});
+    CHECK(con::order_into_waves(before, steps, closed).moves[0].chain == Move::no_chain);
+    // A budget that allows none keeps them where they are: no plan empties the node.
+    spec.budgets[0].broken = true;
+    CHECK(con::consolidate(Cluster::build(spec), {}).plan.moves.empty());
+    spec.budgets.clear();
+    CHECK(con::consolidate(Cluster::build(spec), {}).plan.vacated_nodes == std::vector{a});
+    spec.tasks[2].how = Mobility::none;
+    CHECK(con::consolidate(Cluster::build(spec), {}).plan.moves.empty());
+}
+
 TEST_CASE("moves that cannot be ordered are dropped and counted") {
     const auto before = Cluster::build(swap(false));
     const auto order = con::order_into_waves(before, crossing(before), std::vector<std::uint8_t>(2));

@@ -9,6 +9,7 @@
 #include <gpusched/core/ids.hpp>
 
 #include <concepts>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,19 @@ TEST_CASE("ids convert to nothing but themselves") {
     REQUIRE(none<NodeId> != make_id<NodeId>(0));
 }
 
-TEST_CASE("a range of ids counts from zero") {
-    std::vector<std::size_t> seen;
-    for (const auto node : IdRange<NodeId>(3)) seen.push_back(index(node));
-    REQUIRE(seen == std::vector<std::size_t>{0, 1, 2});
-    REQUIRE(IdRange<TaskId>(0).begin() == IdRange<TaskId>(0).end());
-    REQUIRE(IdRange<TaskId>(9).size() == 9);
+TEST_CASE("a range of ids counts from zero and leaves out slots that nobody has") {
+    const auto visited = [](const LiveIds<NodeId>& ids) {
+        std::vector<std::size_t> seen;
+        for (const auto node : ids) seen.push_back(index(node));
+        return seen;
+    };
+    REQUIRE(visited({nullptr, 3, 3}) == std::vector<std::size_t>{0, 1, 2});
+    REQUIRE(LiveIds<TaskId>(nullptr, 0, 0).begin() == LiveIds<TaskId>(nullptr, 0, 0).end());
+    REQUIRE(LiveIds<TaskId>(nullptr, 9, 9).size() == 9);
+    const std::uint8_t dead[] = {1, 0, 1, 1, 0, 1};
+    REQUIRE(visited({dead, 6, 2}) == std::vector<std::size_t>{1, 4});
+    REQUIRE(visited({dead, 1, 0}).empty());
+    REQUIRE(LiveIds<NodeId>(dead, 6, 2).size() == 2);
 }
 
 TEST_CASE("GPU masks") {

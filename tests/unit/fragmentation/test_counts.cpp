@@ -86,8 +86,8 @@ TEST_CASE("fragment rate by hand") {
     CHECK(fragment_rate(Cluster::build(spec), {.gpus = 2}) == FragmentRate{3750, 1750});
     CHECK(fragment_rate(Cluster::build(spec), {.gpus = 2, .include_cordoned = true}) ==
           FragmentRate{5750, 1750});
-    REQUIRE_THROWS_MESSAGE(fragment_rate(cluster, {.gpus = 0}), InvalidInput, "gpus: 0; expected 1 to 16");
-    REQUIRE_THROWS_MESSAGE(fragment_rate(cluster, {.gpus = 17}), InvalidInput, "gpus: 17; expected 1 to 16");
+    REQUIRE_THROWS_MESSAGE(fragment_rate(cluster, {.gpus = 0}), InvalidInput, "gpus: 0; expected 1 to 64");
+    REQUIRE_THROWS_MESSAGE(fragment_rate(cluster, {.gpus = 65}), InvalidInput, "gpus: 65; expected 1 to 64");
 }
 
 TEST_CASE("entropy by hand") {
@@ -177,9 +177,9 @@ TEST_CASE("kept up to date, counts stay those of the whole cluster") {
         Incremental rate(FragmentRateMetric({.gpus = 2}), cluster);
         for (int step = 0; step < 200; ++step) {
             for (const auto node : random_change(cluster, rng)) {
-                ratio.update(cluster, node);
-                nodes.update(cluster, node);
-                rate.update(cluster, node);
+                ratio.usage_changed(cluster, node);
+                nodes.usage_changed(cluster, node);
+                rate.usage_changed(cluster, node);
             }
             REQUIRE(ratio.result() == allocation_ratio(cluster));
             REQUIRE(nodes.result() == occupancy(cluster));

@@ -234,12 +234,13 @@ TEST_CASE("kept up to date, expected fragmentation stays that of the whole clust
         const auto start = running.result();
         bool changed = false;
         for (int step = 0; step < 200; ++step) {
-            for (const auto node : random_change(cluster, rng)) changed |= running.update(cluster, node);
+            for (const auto node : random_change(cluster, rng))
+                changed |= running.usage_changed(cluster, node);
             REQUIRE(running.result() == evaluate(running.metric(), cluster));
         }
         REQUIRE(changed);
         cluster.rollback(0);
-        for (const auto node : cluster.nodes()) running.update(cluster, node);
+        for (const auto node : cluster.nodes()) running.usage_changed(cluster, node);
         REQUIRE(running.result() == start);
     }
 }
@@ -251,7 +252,7 @@ TEST_CASE("workloads out of range are refused") {
     };
     fails({}, "workload has no shapes");
     fails({{{-1, 1}}}, "workload shape 0: cpu_milli: -1; expected 0 to 1000000000000");
-    fails({{{0, 1}, {0, 17}}}, "workload shape 1: gpu_count: 17; expected 0 to 16");
+    fails({{{0, 1}, {0, 65}}}, "workload shape 1: gpu_count: 65; expected 0 to 64");
     fails({{{0, 1, 0, {}}}}, "workload shape 0: gpu_share_milli: 0; expected 1 to 1000");
     fails({{{0, 2, 500, {}}}}, "gpu_share_milli is 500 with gpu_count 2; a share goes with gpu_count 1");
     fails({{{0, 1, 1000, {}, 0}}}, "workload shape 0: weight: 0; expected 1 to 100000000");

@@ -54,7 +54,7 @@ TEST_CASE(
         Incremental running(LargestJobMetric(cluster.inventory(), options), cluster);
         Rng rng(seed);
         for (int step = 0; step < 40; ++step)
-            for (const auto n : random_change(cluster, rng)) running.update(cluster, n);
+            for (const auto n : random_change(cluster, rng)) running.usage_changed(cluster, n);
         cluster.commit();
 
         const auto spec = cluster.to_spec();
@@ -101,8 +101,8 @@ TEST_CASE(
 
 TEST_CASE("the largest job refuses options out of range") {
     const auto cluster = Cluster::build(random_snapshot(1));
-    REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.gpus_per_pod = 17}), InvalidInput,
-                           "gpus_per_pod: 17; expected 1 to 16");
+    REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.gpus_per_pod = 65}), InvalidInput,
+                           "gpus_per_pod: 65; expected 1 to 64");
     REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.cores_per_gpu = -1}), InvalidInput,
                            "cores_per_gpu: -1; expected 0 to 1000000");
     REQUIRE_THROWS_MESSAGE(largest_job(cluster, {.level = 9}), InvalidInput,

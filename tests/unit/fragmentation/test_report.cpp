@@ -207,7 +207,7 @@ TEST_CASE("reports agree with the table of causes on random clusters") {
             for (std::size_t i = 0; i < spec.nodes.size(); ++i) {
                 const auto& node = spec.nodes[i];
                 if (!node.schedulable && !options.include_cordoned) continue;
-                if (node.gpu_count > options.max_gpus_per_node.value_or(16)) continue;
+                if (node.gpu_count > options.max_gpus_per_node.value_or(64)) continue;
                 const auto group = by == GroupBy::none        ? std::string()
                                    : by == GroupBy::gpu_model ? node.gpu_model
                                    : node.network.empty()     ? std::string(unknown_position)
@@ -251,13 +251,13 @@ TEST_CASE("kept up to date, a report stays that of the whole cluster") {
         const auto start = running.result();
         bool changed = false;
         for (int step = 0; step < 200; ++step) {
-            for (const auto node : random_change(cluster, rng)) running.update(cluster, node);
+            for (const auto node : random_change(cluster, rng)) running.usage_changed(cluster, node);
             REQUIRE(running.result() == report(cluster, asi_shapes, {.by = GroupBy::gpu_model}));
             changed |= running.result() != start;
         }
         REQUIRE(changed);
         cluster.rollback(0);
-        for (const auto node : cluster.nodes()) running.update(cluster, node);
+        for (const auto node : cluster.nodes()) running.usage_changed(cluster, node);
         REQUIRE(running.result() == start);
     }
 }
@@ -268,19 +268,19 @@ TEST_CASE("reports refuse options out of range") {
         REQUIRE_THROWS_MESSAGE(report(cluster, shapes, options), InvalidInput, text);
     };
     fails({}, {}, "shapes: 0 entries; expected at least 1");
-    fails({{0, 0}}, {}, "shapes[0]: gpus: 0; expected 1 to 16");
-    fails({{17, 0}}, {}, "shapes[0]: gpus: 17; expected 1 to 16");
+    fails({{0, 0}}, {}, "shapes[0]: gpus: 0; expected 1 to 64");
+    fails({{65, 0}}, {}, "shapes[0]: gpus: 65; expected 1 to 64");
     fails({{1, -1}}, {}, "shapes[0]: cpu_milli: -1; expected 0 to 1000000000000");
-    fails({{1, 0}}, {.max_gpus_per_node = 0}, "max_gpus_per_node: 0; expected 1 to 16");
+    fails({{1, 0}}, {.max_gpus_per_node = 0}, "max_gpus_per_node: 0; expected 1 to 64");
     try {
-        validate(std::vector<Shape>{{0, 8000}, {1, 1000}, {99, -1}}, {.max_gpus_per_node = 17});
+        validate(std::vector<Shape>{{0, 8000}, {1, 1000}, {99, -1}}, {.max_gpus_per_node = 65});
         FAIL("nothing was found");
     } catch (const InvalidInput& error) {
         CHECK(error.problems() ==
-              std::vector<std::string>{"shapes[0]: gpus: 0; expected 1 to 16",
-                                       "shapes[2]: gpus: 99; expected 1 to 16",
+              std::vector<std::string>{"shapes[0]: gpus: 0; expected 1 to 64",
+                                       "shapes[2]: gpus: 99; expected 1 to 64",
                                        "shapes[2]: cpu_milli: -1; expected 0 to 1000000000000",
-                                       "max_gpus_per_node: 17; expected 1 to 16"});
+                                       "max_gpus_per_node: 65; expected 1 to 64"});
     }
     CHECK(std::string(enum_name(GroupBy::none)) == "none");
     CHECK(std::string(enum_name(GroupBy::gpu_model)) == "gpu_model");

@@ -136,7 +136,7 @@ TEST_CASE("switch slots agree with their definition on random clusters") {
         std::set<std::string> models{"*"};
         for (std::size_t i = 0; i < spec.nodes.size(); ++i) {
             const auto& n = spec.nodes[i];
-            if (n.gpu_count == 0 || n.gpu_count > options.max_gpus_per_node.value_or(16)) continue;
+            if (n.gpu_count == 0 || n.gpu_count > options.max_gpus_per_node.value_or(64)) continue;
             models.insert(n.gpu_model);
             if (!n.schedulable && !options.include_cordoned) continue;
             const auto depth = static_cast<std::size_t>(*options.level);
@@ -176,7 +176,7 @@ TEST_CASE("kept up to date, switch slots stay those of the whole cluster") {
         const auto start = running.result();
         bool changed = false;
         for (int step = 0; step < 200; ++step) {
-            for (const auto n : random_change(cluster, rng)) running.update(cluster, n);
+            for (const auto n : random_change(cluster, rng)) running.usage_changed(cluster, n);
             REQUIRE(running.result() == switch_slots(cluster, options));
             changed |= running.result() != start;
         }
@@ -195,9 +195,9 @@ TEST_CASE("switch slots refuse options out of range") {
     fails({.cores_per_gpu = -1}, "cores_per_gpu: -1; expected 0 to 1000000");
     fails({.level = 2}, "level: 2; expected -1 (node) to 1");
     fails({.level = -2}, "level: -2; expected -1 (node) to 1");
-    fails({.gpus_per_pod = 0}, "gpus_per_pod: 0; expected 1 to 16");
+    fails({.gpus_per_pod = 0}, "gpus_per_pod: 0; expected 1 to 64");
     fails({.gpus = 128, .gpus_per_pod = 3}, "gpus_per_pod: 3; expected a divisor of gpus, which is 128");
-    fails({.max_gpus_per_node = 17}, "max_gpus_per_node: 17; expected 1 to 16");
+    fails({.max_gpus_per_node = 65}, "max_gpus_per_node: 65; expected 1 to 64");
 }
 
 TEST_CASE("a constraint that names a level deeper than any node is no reason to look there") {

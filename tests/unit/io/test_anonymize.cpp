@@ -51,6 +51,46 @@ std::size_t common(const Labels& wanted, const Labels& given) {
 
 }  // namespace
 
+TEST_CASE("Anonymised resources and node affinity pose the same question", "[io]") {
+    Rng rng(3);
+    int refused = 0;
+    for (int i = 0; i < 60; ++i) {
+        const auto before = testing_support::random_cluster(rng, {.extras = 0.3});
+        const auto after = io::anonymize(before, static_cast<std::uint64_t>(i));
+        CHECK(io::cluster_to_json(after).find("rdma/hca") == std::string::npos);
+        const auto a = Cluster::build(before), b = Cluster::build(after);
+        for (const auto task : a.tasks())
+            for (const auto node : a.nodes()) {
+                REQUIRE(find_obstacle(a, task, node) == find_obstacle(b, task, node));
+                const auto why = find_eligibility_obstacle(a, task, node);
+                REQUIRE(why == find_eligibility_obstacle(b, task, node));
+                refused += why == Obstacle::node_affinity;
+            }
+    }
+    CHECK(refused > 100);
+}
+
+TEST_CASE("Anonymised groups that others select pose the same question", "[io]") {
+    Rng rng(4);
+    int refused = 0;
+    for (int i = 0; i < 60; ++i) {
+        const auto before = testing_support::random_cluster(rng, {.selected = 0.3});
+        const auto after = io::anonymize(before, static_cast<std::uint64_t>(i));
+        for (const char* name : {"rack", "zone", "nobody has this", "group0"}) {
+            INFO(name);
+            CHECK(io::cluster_to_json(after).find('"' + std::string(name) + '"') == std::string::npos);
+        }
+        const auto a = Cluster::build(before), b = Cluster::build(after);
+        for (const auto task : a.tasks())
+            for (const auto node : a.nodes()) {
+                const auto why = find_group_obstacle(a, task, node);
+                REQUIRE(why == find_group_obstacle(b, task, node));
+                refused += why >= Obstacle::avoid;
+            }
+    }
+    CHECK(refused > 100);
+}
+
 TEST_CASE("No name survives anonymising, and all else does", "[io]") {
     const auto before = secret_cluster();
     const auto after = io::anonymize(before, 1);

@@ -233,3 +233,50 @@ TEST_CASE("Valid cluster documents are built", "[io]") {
         CHECK_NOTHROW(Cluster::build(io::cluster_from_json(c.text)));
     }
 }
+
+TEST_CASE("Version 2 is written where version 1 cannot say it, and only there", "[io]") {
+    ClusterSpec spec;
+    spec.nodes = {{.name = "n", .gpu_count = 2, .cpu_milli = 1, .memory_mib = 1}};
+    spec.tasks = {{.name = "t", .gpu_count = 1}};
+    spec.tasks[0].node = "n";
+    spec.tasks[0].gpus = {0};
+    const auto written_version = [&] {
+        const auto text = io::cluster_to_json(spec, 0);
+        CHECK(io::cluster_from_json(text) == spec);
+        for (const char* key : {"resources", "devices", "device_count", "device_classes", "node_affinity",
+                                "label_levels", "groups", "avoid", "near", "spread"}) {
+            INFO(text);
+            if (text.find("\"version\":1") != std::string::npos) CHECK(text.find(key) == std::string::npos);
+        }
+        return text.find("\"version\":2") != std::string::npos ? 2 : 1;
+    };
+    CHECK(written_version() == 1);
+    const auto plain = spec;
+    const auto changed = [&](auto&& change) {
+        spec = plain;
+        change();
+        return written_version();
+    };
+    CHECK(changed([&] { spec.nodes[0].gpu_count = 16; }) == 1);
+    CHECK(changed([&] { spec.nodes[0].gpu_count = 17; }) == 2);
+    CHECK(changed([&] { spec.tasks[0].gpu_count = 17; }) == 2);
+    CHECK(changed([&] { spec.nodes[0].hardware = Hardware{"", {{0, 1, gpu_bit(16)}}}; }) == 2);
+    CHECK(changed([&] { spec.nodes[0].resources["pods"] = 1; }) == 2);
+    CHECK(changed([&] { spec.nodes[0].devices = {{"a", 1, {}, 0}}; }) == 2);
+    CHECK(changed([&] { spec.tasks[0].resources["pods"] = 1; }) == 2);
+    CHECK(changed([&] { spec.tasks[0].device_count = 1; }) == 2);
+    CHECK(changed([&] { spec.tasks[0].device_classes = {"a"}; }) == 2);
+    CHECK(changed([&] { spec.tasks[0].node_affinity = {{}}; }) == 2);
+    CHECK(changed([&] { spec.label_levels = {"zone"}; }) == 2);
+    CHECK(changed([&] { spec.tasks[0].groups = {"g"}; }) == 2);
+    CHECK(changed([&] { spec.tasks[0].avoid = {{"g", node_level}}; }) == 2);
+    CHECK(changed([&] { spec.tasks[0].near = {{"g", 15}}; }) == 2);
+    CHECK(changed([&] { spec.tasks[0].spread = {{.group = "g", .min_domains = 2}}; }) == 2);
+    CHECK(changed([&] {
+              spec.label_levels = {"zone", "rack"};
+              spec.tasks[0].avoid = {{"g", first_label_level + 1}, {"g", first_label_level}};
+          }) == 2);
+    CHECK(io::cluster_to_json(spec, 0).find(R"("avoid":[{"group":"g","level":"rack"})") != std::string::npos);
+    CHECK(changed([&] { spec.tasks[0].gpus = {}, spec.tasks[0].assign_gpus = true; }) == 2);
+    CHECK(io::cluster_to_json(spec, 0).find("\"gpus\"") == std::string::npos);
+}

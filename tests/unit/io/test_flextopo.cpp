@@ -137,7 +137,7 @@ TEST_CASE("what is no FlexTopo object is refused", "[io]") {
             "'g0' belongs to 'n0' already");
     refused(spec(R"({"id": "c0", "type": "CPUCore"})", ""), "'c0' is in no core group");
     refused(spec(R"({"id": "c0", "type": "CoreGroup"})", ""), "'c0' is localized to no NUMA node");
-    refused(spec(R"({"id": "g16", "type": "GPU"})", ""), "gpu id: 16; expected 0 to 15");
+    refused(spec(R"({"id": "g64", "type": "GPU"})", ""), "gpu id: 64; expected 0 to 63");
     if (!io::reads_yaml()) return;
     refused("a: *b\n", "expected no aliases");
     refused("a: [1\n", "t:2:1: not a YAML document");

@@ -119,7 +119,7 @@ TEST_CASE("what is no topology of NCCL is refused", "[io]") {
     refused("<system><cpu numaid=\"0\"><pci busid=\"a\"/></cpu></system>",
             "does not tell which ones are GPUs");
     refused("<system><cpu numaid=\"0\"><pci class=\"0x030200\"/></cpu></system>", "busid: expected");
-    refused("<system><cpu numaid=\"0\"><pci busid=\"a\"><gpu dev=\"16\"/></pci></cpu></system>",
+    refused("<system><cpu numaid=\"0\"><pci busid=\"a\"><gpu dev=\"64\"/></pci></cpu></system>",
             "dev: expected");
     refused("<system><cpu numaid=\"0\"><pci busid=\"a\"><gpu dev=\"1\"/></pci><pci busid=\"b\"><gpu "
             "dev=\"1\"/></pci></cpu></system>",

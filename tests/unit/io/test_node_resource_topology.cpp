@@ -96,8 +96,8 @@ TEST_CASE("what is no NodeResourceTopology is refused", "[io]") {
     const auto machine = [&](const std::string& resource) {
         return io::machine_of(io::node_resource_topology_from_text(amount(resource)).front());
     };
-    CHECK_THROWS_WITH(machine(R"({"name": "nvidia.com/gpu", "capacity": 17})"),
-                      Catch::Matchers::ContainsSubstring("node 'n': 17 GPUs; expected at most 16"));
+    CHECK_THROWS_WITH(machine(R"({"name": "nvidia.com/gpu", "capacity": 65})"),
+                      Catch::Matchers::ContainsSubstring("node 'n': 65 GPUs; expected at most 64"));
     CHECK_THROWS_WITH(machine(R"({"name": "cpu", "capacity": "1M"})"),
                       Catch::Matchers::ContainsSubstring("at most 65536 cores"));
 }

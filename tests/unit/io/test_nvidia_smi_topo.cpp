@@ -113,7 +113,7 @@ TEST_CASE("matrices that make no sense are refused with reasons", "[io]") {
     refused("\tGPU0\tGPU1\nGPU0\tX\tSYS\nGPU1\tSYS\tX\nGPU1\tSYS\tX\n", "second row");
     refused("\tGPU0\nGPU0\tX\nwhat\tX\n", "t:3: expected a row of one of the columns, found 'what'");
     refused("\tGPU0\tGPU0\nGPU0\tX\tX\n", "X stands where");
-    refused("\tGPU16\nGPU16\tX\n", "GPU16: expected GPU0 to GPU15");
+    refused("\tGPU64\nGPU64\tX\n", "GPU64: expected GPU0 to GPU63");
     refused("\tGPU0\tCPU Affinity\nGPU0\tX\t7-3\n", "CPU Affinity: expected numbers and ranges");
     refused("\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\tX\t0-3\tfar\n", "NUMA Affinity: expected the number");
     refused("\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\tX\tSYS\t0-3\t0\nGPU1\tSYS\tX\t3-4\t1\n",

@@ -103,7 +103,7 @@ TEST_CASE("openb quality of service gives the priority class", "[io]") {
 
 TEST_CASE("openb problems name file, line and column, all at once", "[io]") {
     CHECK(problems_of("sn,cpu_milli,memory_mib,gpu,model\n"
-                      "a,1,1,17,\n"
+                      "a,1,1,65,\n"
                       "a,-1,,0,\n"
                       "b,1,1,0\n"
                       "c,1,1,0,,\n"
@@ -115,7 +115,7 @@ TEST_CASE("openb problems name file, line and column, all at once", "[io]") {
                                    "s,1,1,1,500,,LS,,5,99999999999999,\n"
                                    "t,1,1,1,500,,LS,,x,-5,\n") ==
           std::vector<std::string>{
-              "<nodes>:2: gpu: expected an integer from 0 to 16, found '17'",
+              "<nodes>:2: gpu: expected an integer from 0 to 64, found '65'",
               "<nodes>:3: sn: 'a' occurs twice",
               "<nodes>:3: cpu_milli: expected an integer from 0 to 1000000000000, found '-1'",
               "<nodes>:3: memory_mib: expected an integer from 0 to 1000000000000, found ''",

@@ -46,6 +46,29 @@ TEST_CASE("a cluster grows from nothing and empties again") {
     REQUIRE(cluster.to_spec() == ClusterSpec{});
 }
 
+TEST_CASE("a copy gives slots away in the same order") {
+    Cluster cluster;
+    std::vector<NodeHandle> nodes;
+    std::vector<TaskHandle> tasks;
+    for (const std::string name : {"a", "b", "c", "d"}) {
+        nodes.push_back(cluster.add_node(machine(name)));
+        tasks.push_back(cluster.add_task(pod(name)));
+    }
+    for (const auto i : {2, 0, 3, 1}) {
+        cluster.remove_node(nodes[i]);
+        cluster.remove_task(tasks[i]);
+    }
+    auto copy = cluster;
+    for (const std::string name : {"e", "f", "g", "h", "i"}) {
+        REQUIRE(copy.add_node(machine(name)) == cluster.add_node(machine(name)));
+        REQUIRE(copy.add_task(pod(name)) == cluster.add_task(pod(name)));
+    }
+    REQUIRE(index(cluster.find_node("e")) == 2);
+    REQUIRE(index(cluster.find_node("h")) == 1);
+    REQUIRE(index(copy.find_task("e")) == 2);
+    REQUIRE(index(copy.find_task("i")) == 4);
+}
+
 TEST_CASE(
     "a slot is given away again, the one first that has been free longest, and old handles are refused") {
     Cluster cluster;
@@ -205,4 +228,266 @@ TEST_CASE("changes that cost as much as the cluster are counted") {
     (void)cluster.add_task(task);
     REQUIRE(changes().regroupings == 1);
     REQUIRE(changes().levels == 1);
+}
+
+TEST_CASE("named resources come with whoever names them first") {
+    Cluster cluster;
+    const auto plain = cluster.add_node(machine("plain"));
+    auto node = machine("n");
+    node.resources["pods"] = 2;
+    const auto n = cluster.add_node(node);
+    auto task = pod("t");
+    task.resources = {{"pods", 2}, {"rdma/hca", 0}};
+    const auto t = cluster.add_task(task);
+    REQUIRE(cluster.inventory().changes.resources == 2);
+    REQUIRE(find_obstacle(cluster, t.id, plain.id) == Obstacle::resource);
+    cluster.bind(t, n, 0b1);
+    task.name = "u";
+    task.resources = {{"pods", 1}};
+    task.node = "n";
+    task.gpus = {1};
+    REQUIRE_THROWS_MESSAGE(cluster.add_task(task), InvalidInput,
+                           "asks for 1 'pods' more than node 'n' has left");
+    task.resources = {{"disks", 1}};
+    REQUIRE_THROWS_MESSAGE(cluster.add_task(task), InvalidInput,
+                           "asks for 1 'disks' more than node 'n' has left");
+    REQUIRE_FALSE(cluster.inventory().resource_names.find("disks"));
+    node.resources["pods"] = 1;
+    REQUIRE_THROWS_MESSAGE(cluster.update_node(n, node), InvalidInput,
+                           "its tasks ask for 1 'pods' more than it has");
+    node.resources["pods"] = 5;
+    cluster.update_node(n, node);
+    task.resources = {{"pods", 3}};
+    (void)cluster.add_task(task);
+    REQUIRE(cluster.node_spec(n.id).resources == node.resources);
+    const auto pods = *cluster.inventory().resource_names.find("pods");
+    REQUIRE(cluster.resource_free(n.id, pods) == 0);
+    cluster.remove_task(t);
+    REQUIRE(cluster.resource_free(n.id, pods) == 2);
+}
+
+TEST_CASE("devices that tasks hold stay theirs when the node changes") {
+    Cluster cluster;
+    auto node = machine("n", 1);
+    node.devices = {{"mig-1g", 2, {}, 0}, {"mig-2g", 1, {}, 0}};
+    const auto n = cluster.add_node(node);
+    auto task = pod("t", 0);
+    task.device_count = 1;
+    task.device_classes = {"mig-2g", "mig-1g"};
+    task.node = "n";
+    task.assign_gpus = true;
+    const auto t = cluster.add_task(task);
+    REQUIRE(cluster.gpus_of(t.id) == gpu_bit(3));
+    REQUIRE(cluster.task_spec(t.id).gpus == std::vector{3});
+    REQUIRE(cluster.free_devices(n.id) == (gpu_bit(1) | gpu_bit(2)));
+    task.name = "u";
+    task.assign_gpus = false;
+    task.gpus = {3};
+    REQUIRE_THROWS_MESSAGE(cluster.add_task(task), InvalidInput,
+                           "device 3 of node 'n' is held by another task");
+    task.gpus = {0};
+    REQUIRE_THROWS_MESSAGE(cluster.add_task(task), InvalidInput, "asks for 0 GPUs, but holds 1");
+
+    node.gpu_count = 4;  // device 3 would be a whole GPU
+    REQUIRE_THROWS_MESSAGE(
+        cluster.update_node(n, node), InvalidInput,
+        "task 't' holds its device 3, which would not be of a class that the task accepts");
+    node.gpu_count = 2;  // device 3 would be of the other class, which the task accepts as well
+    node.failed_gpus = {3};
+    cluster.update_node(n, node);
+    REQUIRE(cluster.devices(n.id) == (gpu_bit(2) | gpu_bit(3) | gpu_bit(4)));
+    REQUIRE(cluster.free_devices(n.id) == (gpu_bit(2) | gpu_bit(4)));
+    cluster.remove_task(t);
+    REQUIRE(cluster.free_devices(n.id) == (gpu_bit(2) | gpu_bit(4)));
+    cluster.update_node(n, machine("n"));
+    REQUIRE(cluster.devices(n.id) == 0);
+    REQUIRE(cluster.idle_gpus(n.id) == 0b1111);
+}
+
+TEST_CASE("a task that singles out nodes finds those that come, change and go later") {
+    Cluster cluster;
+    auto task = pod("t");
+    task.node_affinity = {{{{"kubernetes.io/hostname", MatchOperator::in, {"h"}}}, {}},
+                          {{}, {{"metadata.name", MatchOperator::in, {"m"}}}}};
+    const auto t = cluster.add_task(task);
+    auto node = machine("n");
+    const auto n = cluster.add_node(node), m = cluster.add_node(machine("m"));
+    REQUIRE(find_obstacle(cluster, t.id, n.id) == Obstacle::not_eligible);
+    REQUIRE(find_obstacle(cluster, t.id, m.id) == Obstacle::none);
+    node.labels["kubernetes.io/hostname"] = "h";
+    cluster.update_node(n, node);
+    REQUIRE(find_obstacle(cluster, t.id, n.id) == Obstacle::none);
+    node.labels["kubernetes.io/hostname"] = "other";
+    cluster.update_node(n, node);
+    REQUIRE(find_obstacle(cluster, t.id, n.id) == Obstacle::not_eligible);
+    cluster.remove_node(m);
+    const auto other = cluster.add_node(machine("other"));  // in the slot of "m"
+    REQUIRE(other.id == m.id);
+    REQUIRE(find_obstacle(cluster, t.id, other.id) == Obstacle::not_eligible);
+    const auto again = cluster.add_node(machine("m"));
+    REQUIRE(find_obstacle(cluster, t.id, again.id) == Obstacle::none);
+    REQUIRE(cluster.inventory().node_classes.size() == 1);
+    cluster.remove_task(t);
+    task.name = "u";
+    task.node_affinity = {{{{"kubernetes.io/hostname", MatchOperator::not_in, {"h"}}}, {}}};
+    const auto u = cluster.add_task(task);
+    REQUIRE(find_obstacle(cluster, u.id, n.id) == Obstacle::none);
+    node.labels["kubernetes.io/hostname"] = "h";
+    cluster.update_node(n, node);
+    REQUIRE(find_obstacle(cluster, u.id, n.id) == Obstacle::not_eligible);
+}
+
+TEST_CASE("devices on which room is reserved stay when the node changes") {
+    Cluster cluster;
+    auto node = machine("n", 1);
+    node.devices = {{"mig-1g", 2, {}, 0}};
+    const auto n = cluster.add_node(node);
+    auto task = pod("t", 0);
+    task.device_count = 1;
+    task.device_classes = {"mig-1g"};
+    const auto t = cluster.add_task(task);
+    cluster.reserve(t.id, n.id, gpu_bit(2));
+    cluster.commit();
+    const auto refusal =
+        "task 't' has reserved its device 2, which would not be of a class that the task accepts";
+    REQUIRE_THROWS_MESSAGE(cluster.update_node(n, machine("n", 1)), InvalidInput, refusal);
+    REQUIRE_THROWS_MESSAGE(cluster.update_node(n, machine("n", 3)), InvalidInput, refusal);
+    node.devices.front().device_class = "mig-2g";
+    REQUIRE_THROWS_MESSAGE(cluster.update_node(n, node), InvalidInput, refusal);
+    node.devices = {{"mig-1g", 3, {}, 0}};
+    cluster.update_node(n, node);
+    REQUIRE(cluster.free_devices(n.id) == (gpu_bit(1) | gpu_bit(3)));
+}
+
+TEST_CASE("a slot that nobody has keeps no resources and devices") {
+    Cluster cluster;
+    auto node = machine("n", 1);
+    node.resources = {{"pods", 5}};
+    node.devices = {{"mig-1g", 2, {}, 0}};
+    const auto n = cluster.add_node(node);
+    cluster.remove_node(n);
+    REQUIRE(cluster.resource_free(n.id, 0) == 0);
+    REQUIRE(cluster.free_devices(n.id) == 0);
+}
+
+TEST_CASE("copies between changes make nothing grow") {
+    Cluster cluster;
+    (void)cluster.add_node(machine("m", 8));
+    for (int round = 0; round < 10; ++round) {
+        const auto before = cluster;
+        const auto n = cluster.add_node(machine("n", 8));
+        const auto between = cluster;
+        cluster.remove_node(n);
+        REQUIRE(cluster.inventory().gpu_slots == 16);
+    }
+}
+
+TEST_CASE("every device that a task holds stays of the class it has, not only the first") {
+    Cluster cluster;
+    auto node = machine("n", 0);
+    node.devices = {{"mig-1g", 2, {}, 0}};
+    const auto n = cluster.add_node(node);
+    auto task = pod("t", 0);
+    task.device_count = 2;
+    task.device_classes = {"mig-1g", "mig-2g"};
+    task.node = "n";
+    task.assign_gpus = true;
+    (void)cluster.add_task(task);
+    node.devices = {{"mig-1g", 1, {}, 0}, {"mig-2g", 1, {}, 0}};
+    REQUIRE_THROWS_MESSAGE(cluster.update_node(n, node), InvalidInput, "task 't' holds its device 0");
+}
+
+TEST_CASE("a node that has left takes no task") {
+    Cluster cluster;
+    const auto old = cluster.add_node(machine("n"));
+    const auto task = cluster.add_task(pod("t"));
+    cluster.remove_node(old);
+    REQUIRE_THROWS_MESSAGE(cluster.bind(task, old, gpu_bit(0)), InvalidInput, "it has left the cluster");
+    const auto now = cluster.add_node(machine("n"));
+    REQUIRE(now.id == old.id);
+    REQUIRE_THROWS_MESSAGE(cluster.bind(task, old, gpu_bit(0)), InvalidInput, "it has left the cluster");
+    cluster.bind(task, now, gpu_bit(0));
+}
+
+TEST_CASE("a task that comes is assigned a failed GPU that nobody holds, and LP tasks what others lend") {
+    Cluster cluster;
+    auto node = machine("n", 2);
+    node.failed_gpus = {0, 1};
+    (void)cluster.add_node(node);
+    auto task = pod("t");
+    task.node = "n";
+    task.gpus = {0};
+    (void)cluster.add_task(task);
+    task = pod("u");
+    task.node = "n";
+    task.assign_gpus = true;
+    REQUIRE(cluster.gpus_of(cluster.add_task(task).id) == gpu_bit(1));
+
+    (void)cluster.add_node(machine("m", 1));
+    task = pod("s");
+    task.node = "m";
+    task.gpus = {0};
+    task.priority_class = PriorityClass::hp;
+    task.standby = true;
+    (void)cluster.add_task(task);
+    task = pod("v");
+    task.node = "m";
+    task.assign_gpus = true;
+    REQUIRE_THROWS_MESSAGE(cluster.add_task(task), InvalidInput, "has not enough GPUs");
+    task.priority_class = PriorityClass::lp;
+    REQUIRE(cluster.gpus_of(cluster.add_task(task).id) == gpu_bit(0));
+}
+
+TEST_CASE("what several requirements accept holds when kinds of nodes come to be many") {
+    Cluster cluster;
+    auto first = pod("first", 0), second = pod("second", 0);
+    first.node_selector = {{"zone", "z0"}};
+    second.node_selector = {{"zone", "z1"}};
+    const auto a = cluster.add_task(first), b = cluster.add_task(second);
+    for (int zone = 0; zone < 200; ++zone) {
+        auto node = machine("n" + std::to_string(zone));
+        node.labels = {{"zone", "z" + std::to_string(zone)}};
+        (void)cluster.add_node(node);
+    }
+    for (const auto node : cluster.nodes()) {
+        REQUIRE(cluster.inventory().eligible(a.id, node) == (cluster.name(node) == "n0"));
+        REQUIRE(cluster.inventory().eligible(b.id, node) == (cluster.name(node) == "n1"));
+    }
+}
+
+TEST_CASE("what tasks with extras share is used again") {
+    Cluster cluster;
+    auto node = machine("n");
+    node.resources = {{"pods", 5}};
+    (void)cluster.add_node(node);
+    auto copy = cluster;
+    for (int round = 0; round < 20; ++round) {
+        if (round % 8 == 7) copy = cluster;  // then references are counted anew
+        auto task = pod("t");
+        task.resources = {{"pods", 1 + round}};
+        task.node_selector = {{"tier", "x" + std::to_string(round)}};
+        task.node_affinity = {
+            {{}, {{"metadata.name", MatchOperator::not_in, {"n" + std::to_string(round)}}}}};
+        const auto t = cluster.add_task(task);
+        task.name = "u";
+        task.resources = {};  // the same set of nodes, other extras
+        const auto u = cluster.add_task(task), v = [&] {
+            task.name = "v";
+            return cluster.add_task(task);
+        }();
+        REQUIRE(cluster.inventory().extras.size() == 3);
+        REQUIRE(cluster.inventory().node_sets.size() == 1);
+        REQUIRE(cluster.inventory().requirements.size() <= 2);
+        for (const auto one : {t, u, v}) cluster.remove_task(one);
+    }
+}
+
+TEST_CASE("a budget of groups that comes before any task has those that come later") {
+    Cluster cluster;
+    cluster.add_budget({.name = "b", .groups = {"web"}, .allowed_down = 1});
+    auto task = pod("t");
+    task.groups = {"web"};
+    const auto t = cluster.add_task(task), u = cluster.add_task(pod("u"));
+    REQUIRE(cluster.inventory().budgets_of(t.id).size() == 1);
+    REQUIRE(cluster.inventory().budgets_of(u.id).empty());
 }

@@ -55,8 +55,10 @@ TEST_CASE("a placement that fails its last check is an internal error in every b
             return preempt(cluster, cluster.find_task("p"), options).decision.has_value();
         });
     throws_when_spoilt([](const Cluster& cluster, const CostFunction& cost) {
-        PreemptionIndex index(cluster, {.cost = cost});
-        return index.decide(cluster.find_task("p")) != nullptr;
+        auto live = cluster;
+        live.keep_events();
+        PreemptionIndex index({.cost = cost});
+        return index.decide(live, live.find_task("p")) != nullptr;
     });
     throws_when_spoilt(
         [](const Cluster& cluster, const CostFunction& cost) {

@@ -1,7 +1,9 @@
 // Replay and resampling: events by hand, counts, determinism, and what the caller may get wrong.
 #include <gpusched/allocation/named.hpp>
+#include <gpusched/allocation/place.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
+#include <gpusched/model/follower.hpp>
 #include <gpusched/sim/replay.hpp>
 #include <gpusched/sim/resample.hpp>
 
@@ -126,6 +128,21 @@ TEST_CASE("ties go to the smallest node name, whatever the order of the list") {
     }
 }
 
+TEST_CASE("a placement of one's own is chosen by name from the registries that the call is given") {
+    const Trace trace{{node("a", 1), node("b", 1)}, {arrival("x", 1, 0)}};
+    auto known = allocation::registries();
+    known.placements.add("last_fit", [](const Inventory&) {
+        return [](const Cluster& cluster, TaskId task, Rng&) -> std::optional<allocation::Destination> {
+            const auto fit = allocation::feasible_nodes(cluster, task);
+            if (fit.empty()) return std::nullopt;
+            return allocation::Destination{fit.back(), gpu_bit(0)};
+        };
+    });
+    CHECK(where(replay(trace, {.placement = "last_fit"}, {}, known).cluster, "x") == "b");
+    REQUIRE_THROWS_MESSAGE(replay(trace, {.placement = "last_fit"}), InvalidInput,
+                           "placement: 'last_fit'; expected one of random, ");
+}
+
 TEST_CASE("every policy conserves resources, whatever comes and goes") {
     const auto trace = random_trace(9, 600);
     for (const auto& placement : allocation::placements().names()) {
@@ -210,22 +227,28 @@ TEST_CASE("resampled copies do not clash with names of the list") {
 }
 
 TEST_CASE("a policy of the caller's own is used, told of changes, and checked") {
+    struct Told {  // a follower
+        std::vector<NodeId>* nodes;
+        void rebuild(const Cluster&) {}
+        void usage_changed(const Cluster&, NodeId n) { nodes->push_back(n); }
+    };
     struct Alternating {
-        std::vector<NodeId>* told;
+        Followed<Told> told;
         std::size_t calls = 0;
         std::optional<allocation::Destination> operator()(const Cluster& cluster, TaskId, Rng&) {
+            (void)told.of(cluster);
             const auto n = make_id<NodeId>(calls++ % cluster.node_count());
             return allocation::Destination{n, lowest_gpus(cluster.idle_gpus(n), 1)};
         }
-        void changed(NodeId n) { told->push_back(n); }
     };
     Trace trace{{node("a", 2), node("b", 2)}, {arrival("x", 1, 0), arrival("y", 1, 1), arrival("z", 1, 2)}};
     std::vector<NodeId> told;
-    const auto result = replay(trace, Alternating{&told});
+    const auto result = replay(trace, Alternating{Followed(Told{&told})});
     CHECK(where(result.cluster, "x") == "a");
     CHECK(where(result.cluster, "y") == "b");
     CHECK(where(result.cluster, "z") == "a");
-    CHECK(told == std::vector{make_id<NodeId>(0), make_id<NodeId>(1), make_id<NodeId>(0)});
+    // Asked three times: of what came after the last answer nobody asks.
+    CHECK(told == std::vector{make_id<NodeId>(0), make_id<NodeId>(1)});
 
     const auto fixed = [](NodeId n, GpuMask gpus) {
         return [=](const Cluster&, TaskId, Rng&) { return std::optional(allocation::Destination{n, gpus}); };

@@ -143,6 +143,40 @@ TEST_CASE("rankers decide in turn; eviction history is that of the replay") {
     CHECK(log_of(mixed, options) == "0 hp>a, 0 lp>b, 10 late>a");
 }
 
+TEST_CASE("rankers of one's own are chosen by name, and made ready with the cluster as it is") {
+    /// Nodes on which fewer tasks run, counted once for each ranking.
+    struct Quietest {
+        std::vector<std::int64_t> occupants{};
+        Quietest for_task(const Cluster& cluster, TaskId) const {
+            Quietest ready;
+            for (const auto node : cluster.nodes()) ready.occupants.push_back(cluster.occupants(node));
+            return ready;
+        }
+        std::int64_t operator()(const Cluster& cluster, TaskId, NodeId node) const {
+            return -(occupants.empty() ? cluster.occupants(node) : occupants[index(node)]);
+        }
+    };
+    const SpotTrace trace{
+        {machine("a", 4), machine("b", 4)},
+        {job("x", lp, 1, 0, 1000), job("y", lp, 1, 10, 1000), job("z", lp, 1, 20, 1000, 0, 2)}};
+    auto known = allocation::registries();
+    known.rankers.add<Quietest>("quietest");
+    known.rankers.add("expecting",
+                      [](const Inventory&, const fragmentation::Workload&) { return Quietest{}; });
+    auto options = plain();
+    options.rankers = {"quietest"};
+    std::string log;
+    options.observer = [&](std::int64_t, const Cluster& before, const Plan& plan) {
+        for (const auto& p : plan.placements) log += before.name(p.node);
+    };
+    (void)replay_spot(trace, options, {}, known);
+    CHECK(log == "abab");
+    CHECK_THROWS_MESSAGE(replay_spot(trace, options), InvalidInput, "ranker: 'quietest'; expected one of");
+    options.rankers = {"expecting"};
+    CHECK_THROWS_MESSAGE(replay_spot(trace, options, {}, known), InvalidInput,
+                         "rankers: 'expecting'; expected rankers that need no workload");
+}
+
 TEST_CASE("HP jobs alone") {
     const SpotTrace trace{{machine("a", 2)}, {job("lp", lp, 2, 0, 1000), job("hp", hp, 1, 500, 100)}};
     auto options = plain();

@@ -102,8 +102,8 @@ TEST_CASE("a foreign Boost graph is read") {
 
 TEST_CASE("wrong graphs are refused with all reasons") {
     BoostHardware g;
-    const auto gpu = add_vertex({.kind = HardwareKind::gpu, .id = 16}, g);
-    add_vertex({.kind = HardwareKind::gpu, .id = 16}, g);
+    const auto gpu = add_vertex({.kind = HardwareKind::gpu, .id = 64}, g);
+    add_vertex({.kind = HardwareKind::gpu, .id = 64}, g);
     const auto numa = add_vertex({.kind = HardwareKind::numa_node, .id = 0}, g);
     const auto other = add_vertex({.kind = HardwareKind::numa_node, .id = 1}, g);
     add_edge(gpu, numa, {HardwareRelation::nearby, -1}, g);
@@ -115,16 +115,16 @@ TEST_CASE("wrong graphs are refused with all reasons") {
     } catch (const InvalidInput& error) {
         const std::string text = error.what();
         using Catch::Matchers::ContainsSubstring;
-        CHECK_THAT(text, ContainsSubstring("gpu id: 16; expected 0 to 15"));
-        CHECK_THAT(text, ContainsSubstring("gpu 16: exists twice"));
-        CHECK_THAT(text, ContainsSubstring("gpu 16: has a second edge 'nearby', to numa_node 1"));
+        CHECK_THAT(text, ContainsSubstring("gpu id: 64; expected 0 to 63"));
+        CHECK_THAT(text, ContainsSubstring("gpu 64: exists twice"));
+        CHECK_THAT(text, ContainsSubstring("gpu 64: has a second edge 'nearby', to numa_node 1"));
         CHECK_THAT(text, ContainsSubstring("bandwidth_gb_s: -1; expected more than 0"));
         CHECK_THAT(text, ContainsSubstring("edge 'nvlink' between numa_node 0 and numa_node 1"));
     }
     CHECK_THROWS_MESSAGE(HardwareGraph(Hardware{}, {.core_group_size = 0}), InvalidInput,
                          "core_group_size: 0");
     CHECK_THROWS_MESSAGE(HardwareGraph(Hardware{}, {.pcie_gb_s = 0}), InvalidInput, "pcie_gb_s: 0");
-    CHECK_THROWS_MESSAGE(HardwareGraph::preset("a100x8")->best_gpus(17), InvalidInput, "count: 17");
+    CHECK_THROWS_MESSAGE(HardwareGraph::preset("a100x8")->best_gpus(65), InvalidInput, "count: 65");
     CHECK_THROWS_MESSAGE(HardwareGraph::preset("a100x8")->distance(0, 8), InvalidInput, "gpu: 8");
 }
 
@@ -321,9 +321,9 @@ TEST_CASE("the best set of GPUs is the best of all sets, on random machines") {
         // 0 = one NUMA node, 1 = one socket, 2 = neither.
         const auto spread = [&](unsigned set) {
             if (std::popcount(set) < 2) return 0;
-            unsigned socket[2] = {0, 0};
+            GpuMask socket[2] = {0, 0};
             for (const auto& n : hardware.numa_nodes) {
-                if ((set & ~unsigned{n.gpus}) == 0) return 0;
+                if ((set & ~n.gpus) == 0) return 0;
                 socket[n.socket] |= n.gpus;
             }
             return (set & ~socket[0]) == 0 || (set & ~socket[1]) == 0 ? 1 : 2;

@@ -22,7 +22,8 @@ inline auto shape_of(const Inventory& inv, TaskId task) {
     for (const auto& m : inv.affinity_memberships(task))
         if (inv.group_sets[m.set].kind == GroupKind::network) gang = t.job[i];
     return std::tuple(t.gpu_count[i], t.gpu_share_milli[i], t.cpu_milli[i], t.memory_mib[i],
-                      t.gpu_memory_mib[i], t.requirement[i], t.affinities[i], t.priority_class[i], gang);
+                      t.gpu_memory_mib[i], t.requirement[i], t.extras[i], t.affinities[i],
+                      t.priority_class[i], gang);
 }
 
 /// Pending pods of one shape.

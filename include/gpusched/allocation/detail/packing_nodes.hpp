@@ -63,6 +63,7 @@ class PackingNodes {
             for (std::size_t w = 0; w < each.size(); ++w) need_[w] = plus(need_[w], times(count, each[w]));
             each_.push_back(each);
             whole_ = whole_ && t.gpu_share_milli[i] == whole_gpu_milli;
+            extras_ = extras_ || t.extras[i] != 0;
         }
         largest_first_ = order_by(shapes.size(), [&](std::size_t s) {
             return std::tuple(-each_[s][0], -each_[s][1], -each_[s][2]);
@@ -86,18 +87,33 @@ class PackingNodes {
     }
     [[nodiscard]] TaskId sample(std::size_t s) const { return shapes_[s].pods.front(); }
     [[nodiscard]] bool admits(TaskId task, NodeId node) const {
-        return inv_.nodes.schedulable[index(node)] &&
-               inv_.eligible(inv_.tasks.requirement[index(task)], inv_.nodes.node_class[index(node)]) &&
+        return inv_.nodes.schedulable[index(node)] && inv_.eligible(task, node) &&
                find_group_obstacle(cluster_, task, node, ignored_) == Obstacle::none;
     }
-    /// CPU and memory for one more.
+    /// CPU, memory and named resources for one more.
     [[nodiscard]] bool has_room(std::size_t s, NodeId node) const {
+        if (extras_)
+            for (const auto& [resource, amount] : extras(s).resources)
+                if (amount > cluster_.resource_free(node, resource)) return false;
         return each_[s][1] <= cluster_.cpu_free_milli(node, cluster_.lent_to(sample(s))) &&
                each_[s][2] <= cluster_.memory_free_mib(node);
     }
 
-    /// The sets of GPUs that a pod of the shape could take, one of those that are alike.
+    /// The sets of GPUs and other devices that a pod of the shape could take, one of those that are alike.
     [[nodiscard]] GpuSets gpu_choices(std::size_t s, NodeId node) {
+        auto sets = whole_gpu_choices(s, node);
+        if (!extras_ || extras(s).device_count == 0) return sets;
+        GpuSets both;
+        for (const auto device_class : extras(s).device_classes) {
+            const auto free =
+                cluster_.free_devices(node) & gpusched::detail::devices_of_class(inv_, node, device_class);
+            if (gpusched::gpu_count(free) < extras(s).device_count) continue;
+            for (const auto set : sets) both.push_back(set | lowest_gpus(free, extras(s).device_count));
+        }
+        return both;
+    }
+    /// Of whole GPUs, or of one GPU of which it takes a part.
+    [[nodiscard]] GpuSets whole_gpu_choices(std::size_t s, NodeId node) {
         const int count = inv_.tasks.gpu_count[index(sample(s))];
         if (count == 0) return {GpuMask{0}};
         const auto* const places = hardware(node);
@@ -114,6 +130,7 @@ class PackingNodes {
         GpuSets sets{GpuMask{0}};
         for (const auto& [key, gpus] : alike) {
             const auto before = sets.size();
+            if (before > most_sets) return steps_ = 0, GpuSets{};
             for (std::size_t i = 0; i < before; ++i)
                 for (int n = 1; n <= gpusched::gpu_count(gpus) && gpusched::gpu_count(sets[i]) + n <= count;
                      ++n)
@@ -187,6 +204,8 @@ class PackingNodes {
   private:
     /// Most shapes, and most pods that are tried one by one on a node: each is a call within the other.
     static constexpr std::size_t deepest = 1'000;
+    /// Sets of GPUs that are told apart on a node; reached only where more than 16 GPUs differ.
+    static constexpr std::size_t most_sets = std::size_t{1} << 16;
     using Seen = std::set<Key>;
     [[nodiscard]] const HardwareMasks* hardware(NodeId node) const {
         const auto h = inv_.nodes.hardware[index(node)];
@@ -199,10 +218,20 @@ class PackingNodes {
         bool by_numbers = true;
         Amounts room{};
     };
+    [[nodiscard]] const Extras& extras(std::size_t s) const {
+        return inv_.extras[inv_.tasks.extras[index(sample(s))]];
+    }
+    /// What is free beyond CPU, memory and GPUs, where some shape asks for such.
+    void append_extras(Key& key, NodeId node) const {
+        if (!extras_) return;
+        key.push_back(static_cast<std::int64_t>(cluster_.free_devices(node)));
+        for (std::uint32_t r = 0; r < inv_.resource_names.size(); ++r)
+            key.push_back(cluster_.resource_free(node, r));
+    }
     [[nodiscard]] View view(NodeId node) const {
         View v;
         v.admitted.resize(shapes_.size());
-        v.by_numbers = whole_;
+        v.by_numbers = whole_ && !extras_;
         std::optional<GpuMask> gpus;
         std::optional<Lent> lent;
         for (std::size_t s = 0; s < shapes_.size(); ++s) {
@@ -226,8 +255,10 @@ class PackingNodes {
         v.key.push_back(inv_.nodes.gpu_memory_mib[index(node)]);
         for (const auto l : {Lent::no, Lent::yes}) {
             v.key.push_back(cluster_.cpu_free_milli(node, l));
-            v.key.push_back(cluster_.idle_gpus(node, l));
+            v.key.push_back(static_cast<std::int64_t>(cluster_.idle_gpus(node, l)));
         }
+        if (extras_) v.key.push_back(inv_.nodes.devices[index(node)]);
+        append_extras(v.key, node);
         for (int g = 0; g < cluster_.gpu_count(node); ++g) append(v.key, node, g);
         return v;
     }
@@ -268,6 +299,7 @@ class PackingNodes {
         Key state(option.counts.begin(), option.counts.end());
         state.push_back(static_cast<std::int64_t>(at));
         for (int g = 0; g < cluster_.gpu_count(node); ++g) append(state, node, g);
+        append_extras(state, node);
         if (!step() || !seen.insert(std::move(state)).second) return;
         if (option.gpus.size() > deepest) {
             steps_ = 0;
@@ -350,6 +382,7 @@ class PackingNodes {
     std::vector<Amounts> each_;
     Amounts need_{};
     bool whole_ = true;
+    bool extras_ = false;  // some shape asks for more than CPU, memory and GPUs
     std::vector<std::size_t> largest_first_;
     std::vector<Kind> kinds_;
 };

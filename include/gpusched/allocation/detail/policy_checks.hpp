@@ -27,8 +27,6 @@ concept TakesWhatItPrepares =
     requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
         policy(cluster, task, node, policy.prepare(cluster, node));
     };
-template <class P>
-concept HearsOfChanges = requires(P& policy, NodeId node) { policy.changed(node); };
 /// False also for what cannot be called: that has a message of its own.
 template <class P>
 inline constexpr bool scores_in_floating_point = [] {
@@ -48,12 +46,21 @@ inline constexpr bool loads_in_floating_point = [] {
     else
         return false;
 }();
+/// Hooks, also as templates, whose address says nothing, and called on what is not const.
+template <class P>
+concept HasPrepare = requires { &P::prepare; } || requires(P& policy, const Cluster& cluster, NodeId node) {
+    policy.prepare(cluster, node);
+};
+template <class P>
+concept HasForTask = requires { &P::for_task; } || requires(P& policy, const Cluster& cluster, TaskId task) {
+    policy.for_task(cluster, task);
+};
 /// What `for_task` answers is a ranker whose scores compare with those of the ranker itself.
 template <class P>
 concept AnswersLikeItself = NodeRanker<ForTask<P>> && std::same_as<Score<ForTask<P>>, Score<P>>;
 
-/// The checks are functions of nothing but static_asserts, each with its condition spelt out: compilers show the line of the
-/// condition and its message first. Always true.
+/// Each check is a function that holds only static_asserts and returns true. Each assert spells its condition out, because
+/// compilers show the line of the condition and its message first.
 template <class T>
 constexpr bool check_locality() {
     static_assert(
@@ -86,16 +93,20 @@ constexpr bool check_ranker() {
         !scores_in_floating_point<T>,
         "a ranker's scores are whole numbers, not floating point, nor tuples with a part in it: ties "
         "would depend on the machine; scale them, for example to thousandths");
-    static_assert(!AsksAboutNode<T> || scores_in_floating_point<T> || NodeRanker<T>,
-                  "a ranker returns a score with a total order (== and <): a whole number, or a tuple");
     static_assert(
-        !requires { &T::prepare; } || (PreparingRanker<T> && TakesWhatItPrepares<T>),
-        "the policy has a hook `prepare` that would never be used: expected `State prepare(const "
-        "Cluster&, NodeId) const`, and a call operator that takes the State after the node");
+        !AsksAboutNode<T> || scores_in_floating_point<T> || NodeRanker<T>,
+        "a ranker returns a score with a total order (== and <): a whole number, or a tuple; not text, "
+        "nor an optional");
+    static_assert(!HasPrepare<T> || (PreparingRanker<T> && TakesWhatItPrepares<T>),
+                  "the policy has a hook `prepare` that would never be used: expected `State prepare(const "
+                  "Cluster&, NodeId) const`, and a call operator that takes the State after the node");
     static_assert(
-        !requires { &T::for_task; } || TaskRanker<T>,
-        "the policy has a hook `for_task` that would never be used: expected `auto for_task(const "
-        "Cluster&, TaskId) const`");
+        !HasPrepare<T> || requires { &T::node_local; } || requires { &T::is_node_local; },
+        "the policy has a hook `prepare` that would never be used: only what a node-local ranker prepares "
+        "is kept; expected also `static constexpr bool node_local = true`");
+    static_assert(!HasForTask<T> || TaskRanker<T>,
+                  "the policy has a hook `for_task` that would never be used: expected `auto for_task(const "
+                  "Cluster&, TaskId) const`");
     if constexpr (NodeRanker<T> && TaskRanker<T>)
         static_assert(
             AnswersLikeItself<T>,
@@ -143,7 +154,7 @@ constexpr bool check_node_load() {
     static_assert(
         loads_in_floating_point<T> || NodeLoad<T>,
         "a node load is called as `load(const Cluster&, NodeId)`, returns what has a total order (== "
-        "and <), and its operator() is const");
+        "and <), not text nor an optional, and its operator() is const");
     return true;
 }
 
@@ -153,17 +164,9 @@ constexpr bool check_placement() {
                   "a placement policy is called as `policy(const Cluster&, TaskId, Rng&)` and returns "
                   "std::optional<Destination>");
     static_assert(
-        !requires { &T::changed; } || HearsOfChanges<T>,
-        "the policy has a hook `changed` that would never be used: expected `void changed(NodeId)`");
-    static_assert(
-        !requires { &T::change; },
-        "the policy has a member `change`, which nobody calls: the hook is named `changed`");
-    static_assert(
-        !requires { &T::on_change; },
-        "the policy has a member `on_change`, which nobody calls: the hook is named `changed`");
-    static_assert(
-        !requires { &T::on_changed; },
-        "the policy has a member `on_changed`, which nobody calls: the hook is named `changed`");
+        !requires { &T::changed; },
+        "the policy has a member `changed`, which nobody calls: what follows a cluster is a follower "
+        "(model/follower.hpp), brought in step when the policy is asked");
     return true;
 }
 

@@ -15,7 +15,8 @@ namespace GPUSCHED_NAMESPACE::allocation::detail {
 template <class R>
 class PreparedNodes {
   public:
-    void changed(NodeId) noexcept {}
+    void rebuild(const Cluster&) noexcept {}
+    void usage_changed(const Cluster&, NodeId) noexcept {}
 };
 
 template <PreparingRanker R>
@@ -23,14 +24,16 @@ class PreparedNodes<R> {
   public:
     using State = decltype(std::declval<const R&>().prepare(std::declval<const Cluster&>(), NodeId{}));
 
+    void rebuild(const Cluster& cluster) { states_.assign(cluster.node_slots(), std::nullopt); }
+    void usage_changed(const Cluster&, NodeId node) noexcept {
+        if (index(node) < states_.size()) states_[index(node)].reset();
+    }
+
     const State& of(const Cluster& cluster, NodeId node, const R& ranker) {
         states_.resize(cluster.node_slots());
         auto& state = states_[index(node)];
         if (!state) state = ranker.prepare(cluster, node);
         return *state;
-    }
-    void changed(NodeId node) noexcept {
-        if (index(node) < states_.size()) states_[index(node)].reset();
     }
 
   private:

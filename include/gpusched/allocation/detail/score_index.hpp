@@ -19,27 +19,46 @@
 namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 /// For every kind of task seen a row with the score of every eligible node, in the order of the cluster, and the best
-/// of every block of 32. Nodes that cannot hold the task have no score, which is less than any.
+/// of every block of 32. Nodes that cannot hold the task have no score, which is less than any. A follower (follower.hpp):
+/// rows take in what has changed when they are next asked for.
 template <class Score>
 class ScoreIndex {
   public:
+    void rebuild(const Cluster& cluster) {
+        *this = {};
+        latest_.assign(cluster.node_slots(), 0);
+    }
+    void usage_changed(const Cluster&, NodeId node) {
+        latest_[index(node)] = log_.size();
+        log_.push_back(node);
+    }
+    void node_changed(const Cluster& cluster, NodeId node) {
+        if (latest_.size() < cluster.node_slots()) latest_.resize(cluster.node_slots(), 0);
+        for (std::size_t c = 0; c < candidates_.size(); ++c) renew(cluster, c, node);
+        usage_changed(cluster, node);
+    }
+
     /// The first feasible node of the greatest score; `none` if there is none.
     template <class ScoreOf>
     NodeId best(const Cluster& cluster, TaskId task, ScoreOf&& score_of) {
-        if (serial_ != cluster.inventory().serial) bind(cluster);
-        auto& row = row_of(task);
+        const auto& inventory = cluster.inventory();
+        auto& row = row_of(inventory, task);
         const auto& nodes = candidates_[row.candidates].nodes;
         refresh(row, [&](NodeId node) -> std::optional<Score> {
             if (find_resource_obstacle(cluster, task, node) != Obstacle::none) return std::nullopt;
+            if (const auto extras = inventory.tasks.extras[index(task)];
+                extras != 0 && !inventory.in_node_set(extras, node))
+                return std::nullopt;
             return score_of(node);
         });
-        // Groups are not a matter of the node alone: look at them last, and hide the nodes that they forbid.
+        // Groups are not a matter of the node alone: look at them last, and hide the nodes that they forbid. All else is asked
+        // once more, so that whatever went wrong before, no node is answered that the task does not fit.
         hidden_.clear();
         NodeId found = none<NodeId>;
         for (;;) {
             const auto at = row.greatest();
             if (at == npos) break;
-            if (find_group_obstacle(cluster, task, nodes[at]) == Obstacle::none) {
+            if (find_obstacle(cluster, task, nodes[at]) == Obstacle::none) {
                 found = nodes[at];
                 break;
             }
@@ -50,27 +69,32 @@ class ScoreIndex {
         return found;
     }
 
-    void changed(NodeId node) {
-        if (inventory_ == nullptr) return;  // nothing is kept yet
-        latest_[index(node)] = log_.size();
-        log_.push_back(node);
-    }
-
   private:
     static constexpr std::size_t block = 32;
     static constexpr std::size_t npos = std::numeric_limits<std::size_t>::max();
     static constexpr std::size_t most_entries = (std::size_t{256} << 20) / sizeof(std::optional<Score>);
+    static constexpr std::size_t entries_of_a_row = 32;  // what it takes besides, in scores
 
-    /// Nodes that satisfy a requirement, in ascending order.
+    /// Nodes that satisfy a requirement, in ascending order. Cordoned ones are closed, and so are those that no longer do.
     struct Candidates {
+        std::uint32_t requirement = 0;
+        std::uint64_t since = 0;  // which of those that had this index
+        bool known = false;       // else nothing else holds
         std::vector<NodeId> nodes;
-        std::vector<std::uint32_t> position;  // by NodeId; the number of nodes = not among them
+        std::vector<std::uint32_t> position;  // by NodeId; `closed` = not among them, or closed
+        [[nodiscard]] bool is_open(NodeId node) const { return position[index(node)] != closed; }
     };
+    static constexpr std::uint32_t closed = 0xFFFFFFFFu;
+    /// What node-local scores may depend on: everything that a task asks of a single node.
+    using Kind = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::uint32_t, std::uint32_t,
+                            std::uint64_t, int, int, PriorityClass, int>;
     struct Row {
+        Kind kind;
         std::size_t candidates = 0;
         std::vector<std::optional<Score>> scores;
         std::vector<std::optional<Score>> block_best;
         std::size_t seen = npos;  // up to where it has followed the log; npos = never filled
+        bool used = false;        // else it is free for another kind
         std::uint64_t last_used = 0;
 
         void set(std::size_t at, std::optional<Score> score) {
@@ -103,68 +127,133 @@ class ScoreIndex {
             return at;
         }
     };
-    /// What node-local scores may depend on: everything that a task asks of a single node.
-    using Kind =
-        std::tuple<std::int64_t, std::int64_t, std::int64_t, std::uint32_t, int, int, PriorityClass, int>;
-
-    void bind(const Cluster& cluster) {
-        *this = {};
-        inventory_ = &cluster.inventory();
-        serial_ = inventory_->serial;
-        latest_.assign(cluster.node_slots(), 0);
-        candidates_of_.assign(inventory_->requirements.size(), npos);
-    }
-
-    Row& row_of(TaskId task) {
-        const auto& t = inventory_->tasks;
+    Row& row_of(const Inventory& inventory, TaskId task) {
+        const auto& t = inventory.tasks;
         const auto i = index(task);
-        const auto level = inventory_->task_affinities[t.affinities[i]].guaranteed_level();
-        const auto [at, added] = row_ids_.try_emplace(
-            Kind{t.cpu_milli[i], t.memory_mib[i], t.gpu_memory_mib[i], t.requirement[i], t.gpu_count[i],
-                 t.gpu_share_milli[i], t.priority_class[i], level ? static_cast<int>(*level) : -1},
-            rows_.size());
-        if (added) rows_.emplace_back().candidates = candidates_for(t.requirement[i]);
-        auto& row = rows_[at->second];
-        row.last_used = ++uses_;
-        if (row.seen == npos) {
-            const auto size = candidates_[row.candidates].nodes.size();
-            forget_until(size);
-            row.scores.assign(size, std::nullopt);
-            row.block_best.assign((size + block - 1) / block, std::nullopt);
-            entries_ += size;
+        const auto level = inventory.task_affinities[t.affinities[i]].guaranteed_level();
+        const auto candidates = candidates_for(inventory, t.requirement[i]);
+        const Kind kind{t.cpu_milli[i],      t.memory_mib[i],
+                        t.gpu_memory_mib[i], t.requirement[i],
+                        t.extras[i],         Inventory::since(inventory.extras_since, t.extras[i]),
+                        t.gpu_count[i],      t.gpu_share_milli[i],
+                        t.priority_class[i], level ? static_cast<int>(*level) : -1};
+        auto known = row_ids_.find(kind);
+        if (known == row_ids_.end()) {
+            const auto size = candidates_[candidates].nodes.size();
+            forget_until(size + entries_of_a_row);
+            auto slot = rows_.size();
+            if (free_rows_.empty()) {
+                rows_.emplace_back();
+            } else {
+                slot = free_rows_.back();
+                free_rows_.pop_back();
+            }
+            known = row_ids_.emplace(kind, slot).first;
+            auto& added = rows_[slot];
+            added.kind = kind;
+            added.candidates = candidates;
+            added.used = true;
+            added.scores.assign(size, std::nullopt);
+            added.block_best.assign((size + block - 1) / block, std::nullopt);
+            entries_ += size + entries_of_a_row;
         }
+        auto& row = rows_[known->second];
+        row.last_used = ++uses_;
         return row;
     }
 
-    std::size_t candidates_for(std::uint32_t requirement) {
-        auto& known = candidates_of_[requirement];
-        if (known != npos) return known;
-        known = candidates_.size();
-        auto& added = candidates_.emplace_back();
-        const auto count = latest_.size();
-        added.position.assign(count, static_cast<std::uint32_t>(count));
-        for (const auto node : inventory_->living_nodes()) {
-            if (!inventory_->nodes.schedulable[index(node)] ||
-                !inventory_->eligible(requirement, inventory_->nodes.node_class[index(node)]))
-                continue;
-            added.position[index(node)] = static_cast<std::uint32_t>(added.nodes.size());
-            added.nodes.push_back(node);
+    [[nodiscard]] static std::uint64_t since(const Inventory& inventory, std::uint32_t requirement) {
+        return Inventory::since(inventory.requirement_since, requirement);
+    }
+    [[nodiscard]] static bool may_run(const Inventory& inventory, std::uint32_t requirement, NodeId node) {
+        return inventory.nodes.schedulable[index(node)] != 0 &&
+               inventory.eligible(requirement, inventory.nodes.node_class[index(node)]);
+    }
+
+    std::size_t candidates_for(const Inventory& inventory, std::uint32_t requirement) {
+        if (candidates_of_.size() <= requirement) candidates_of_.resize(requirement + 1, npos);
+        auto& at = candidates_of_[requirement];
+        if (at == npos) {
+            at = candidates_.size();
+            candidates_.emplace_back();
         }
-        return known;
+        auto& list = candidates_[at];
+        if (list.known && list.since == since(inventory, requirement)) return at;
+        forget(at);
+        list.requirement = requirement;
+        list.since = since(inventory, requirement);
+        list.known = true;
+        list.position.assign(latest_.size(), closed);
+        for (const auto node : inventory.living_nodes()) {
+            if (!inventory.eligible(requirement, inventory.nodes.node_class[index(node)])) continue;
+            if (inventory.nodes.schedulable[index(node)] != 0)
+                list.position[index(node)] = static_cast<std::uint32_t>(list.nodes.size());
+            list.nodes.push_back(node);
+        }
+        return at;
+    }
+
+    // Takes in that the node came, changed or left.
+    void renew(const Cluster& cluster, std::size_t candidates, NodeId node) {
+        auto& list = candidates_[candidates];
+        const auto& inventory = cluster.inventory();
+        // A requirement that is no longer there has lost its list already, or will when another of its index is asked for.
+        if (!list.known || list.since != since(inventory, list.requirement)) return;
+        if (list.position.size() < latest_.size()) list.position.resize(latest_.size(), closed);
+        const bool fits = cluster.contains(node) && may_run(inventory, list.requirement, node);
+        if (fits == list.is_open(node)) return;
+        auto& at = list.position[index(node)];
+        if (!fits) {
+            for (auto& row : rows_)
+                if (row.used && row.candidates == candidates) row.set(at, std::nullopt);
+            at = closed;
+            return;
+        }
+        const auto found = std::lower_bound(list.nodes.begin(), list.nodes.end(), node);
+        if (found == list.nodes.end()) {
+            list.nodes.push_back(node);
+            for (auto& row : rows_)
+                if (row.used && row.candidates == candidates) {
+                    row.scores.emplace_back();
+                    row.block_best.resize((row.scores.size() + block - 1) / block);
+                    ++entries_;
+                }
+        } else if (*found != node) {  // in between: the list starts again
+            forget(candidates);
+            return;
+        }
+        at = static_cast<std::uint32_t>(std::lower_bound(list.nodes.begin(), list.nodes.end(), node) -
+                                        list.nodes.begin());
+    }
+
+    void forget(std::size_t candidates) {
+        for (auto& row : rows_)
+            if (row.used && row.candidates == candidates) forget(row);
+        candidates_[candidates].known = false;
+        candidates_[candidates].nodes.clear();
+    }
+    void forget(Row& row) {
+        entries_ -= row.scores.size() + entries_of_a_row;
+        const auto known = row_ids_.find(row.kind);
+        free_rows_.push_back(known->second);
+        row_ids_.erase(known);
+        row = {};
     }
 
     template <class Evaluate>
     void refresh(Row& row, Evaluate&& evaluate) {
         const auto& candidates = candidates_[row.candidates];
         if (row.seen == npos || log_.size() - row.seen > candidates.nodes.size()) {
-            for (std::size_t at = 0; at < row.scores.size(); ++at)
-                row.scores[at] = evaluate(candidates.nodes[at]);
+            for (std::size_t at = 0; at < row.scores.size(); ++at) {
+                const auto node = candidates.nodes[at];
+                row.scores[at] = candidates.is_open(node) ? evaluate(node) : std::nullopt;
+            }
             for (std::size_t b = 0; b < row.block_best.size(); ++b) row.renew_block(b);
         } else {
             for (auto i = row.seen; i < log_.size(); ++i) {
                 const auto node = log_[i];
                 if (latest_[index(node)] != i) continue;  // it comes again
-                if (const auto at = candidates.position[index(node)]; at < candidates.nodes.size())
+                if (const auto at = candidates.position[index(node)]; at != closed)
                     row.set(at, evaluate(node));
             }
         }
@@ -180,34 +269,24 @@ class ScoreIndex {
         log_.erase(log_.begin(), log_.begin() + static_cast<std::ptrdiff_t>(cut));
         for (auto& at : latest_) at = at >= cut ? at - cut : 0;
         for (auto& row : rows_)
-            if (row.seen != npos) row.seen < cut ? clear(row) : static_cast<void>(row.seen -= cut);
-    }
-
-    void clear(Row& row) {
-        entries_ -= row.scores.size();
-        row.scores = {};
-        row.block_best = {};
-        row.seen = npos;
+            if (row.seen != npos) row.seen < cut ? forget(row) : static_cast<void>(row.seen -= cut);
     }
 
     void forget_until(std::size_t needed) {
         while (entries_ > 0 && entries_ + needed > most_entries) {
             Row* oldest = nullptr;
             for (auto& row : rows_)
-                if (row.seen != npos && (oldest == nullptr || row.last_used < oldest->last_used))
-                    oldest = &row;
+                if (row.used && (oldest == nullptr || row.last_used < oldest->last_used)) oldest = &row;
             if (oldest == nullptr) return;
-            clear(*oldest);
+            forget(*oldest);
         }
     }
 
-    std::uint64_t serial_ = 0;
-    const Inventory* inventory_ =
-        nullptr;  // whose nodes and tasks these are; compared, never followed when stale
     std::vector<std::size_t> candidates_of_;  // by requirement
     std::vector<Candidates> candidates_;
     std::map<Kind, std::size_t> row_ids_;
     std::vector<Row> rows_;
+    std::vector<std::size_t> free_rows_;
     std::vector<NodeId> log_;          // nodes that changed, in order
     std::vector<std::size_t> latest_;  // by NodeId: its last entry in the log
     std::size_t entries_ = 0;

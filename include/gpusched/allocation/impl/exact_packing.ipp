@@ -173,7 +173,7 @@ class Packing {
             }
             if (here.choices.empty()) {
                 put.pop_back();
-                if (put.empty()) return Packed::no;
+                if (put.empty()) return depends_on_order() ? Packed::unknown : Packed::no;
                 if (put.back().choices.empty()) ++put.back().node;
                 continue;
             }
@@ -181,9 +181,16 @@ class Packing {
             here.choices.pop_back();
             if (put.size() == pods.size()) return Packed::yes;
             const bool alike = pods[at + 1].first == s;
-            const auto from = alike ? here.node : 0;
+            const auto from = alike && !depends_on_order() ? here.node : 0;
             put.push_back({from, {}});
         }
+    }
+
+    // Pods that want others near, or spread, may be possible in one order and not in another; not all orders are tried.
+    [[nodiscard]] bool depends_on_order() const {
+        return std::any_of(shapes_.begin(), shapes_.end(), [&](const PodShape& shape) {
+            return !cluster_.inventory().selection_memberships(shape.pods.front()).empty();
+        });
     }
 
     Cluster& cluster_;

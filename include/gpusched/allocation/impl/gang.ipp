@@ -198,7 +198,7 @@ GPUSCHED_INTERNAL std::int64_t Gang::room_without_groups(const PodClass& c,
 
 GPUSCHED_INTERNAL bool Gang::is_tied(const PodClass& c) const {
     const auto groups = inv.affinity_memberships(c.sample);
-    return !inv.anti_affinity_memberships(c.sample).empty() ||
+    return !inv.anti_affinity_memberships(c.sample).empty() || !inv.selection_memberships(c.sample).empty() ||
            std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
                return inv.group_sets[m.set].kind != GroupKind::network &&
                       (!region || depth_of(*region) < depth_of(inv.group_sets[m.set].level));
@@ -225,8 +225,8 @@ GPUSCHED_INTERNAL bool Gang::try_put(std::size_t pod, NodeId node) const {
 
 GPUSCHED_INTERNAL bool Gang::try_put_task(TaskId task, NodeId node) const {
     if (find_obstacle(cluster, task, node) != Obstacle::none) return false;
-    cluster.assign(task, node,
-                   inv.tasks.gpu_count[index(task)] > 0 ? ByWish{}(cluster, task, node) : GpuMask{0});
+    const auto gpus = inv.tasks.gpu_count[index(task)] > 0 ? ByWish{}(cluster, task, node) : GpuMask{0};
+    cluster.assign(task, node, gpus | free_devices_for(cluster, task, node));
     return true;
 }
 

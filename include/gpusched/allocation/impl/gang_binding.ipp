@@ -12,17 +12,21 @@ namespace GPUSCHED_NAMESPACE::allocation::detail {
 
 /// By the exact search, in what is left of the cluster when nobody of the gang is placed.
 GPUSCHED_INTERNAL bool Gang::fits_without(Obstacle kind) const {
-    bool limits = false, together = false;  // what still ties the pods to each other
+    bool limits = false, together = false, selection = false;  // what still ties the pods to each other
     std::vector<PodShape> shapes;
     for (const auto& c : classes) {
         auto& shape = shapes.emplace_back();
         for (const auto p : c.pods) shape.pods.push_back(pods[p]);
         shape.level = inv.task_affinities[inv.tasks.affinities[index(c.sample)]].guaranteed_level();
         limits = limits || !inv.anti_affinity_memberships(c.sample).empty();
+        selection = selection || !inv.selection_memberships(c.sample).empty();
         for (const auto& m : inv.affinity_memberships(c.sample))
             together = together || inv.group_sets[m.set].kind != GroupKind::network;
     }
-    if (kind == Obstacle::network ? !network_region : !(kind == Obstacle::affinity ? together : limits))
+    if (kind == Obstacle::network    ? !network_region
+        : kind == Obstacle::affinity ? !together
+        : kind >= Obstacle::avoid    ? !selection
+                                     : !limits)
         return false;  // nobody asks for it
     std::map<DomainId, std::vector<NodeId>> parts;
     for (const auto node : cluster.nodes())
@@ -30,7 +34,8 @@ GPUSCHED_INTERNAL bool Gang::fits_without(Obstacle kind) const {
             parts[kind == Obstacle::network || !network_region ? none<DomainId>
                                                                : inv.domain(*network_region, node)]
                 .push_back(node);
-    const bool tied = (limits && kind != Obstacle::anti_affinity) || (together && kind != Obstacle::affinity);
+    const bool tied =
+        selection || (limits && kind != Obstacle::anti_affinity) || (together && kind != Obstacle::affinity);
     auto steps = packing_steps / 4;
     std::vector<Placement> packed;
     return std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
@@ -43,7 +48,8 @@ GPUSCHED_INTERNAL Obstacle Gang::binding_groups() const {
     const std::vector<NodeId> nodes(cluster.nodes().begin(), cluster.nodes().end());
     for (const auto& c : classes)
         if (room_without_groups(c, nodes) < static_cast<std::int64_t>(c.pods.size())) return Obstacle::none;
-    for (const auto kind : {Obstacle::network, Obstacle::anti_affinity, Obstacle::affinity})
+    for (const auto kind : {Obstacle::network, Obstacle::anti_affinity, Obstacle::affinity, Obstacle::avoid,
+                            Obstacle::near, Obstacle::spread})
         if (fits_without(kind)) return kind;
     return Obstacle::none;
 }
@@ -58,6 +64,8 @@ GPUSCHED_INTERNAL bool Gang::explain_groups(Allocation& result) const {
                          " holds all groups, which must share one; the whole cluster does";
     else if (kind == Obstacle::affinity)
         result.reason += "no domain holds the pods that must share one; without that constraint all fit";
+    else if (kind == Obstacle::near)
+        result.reason += "what the pods want near is too far away; without that constraint all fit";
     else
         result.reason += "the pods' groups keep them too far apart; without that constraint all fit";
     return true;

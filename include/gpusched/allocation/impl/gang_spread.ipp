@@ -5,6 +5,7 @@
 #include <gpusched/allocation/switch_counts.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
+#include <gpusched/model/detail/placement_order.hpp>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +17,29 @@
 
 namespace GPUSCHED_NAMESPACE::allocation::detail {
 
+/// The kind of the first group that others select and the task is bound by; `network` where there is none.
+inline Obstacle selection_obstacle(const Inventory& inv, TaskId task) {
+    const auto sets = inv.selection_memberships(task);
+    if (sets.empty()) return Obstacle::network;
+    const auto kind = inv.group_sets[sets.front().set].kind;
+    return kind == GroupKind::avoid  ? Obstacle::avoid
+           : kind == GroupKind::near ? Obstacle::near
+                                     : Obstacle::spread;
+}
+
+/// Can the pods come one after the other, each where it is? The search may have moved some after others had come.
+inline bool holds_in_some_order(const Cluster& cluster, std::span<const TaskId> pods,
+                                std::span<const Placement> placements) {
+    const auto& inv = cluster.inventory();
+    if (std::all_of(pods.begin(), pods.end(),
+                    [&](TaskId pod) { return inv.selection_memberships(pod).empty(); }))
+        return true;
+    Cluster bare(cluster);
+    for (const auto pod : pods)
+        if (bare.is_placed(pod)) bare.remove(pod);
+    return gpusched::detail::can_be_placed(bare, placements);
+}
+
 GPUSCHED_INTERNAL Allocation Gang::place() const {
     Allocation result;
     result.level = level;
@@ -23,6 +47,13 @@ GPUSCHED_INTERNAL Allocation Gang::place() const {
         place_alike(result);
     else
         place_groups(*this, result);
+    if (result.placed && !holds_in_some_order(cluster, pods, result.pods)) {
+        result = {};
+        result.level = level;
+        result.obstacle = Obstacle::spread;
+        result.reason = "spread: the pods found room, but in no order in which each is possible";
+        result.proven = false;
+    }
     if (budget != nullptr && !result.proven) result.stop_reason = budget->reason();
     return result;
 }
@@ -123,7 +154,9 @@ GPUSCHED_INTERNAL void Gang::place_alike(Allocation& result) const {
     const auto& c = classes.front();
     const auto count = static_cast<std::int64_t>(c.pods.size());
     auto room = rooms(c);
-    bool sure = true;  // no domain held less than it could alone
+    // Groups that others select: what a domain holds alone says nothing of what it holds beside others.
+    const bool selected = !inv.selection_memberships(c.sample).empty();
+    bool sure = !selected;  // and no domain held less than it could alone
     while (const auto counts = spread(room.domain, count, options.policy)) {
         if (!put_counts(*counts, room.node, room.domain)) {
             sure = false;  // a group constraint across domains: try again with what was learnt
@@ -141,7 +174,10 @@ GPUSCHED_INTERNAL void Gang::place_alike(Allocation& result) const {
     }
     result.proven = sure;
     explain(c, 0, result);
-    if (!sure && budget != nullptr && budget->reason() != StopReason::completed) say_unproven(result);
+    if (selected && explains)
+        result.reason += "; the pods were tried in one order, so a placement may exist (not proven)";
+    else if (!sure && budget != nullptr && budget->reason() != StopReason::completed)
+        say_unproven(result);
 }
 
 GPUSCHED_INTERNAL void Gang::say_unproven(Allocation& result) const {
@@ -162,10 +198,11 @@ GPUSCHED_INTERNAL void Gang::explain(const PodClass& c, std::size_t next, Alloca
     const auto count = static_cast<std::int64_t>(c.pods.size() - next);
     const auto lent = cluster.lent_to(task);
     // How many pods the nodes hold with the constraints up to each of these, one after the other.
-    std::array<RoomStage, 9> stages{};
-    static constexpr Obstacle order[] = {Obstacle::gpu,           Obstacle::cordoned, Obstacle::gpu_model,
-                                         Obstacle::node_selector, Obstacle::taint,    Obstacle::gpu_memory,
-                                         Obstacle::hardware,      Obstacle::cpu,      Obstacle::memory};
+    std::array<RoomStage, 12> stages{};
+    static constexpr Obstacle order[] = {
+        Obstacle::gpu,           Obstacle::cordoned, Obstacle::gpu_model,  Obstacle::node_selector,
+        Obstacle::node_affinity, Obstacle::taint,    Obstacle::gpu_memory, Obstacle::hardware,
+        Obstacle::cpu,           Obstacle::memory,   Obstacle::resource,   Obstacle::device};
     for (std::size_t s = 0; s < stages.size(); ++s) stages[s].binding = order[s];
     for (const auto node : cluster.nodes()) {
         auto here = count;
@@ -204,11 +241,15 @@ GPUSCHED_INTERNAL void Gang::explain(const PodClass& c, std::size_t next, Alloca
         const auto refused = find_eligibility_obstacle(cluster, task, node);
         unless(2, refused == Obstacle::gpu_model);
         unless(3, refused == Obstacle::node_selector);
-        unless(4, refused == Obstacle::taint);
-        stage(5, memory);
-        stage(6, local);
-        stage(7, t.cpu_milli[i] > 0 ? cluster.cpu_free_milli(node, lent) / t.cpu_milli[i] : count);
-        stage(8, t.memory_mib[i] > 0 ? cluster.memory_free_mib(node) / t.memory_mib[i] : count);
+        unless(4, refused == Obstacle::node_affinity);
+        unless(5, refused == Obstacle::taint);
+        stage(6, memory);
+        stage(7, local);
+        stage(8, t.cpu_milli[i] > 0 ? cluster.cpu_free_milli(node, lent) / t.cpu_milli[i] : count);
+        stage(9, t.memory_mib[i] > 0 ? cluster.memory_free_mib(node) / t.memory_mib[i] : count);
+        const auto& extras = inv.extras[t.extras[i]];
+        stage(10, resource_room(cluster, extras, node, count));
+        stage(11, device_room(cluster, extras, node, count));
     }
     const auto of_pods = " of the " + std::to_string(count) + (next > 0 ? " remaining pods" : " pods") +
                          " like " + gpusched::quoted(cluster.name(task));
@@ -249,8 +290,9 @@ GPUSCHED_INTERNAL void Gang::explain(const PodClass& c, std::size_t next, Alloca
     });
     result.obstacle = kind != Obstacle::none                         ? kind
                       : !inv.anti_affinity_memberships(task).empty() ? Obstacle::anti_affinity
-                      : only_network                                 ? Obstacle::network
-                                                                     : Obstacle::affinity;
+                      : !only_network                                ? Obstacle::affinity
+                      : groups.empty()                               ? selection_obstacle(inv, task)
+                                                                     : Obstacle::network;
     result.reason = std::string(enum_name(result.obstacle)) +
                     ": with the constraints of its groups, the nodes hold " +
                     (all < count ? std::to_string(all) : "fewer than all") + of_pods;

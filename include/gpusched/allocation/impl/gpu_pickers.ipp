@@ -5,6 +5,7 @@
 #include <gpusched/allocation/rankers/least_fragmentation.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/gpu_sets.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <boost/container/static_vector.hpp>
@@ -23,16 +24,16 @@ namespace detail {
 
 /// The sets of candidate GPUs of which one must hold all GPUs of the task: one per guaranteed locality with enough
 /// candidates, or one with all of them.
-inline boost::container::static_vector<GpuMask, max_gpus_per_node> allowed_gpus(const Cluster& cluster,
-                                                                                TaskId task, NodeId node) {
+inline boost::container::static_vector<GpuMask, most_gpu_localities> allowed_gpus(const Cluster& cluster,
+                                                                                  TaskId task, NodeId node) {
     const auto candidates = candidate_gpus(cluster, task, node);
     const auto local = guaranteed_localities(cluster, task, node);
     if (local.unknown) return {};
     if (local.masks.empty()) return {candidates};
-    boost::container::static_vector<GpuMask, max_gpus_per_node> sets;
+    boost::container::static_vector<GpuMask, most_gpu_localities> sets;
     for (const auto mask : local.masks) {
         const auto here = static_cast<GpuMask>(mask & candidates);
-        // Localities are disjoint, so at most one per GPU is not empty.
+        // At most so many localities have GPUs.
         if (here != 0 && gpu_count(here) >= cluster.inventory().tasks.gpu_count[index(task)])
             sets.push_back(here);
     }
@@ -79,12 +80,14 @@ template <class Key>
 GpuMask best_set(const Cluster& cluster, TaskId task, NodeId node, const Localities& machine, Key&& key) {
     const int wanted = cluster.inventory().tasks.gpu_count[index(task)];
     const auto idle = cluster.idle_gpus(node, cluster.lent_to(task));
+    const auto judge = [&](GpuMask chosen) {
+        return key(effect_of(machine, idle, chosen), chosen, idle & ~chosen);
+    };
     GpuMask best = 0;
     auto least = key(Effect{}, GpuMask{0}, GpuMask{0});
     for (const auto set : allowed_gpus(cluster, task, node))
-        for_each_gpu_set(set, wanted, [&](GpuMask chosen) {
-            const auto now =
-                key(effect_of(machine, idle, chosen), chosen, static_cast<GpuMask>(idle & ~chosen));
+        for_each_promising_gpu_set(set, wanted, judge, [&](GpuMask chosen) {
+            const auto now = judge(chosen);
             if (best == 0 || now < least) best = chosen, least = now;
         });
     return best;
@@ -120,7 +123,7 @@ inline std::string lacking_gpus(const topology::HardwareGraph& graph, const Inve
                                 NodeId node) {
     const auto& nodes = inventory.nodes;
     const auto healthy = first_gpus(nodes.gpu_count[index(node)]) & ~nodes.failed_gpus[index(node)];
-    const auto lacks = static_cast<unsigned>(healthy & ~graph.gpus());
+    const auto lacks = healthy & ~graph.gpus();
     if (lacks == 0) return {};
     return "node " + gpusched::quoted(nodes.names[index(node)]) + ": the graph of its machine lacks GPU " +
            std::to_string(std::countr_zero(lacks));

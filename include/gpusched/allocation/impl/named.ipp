@@ -39,15 +39,11 @@ GPUSCHED_INLINE const PolicyRegistry<AnyRanker>& rankers() {
         r.add<EvictionHistory>("eviction_history");
         r.add<LeastAllocated>("least_allocated");
         r.add<MostAllocated>("most_allocated");
-        r.add("best_fit",
-              [](const Inventory& inventory, const Workload&) { return BestFit{largest_node(inventory)}; });
-        r.add("dot_product", [](const Inventory& inventory, const Workload&) {
-            return DotProduct{largest_node(inventory)};
-        });
+        r.add("best_fit", [](const Inventory& inventory) { return BestFit{largest_node(inventory)}; });
+        r.add("dot_product", [](const Inventory& inventory) { return DotProduct{largest_node(inventory)}; });
         r.add<GpuPacking>("gpu_packing");
-        r.add("gpu_clustering", [](const Inventory& inventory, const Workload&) {
-            return GpuClustering{largest_node(inventory).gpu_milli};
-        });
+        r.add("gpu_clustering",
+              [](const Inventory& inventory) { return GpuClustering{largest_node(inventory).gpu_milli}; });
         r.add<FirstFit>("first_fit");
         r.add<Random>("random");
         r.add<NetworkWish>("network_wish");
@@ -93,34 +89,30 @@ GPUSCHED_INLINE const Registry<AnyFilter>& filters() {
     return all;
 }
 
-GPUSCHED_INLINE bool expects_workload(std::string_view name) noexcept {
-    return name == "fgd" || name == "expected_fill";
-}
-
 GPUSCHED_INLINE const PolicyRegistry<AnyPlacement>& placements() {
     using fragmentation::Workload;
     static const auto all = [] {
         PolicyRegistry<AnyPlacement> r("placement");
         r.add<RankedPlacement<Random, RandomGpus>>("random");
         r.add<RankedPlacement<FirstFit, TightestGpu>>("first_fit");
-        r.add("best_fit", [](const Inventory& inventory, const Workload&) {
+        r.add("best_fit", [](const Inventory& inventory) {
             return RankedPlacement(BestFit{detail::published_scale(inventory)}, TightestGpu{});
         });
         r.add<RankedPlacement<LeastAllocated, TightestGpu>>("least_allocated");
         r.add<RankedPlacement<MostAllocated, TightestGpu>>("most_allocated");
-        r.add("dot_product", [](const Inventory& inventory, const Workload&) {
+        r.add("dot_product", [](const Inventory& inventory) {
             return RankedPlacement(DotProduct{detail::published_scale(inventory)}, TightestGpu{});
         });
         r.add("fgd", [](const Inventory& inventory, const Workload& workload) {
             const auto metric = detail::share_fgd(inventory, workload);
             return RankedPlacement(LeastFragmentation{metric}, FgdGpus{metric});
         });
-        r.add("asi", [](const Inventory&, const Workload&) {
+        r.add("asi", [](const Inventory&) {
             const Lexicographic ranker(Packing{}, Homogeneous{}, EvictionHistory{});
             return RankedPlacement(ranker, FewestCrossings{});
         });
         r.add<RankedPlacement<GpuPacking, TightestGpu>>("gpu_packing");
-        r.add("gpu_clustering", [](const Inventory& inventory, const Workload&) {
+        r.add("gpu_clustering", [](const Inventory& inventory) {
             const GpuClustering ranker{detail::published_scale(inventory).gpu_milli};
             return RankedPlacement(ranker, TightestGpu{});
         });
@@ -131,6 +123,11 @@ GPUSCHED_INLINE const PolicyRegistry<AnyPlacement>& placements() {
         });
         return r;
     }();
+    return all;
+}
+
+GPUSCHED_INLINE const Registries& registries() {
+    static const Registries all;
     return all;
 }
 

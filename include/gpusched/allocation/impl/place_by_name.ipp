@@ -11,7 +11,7 @@
 namespace GPUSCHED_NAMESPACE::allocation {
 
 GPUSCHED_INLINE std::optional<Destination> place(const Cluster& cluster, TaskId task,
-                                                 const PlaceOptions& options) {
+                                                 const PlaceOptions& options, const Registries& known) {
     detail::require_task(cluster, task);
     if (cluster.is_placed(task))
         throw InvalidInput(bad_value("task", gpusched::quoted(cluster.name(task)),
@@ -19,16 +19,17 @@ GPUSCHED_INLINE std::optional<Destination> place(const Cluster& cluster, TaskId 
                                          gpusched::quoted(cluster.name(cluster.node_of(task)))));
     if (options.rankers.empty()) throw InvalidInput(bad_value("rankers", "0 entries", "at least 1"));
     fragmentation::Workload workload;
-    if (expects_workload(options.gpu_picker) ||
-        std::any_of(options.rankers.begin(), options.rankers.end(), expects_workload))
+    if (known.gpu_pickers.expects_workload(options.gpu_picker) ||
+        std::any_of(options.rankers.begin(), options.rankers.end(),
+                    [&](const auto& name) { return known.rankers.expects_workload(name); }))
         workload = options.workload ? *options.workload : fragmentation::typical_workload(cluster);
 
     RankerList ranker;
     for (const auto& name : options.rankers)
-        ranker.rankers.push_back(rankers().make(name, cluster.inventory(), workload));
+        ranker.rankers.push_back(known.rankers.make(name, cluster.inventory(), workload));
     FilterList filter;
-    for (const auto& name : options.filters) filter.filters.push_back(filters().make(name));
-    const auto picker = gpu_pickers().make(options.gpu_picker, cluster.inventory(), workload);
+    for (const auto& name : options.filters) filter.filters.push_back(known.filters.make(name));
+    const auto picker = known.gpu_pickers.make(options.gpu_picker, cluster.inventory(), workload);
     Rng rng(options.seed);
     return place(cluster, task, ranker, picker, rng, filter);
 }

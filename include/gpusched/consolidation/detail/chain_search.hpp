@@ -41,7 +41,7 @@ class ChainSearch {
     std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated,
                              const Spent& before) {
         spent_ = before;
-        work_.index.reset(group, work_.scope);
+        work_.index.reset(cluster_, group, work_.scope);
         work_.failed.clear();
         std::vector<NodeKey> order;
         order.reserve(group.size());
@@ -92,7 +92,7 @@ class ChainSearch {
             budget_.reserve(ordering_s_per_move * static_cast<double>(found.back().steps.size()));
         } else {
             moves_.drop();
-            work_.index.open(node);
+            work_.index.open(cluster_, node);
         }
     }
 
@@ -139,8 +139,7 @@ class ChainSearch {
             level.candidates.push_back(node);
             return false;
         });
-        level.grouped = !cluster_.inventory().anti_affinity_memberships(task).empty() ||
-                        !cluster_.inventory().affinity_memberships(task).empty();
+        level.grouped = !cluster_.inventory().memberships(task).empty();
         level.chosen.clear();
         for (std::size_t i = 0; i < level.candidates.size(); ++i) {
             if (i % 64 == 63 && budget_.exhausted()) return false;
@@ -171,8 +170,7 @@ class ChainSearch {
         ++stats_.destinations_scanned;
         const auto& inv = cluster_.inventory();
         if (work_.on_stack[index(node)]) return false;
-        if (!inv.eligible(inv.tasks.requirement[index(task)], inv.nodes.node_class[index(node)]))
-            return false;
+        if (!inv.eligible(task, node)) return false;
         auto& level = levels_[static_cast<std::size_t>(depth)];
         if (level.grouped && find_group_obstacle(cluster_, task, node) != Obstacle::none) return false;
         level.movable.clear();

@@ -24,10 +24,10 @@ class FailedRequests {
                            [&](const Request& e) { return e.no_harder(r); });
     }
     void add(const Cluster& cluster, TaskId task, int depth) {
-        // What fails for its groups, GPU memory or locality says nothing about others.
+        // What fails for its groups, GPU memory, locality or extras says nothing about others.
         const auto& inv = cluster.inventory();
-        if (!inv.anti_affinity_memberships(task).empty() || !inv.affinity_memberships(task).empty() ||
-            inv.tasks.gpu_memory_mib[index(task)] > 0 ||
+        if (!inv.memberships(task).empty() || inv.tasks.gpu_memory_mib[index(task)] > 0 ||
+            inv.tasks.extras[index(task)] != 0 ||
             !inv.task_affinities[inv.tasks.affinities[index(task)]].hardware_affinity.empty())
             return;
         const auto r = request(cluster, task, depth);

@@ -27,6 +27,8 @@ class Joiner {
     [[nodiscard]] const Scope& scope() const noexcept { return scope_; }
     /// Everything joined so far, in an order in which each step is possible.
     [[nodiscard]] std::span<const Step> steps() const noexcept { return steps_; }
+    /// The snapshot with these steps made.
+    [[nodiscard]] const Cluster& cluster() const noexcept { return cluster_; }
     [[nodiscard]] std::span<const std::uint8_t> vacated() const noexcept { return vacated_; }
     /// On what was vacated so far, tidying not counted.
     [[nodiscard]] const Spent& spent() const noexcept { return spent_; }
@@ -49,7 +51,7 @@ class Joiner {
     std::vector<Step> steps_;
     std::vector<std::uint8_t> vacated_;
     Spent spent_;
-    std::uint32_t chains_ = 0;
+    std::vector<NodeId> served_;  // by chain: the node that it is to vacate
     std::int64_t moves_ = 0, cost_ = 0;
     bool out_of_budget_ = false;
     Statistics stats_;

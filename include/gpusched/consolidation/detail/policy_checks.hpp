@@ -12,6 +12,14 @@ concept SaysSkipping = requires { typename std::bool_constant<static_cast<bool>(
 template <class P>
 concept SaysCheapestFirst = requires { typename std::bool_constant<static_cast<bool>(P::cheapest_first)>; };
 
+/// Hooks, also as templates, whose address says nothing, and called on what is not const.
+template <class P>
+concept HasForRound =
+    requires { &P::for_round; } || requires(P& policy, const Cluster& cluster) { policy.for_round(cluster); };
+template <class P>
+concept HasWithLimits = requires { &P::with_limits; } ||
+                        requires(P& policy, const Options& options) { policy.with_limits(options); };
+
 /// Gives a number per node, but one in floating point.
 template <class P>
 concept FloatPerNode = requires(const P& policy, const Cluster& cluster, NodeId node) {
@@ -38,6 +46,19 @@ constexpr bool check_node_order() {
         FloatPerNode<T> || NodeOrder<T>,
         "Policies::node_order is called as `policy(const Cluster&, NodeId)`, returns a whole number, and its "
         "operator() is const");
+    static_assert(
+        !HasForRound<T> || PreparesRounds<T>,
+        "the policy has a hook `for_round` that would never be used: expected `NodeOrder for_round(const "
+        "Cluster&) const`, which returns a policy of the same type");
+    static_assert(
+        !requires { &T::for_rounds; },
+        "the policy has a member `for_rounds`, which nobody calls: the hook is named `for_round`");
+    static_assert(
+        !requires { &T::per_round; },
+        "the policy has a member `per_round`, which nobody calls: the hook is named `for_round`");
+    static_assert(
+        !requires { &T::prepare; },
+        "the policy has a member `prepare`, which nobody calls: the hook is named `for_round`");
     return true;
 }
 
@@ -102,10 +123,9 @@ constexpr bool check_acceptance() {
         Acceptance<T>,
         "Policies::acceptance is called as `accept(const ChainSet&)`, returns bool, and its operator() "
         "is const");
-    static_assert(
-        !requires { &T::with_limits; } || TakesLimits<T>,
-        "the policy has a hook `with_limits` that would never be used: expected `Acceptance "
-        "with_limits(const Options&) const`");
+    static_assert(!HasWithLimits<T> || TakesLimits<T>,
+                  "the policy has a hook `with_limits` that would never be used: expected `Acceptance "
+                  "with_limits(const Options&) const`");
     static_assert(
         !requires { &T::with_limit; },
         "the policy has a member `with_limit`, which nobody calls: the hook is named `with_limits`");

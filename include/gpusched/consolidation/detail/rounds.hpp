@@ -69,6 +69,16 @@ void improve_exactly(const Cluster& cluster, const Scope& scope, std::span<const
     if (!better.empty() && policies.acceptance(better.front().chains)) found = std::move(better);
 }
 
+/// The policies of one round: those of all rounds, unless the node order makes itself ready for each.
+/// @param cluster as all groups of the round find it
+template <class... Kinds>
+[[nodiscard]] decltype(auto) for_round(const Policies<Kinds...>& policies, const Cluster& cluster) {
+    if constexpr (PreparesRounds<decltype(policies.node_order)>)
+        return with_node_order(policies, policies.node_order.for_round(cluster));
+    else
+        return (policies);
+}
+
 /// All rounds of one search.
 /// @param noise in the order of the nodes, from this seed; absent = the order as it is
 template <class Policies>
@@ -94,10 +104,11 @@ Result search(const Cluster& cluster, const Policies& policies, const Options& o
         std::vector<std::vector<Vacated>> found(partition.size());
         std::vector<Statistics> counters(partition.size());
         budget.report("round", round, rounds);
+        const auto& now = for_round(policies, joined.cluster());
         auto solve = [&](std::size_t g) {
             if (!gained[g] || budget.exhausted()) return;
             auto work = workspaces.acquire(joined.steps());
-            ChainSearch search(*work, policies, depth, budget, counters[g], noise);
+            ChainSearch search(*work, now, depth, budget, counters[g], noise);
             found[g] = search.run(partition[g], joined.vacated(), joined.spent());
             workspaces.release(std::move(work));
             if (policies.exact_when_tiny && round == 0 && full_depth >= 3)

@@ -54,12 +54,13 @@ class OpenMoves {
         auto& cluster = work_.cluster;
         if (work_.on_stack[index(node)] || find_obstacle(cluster, task, node) != Obstacle::none) return false;
         const bool needs_gpus = cluster.inventory().tasks.gpu_count[index(task)] > 0;
-        const auto gpus =
+        const auto whole =
             needs_gpus ? static_cast<GpuMask>(policies_.picker(cluster, task, node)) : GpuMask{0};
+        const auto gpus = whole | free_devices_for(cluster, task, node);
         const auto from = cluster.node_of(task);
         cluster.assign(task, node, gpus);
-        work_.index.refresh(from);
-        work_.index.refresh(node);
+        work_.index.usage_changed(cluster, from);
+        work_.index.usage_changed(cluster, node);
         steps_.push_back({task, from, node, gpus, 0});
         count(steps_.back(), 1);
         return true;
@@ -71,8 +72,8 @@ class OpenMoves {
             steps_.pop_back();
             count(step, -1);
             work_.cluster.undo();
-            work_.index.refresh(step.to);
-            work_.index.refresh(step.from);
+            work_.index.usage_changed(work_.cluster, step.to);
+            work_.index.usage_changed(work_.cluster, step.from);
         }
     }
     /// What it takes so far; the tasks of the node count before they move.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <span>
 #include <tuple>
 
 namespace GPUSCHED_NAMESPACE::consolidation::detail {
@@ -45,17 +46,17 @@ GPUSCHED_INTERNAL BinPacking make_bin_packing(const Cluster& cluster, const Scop
                 if (!inv.eligible(t.requirement[i], bin.node_class))
                     packing.misplaced.emplace_back(t.requirement[i], bin.node_class);
                 // It may stay even on a failed GPU.
-                for_each_gpu(static_cast<GpuMask>(cluster.gpus_of(task) & ~cluster.healthy_gpus(node)),
+                for_each_gpu(cluster.gpus_of(task) & ~cluster.healthy_gpus(node) & ~cluster.devices(node),
                              [&](int g) { free[static_cast<std::size_t>(g)] += t.gpu_share_milli[i]; });
                 continue;
             }
             bin.memory_mib -= t.memory_mib[i];
             if (t.standby[i]) continue;
             bin.cpu_milli -= t.cpu_milli[i];
-            for_each_gpu(static_cast<GpuMask>(cluster.gpus_of(task) & cluster.healthy_gpus(node)),
+            for_each_gpu(cluster.gpus_of(task) & cluster.healthy_gpus(node),
                          [&](int g) { free[static_cast<std::size_t>(g)] -= t.gpu_share_milli[i]; });
         }
-        for (const auto milli : free) {
+        for (const auto milli : std::span(free).first(static_cast<std::size_t>(cluster.gpu_count(node)))) {
             bin.gpu_milli += milli;
             bin.whole_gpus += milli >= whole_gpu_milli;
         }

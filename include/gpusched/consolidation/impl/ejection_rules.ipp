@@ -10,17 +10,42 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
-GPUSCHED_INTERNAL RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, NodeId node) noexcept
+GPUSCHED_INTERNAL ExtrasAfter::ExtrasAfter(const Cluster& cluster, const Extras& extras, NodeId node)
+    : cluster_(&cluster), extras_(&extras), node_(node), devices_(cluster.free_devices(node)) {
+    for (const auto& [resource, amount] : extras.resources)
+        short_.push_back(amount - cluster.resource_free(node, resource));
+}
+
+GPUSCHED_INTERNAL void ExtrasAfter::leave(TaskId victim) noexcept {
+    const auto& inv = cluster_->inventory();
+    for (const auto& [resource, amount] : inv.extras[inv.tasks.extras[index(victim)]].resources)
+        for (std::size_t i = 0; i < short_.size(); ++i)
+            if (extras_->resources[i].resource == resource) short_[i] -= amount;
+    devices_ |= cluster_->gpus_of(victim) & cluster_->devices(node_) & ~inv.nodes.failed_gpus[index(node_)];
+}
+
+GPUSCHED_INTERNAL bool ExtrasAfter::fits() const noexcept {
+    if (std::any_of(short_.begin(), short_.end(), [](std::int64_t lacks) { return lacks > 0; })) return false;
+    return extras_->device_count == 0 ||
+           gpusched::detail::choose_devices(cluster_->inventory(), *extras_, node_, devices_) != 0;
+}
+
+GPUSCHED_INTERNAL RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, NodeId node)
     : cluster_(cluster), node_(node), gpus_(candidate_gpus(cluster, task, node)),
       wanted_(cluster.inventory().tasks.gpu_count[index(task)]),
       share_(cluster.inventory().tasks.gpu_share_milli[index(task)]), lent_(cluster.lent_to(task)),
       cpu_short_(cluster.inventory().tasks.cpu_milli[index(task)] - cluster.cpu_free_milli(node, lent_)),
-      memory_short_(cluster.inventory().tasks.memory_mib[index(task)] - cluster.memory_free_mib(node)) {}
+      memory_short_(cluster.inventory().tasks.memory_mib[index(task)] - cluster.memory_free_mib(node)) {
+    const auto& inv = cluster.inventory();
+    if (const auto extras = inv.tasks.extras[index(task)]; extras != 0)
+        extras_.emplace(cluster, inv.extras[extras], node);
+}
 
 GPUSCHED_INTERNAL void RoomAfter::leave(TaskId victim) noexcept {
     const auto& t = cluster_.inventory().tasks;
     cpu_short_ -= t.cpu_milli[index(victim)];
     memory_short_ -= t.memory_mib[index(victim)];
+    if (extras_ && t.extras[index(victim)] != 0) extras_->leave(victim);
     const auto held = static_cast<GpuMask>(cluster_.gpus_of(victim) & cluster_.healthy_gpus(node_));
     if (!cluster_.is_fraction(victim)) {
         gpus_ |= held;

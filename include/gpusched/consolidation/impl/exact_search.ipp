@@ -111,7 +111,8 @@ class ExactSearch {
             if (find_obstacle(cluster_, task, node) != Obstacle::none) continue;
             const bool needs_gpus = cluster_.inventory().tasks.gpu_count[index(task)] > 0;
             cluster_.assign(task, node,
-                            needs_gpus ? allocation::TightestGpu{}(cluster_, task, node) : GpuMask{0});
+                            (needs_gpus ? allocation::TightestGpu{}(cluster_, task, node) : GpuMask{0}) |
+                                free_devices_for(cluster_, task, node));
             const bool done = put_back(order, next + 1);
             cluster_.undo();
             if (done) return true;

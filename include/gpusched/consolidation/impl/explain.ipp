@@ -18,6 +18,7 @@ inline FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& opti
     if (t.locked[i]) return FixedBy::locked;
     if (t.standby[i]) return FixedBy::standby;
     if (cluster.inventory().task_affinities[t.affinities[i]].cpu_local) return FixedBy::cpu_local;
+    if (t.how(task) == Mobility::none) return FixedBy::never_moves;
     const auto node = cluster.node_of(task);
     if (std::find(options.exempt.begin(), options.exempt.end(), node) != options.exempt.end())
         return FixedBy::exempt_node;
@@ -25,13 +26,14 @@ inline FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& opti
     if (options.max_disrupted == 0 ||
         (job != none<JobId> && cluster.inventory().job_max_disrupted[index(job)] == 0))
         return FixedBy::no_disruption;
+    if (no_budget_left(cluster.inventory(), task)) return FixedBy::budget;
     return FixedBy::core_member;
 }
 
 // Over all nodes that may receive the task: how often each obstacle comes first.
 inline Blocker look_for_place(const Cluster& after, const Scope& scope,
                               const std::vector<std::uint8_t>& closed, TaskId task) {
-    std::array<std::size_t, 16> seen{};
+    std::array<std::size_t, enum_names(Obstacle{}).size()> seen{};
     Blocker blocker{.task = task};
     for (const auto node : after.nodes()) {
         if (node == after.node_of(task) || closed[index(node)] || !scope.may_receive[index(node)] ||
@@ -46,7 +48,8 @@ inline Blocker look_for_place(const Cluster& after, const Scope& scope,
     const auto unsuitable = [](std::size_t o) {
         const auto obstacle = static_cast<Obstacle>(o);
         return obstacle == Obstacle::gpu_model || obstacle == Obstacle::node_selector ||
-               obstacle == Obstacle::taint || obstacle == Obstacle::cordoned;
+               obstacle == Obstacle::node_affinity || obstacle == Obstacle::taint ||
+               obstacle == Obstacle::cordoned;
     };
     if (seen[0] > 0) {  // it fits somewhere
         blocker.nodes_with_obstacle = 0;

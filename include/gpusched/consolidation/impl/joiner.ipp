@@ -19,7 +19,8 @@ GPUSCHED_INTERNAL bool Joiner::try_take(const Vacated& vacated) {
     const auto& inv = cluster_.inventory();
     for (const auto& step : vacated.steps) {
         // Groups of nodes share nothing but group constraints that reach beyond one node.
-        if (!inv.anti_affinity_memberships(step.task).empty() &&
+        if (!(inv.anti_affinity_memberships(step.task).empty() &&
+              inv.selection_memberships(step.task).empty()) &&
             find_group_obstacle(cluster_, step.task, step.to) != Obstacle::none) {
             cluster_.rollback(mark);
             return false;
@@ -27,10 +28,10 @@ GPUSCHED_INTERNAL bool Joiner::try_take(const Vacated& vacated) {
         cluster_.assign(step.task, step.to, step.gpus);
     }
     for (auto step : vacated.steps) {
-        step.chain = chains_;
+        step.chain = static_cast<std::uint32_t>(served_.size());
         steps_.push_back(step);
     }
-    ++chains_;
+    served_.push_back(vacated.chains.node);
     if (vacated.chains.node != none<NodeId>) {
         vacated_[index(vacated.chains.node)] = 1;
         spent_.add(vacated.chains.gain, vacated.chains.moves);
@@ -107,6 +108,11 @@ GPUSCHED_INLINE Result Joiner::finish(const Budget& budget) {
     plan.waves = order.waves;
     plan.moves = std::move(order.moves);
     plan.vacated_nodes = vacated_nodes(snapshot_, order.after);
+    // A node that a dropped chain was to vacate is not.
+    for (auto& move : plan.moves)
+        if (move.chain != Move::no_chain &&
+            std::binary_search(plan.vacated_nodes.begin(), plan.vacated_nodes.end(), served_[move.chain]))
+            move.serves = served_[move.chain];
     // What is left of dropped chains is not worth a move by itself.
     if (plan.vacated_nodes.empty() && !plan.moves.empty()) {
         plan.moves.clear();

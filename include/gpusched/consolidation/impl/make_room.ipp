@@ -54,7 +54,9 @@ class RoomSearch {
     bool put(TaskId pod, NodeId node) {
         if (find_obstacle(work_, pod, node) != Obstacle::none) return false;
         const bool gpus = gang_.inv.tasks.gpu_count[index(pod)] > 0;
-        work_.assign(pod, node, gpus ? allocation::ByWish{}(work_, pod, node) : GpuMask{0});
+        work_.assign(pod, node,
+                     (gpus ? allocation::ByWish{}(work_, pod, node) : GpuMask{0}) |
+                         free_devices_for(work_, pod, node));
         return true;
     }
 
@@ -159,7 +161,8 @@ class RoomSearch {
         if (!best) return false;
         const auto to = std::get<3>(*best);
         const bool gpus = gang_.inv.tasks.gpu_count[index(task)] > 0;
-        const auto mask = gpus ? allocation::ByWish{}(work_, task, to) : GpuMask{0};
+        const auto mask =
+            (gpus ? allocation::ByWish{}(work_, task, to) : GpuMask{0}) | free_devices_for(work_, task, to);
         steps_.push_back({task, from, to, mask, 0});
         work_.assign(task, to, mask);
         return true;

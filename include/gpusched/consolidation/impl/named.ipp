@@ -3,8 +3,6 @@
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/presets.hpp>
 
-#include <algorithm>
-
 namespace GPUSCHED_NAMESPACE::consolidation {
 
 GPUSCHED_INLINE const Registry<AnyPartitioner>& partitioners() {
@@ -84,38 +82,55 @@ GPUSCHED_INLINE const Registry<AnyPurePicker>& gpu_pickers() {
     return all;
 }
 
-GPUSCHED_INLINE const std::vector<std::string>& policy_names(std::string_view kind) {
-    const std::vector<std::string>* const names[] = {
-        &partitioners().names(),   &node_orders().names(), &destination_rankings().names(),
-        &ejection_rules().names(), &acceptances().names(), &node_weights().names(),
-        &gpu_pickers().names()};
-    std::vector<std::string> kinds;
-    visit_fields(std::type_identity<PolicyNames>{},
-                 [&](const char* field, auto, const auto&...) { kinds.emplace_back(field); });
-    const auto at = std::find(kinds.begin(), kinds.end(), kind);
-    if (at == kinds.end()) throw InvalidInput(bad_name("kind of policy", kind, kinds));
-    return *names[at - kinds.begin()];
+GPUSCHED_INLINE const Registries& registries() {
+    static const Registries all;
+    return all;
 }
 
-GPUSCHED_INLINE AnyPolicies make_policies(Preset preset, const PolicyNames& names, Objective objective) {
+namespace detail {
+
+/// Calls `f` for every kind of policy: its name, and where the names, the registry and the policy of that kind are.
+template <class F>
+void for_each_kind(F&& f) {
+    using N = PolicyNames;
+    using R = Registries;
+    using P = AnyPolicies;
+    f("partitioner", &N::partitioner, &R::partitioners, &P::partitioner);
+    f("node_order", &N::node_order, &R::node_orders, &P::node_order);
+    f("destinations", &N::destinations, &R::destination_rankings, &P::destinations);
+    f("ejection", &N::ejection, &R::ejection_rules, &P::ejection);
+    f("acceptance", &N::acceptance, &R::acceptances, &P::acceptance);
+    f("weight", &N::weight, &R::node_weights, &P::weight);
+    f("picker", &N::picker, &R::gpu_pickers, &P::picker);
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE const std::vector<std::string>& policy_names(std::string_view kind, const Registries& known) {
+    const std::vector<std::string>* found = nullptr;
+    std::vector<std::string> kinds;
+    detail::for_each_kind([&](const char* name, auto, auto registry, auto) {
+        if (kind == name) found = &(known.*registry).names();
+        kinds.emplace_back(name);
+    });
+    if (found == nullptr) throw InvalidInput(bad_name("kind of policy", kind, kinds));
+    return *found;
+}
+
+GPUSCHED_INLINE AnyPolicies make_policies(Preset preset, const PolicyNames& names, Objective objective,
+                                          const Registries& known) {
     auto policies = presets::visit(preset, objective, [](const auto& typed) -> AnyPolicies { return typed; });
-    const auto replace = [](auto& policy, const auto& registry, const std::optional<std::string>& name) {
-        if (name) policy = registry.make(*name);
-    };
-    replace(policies.partitioner, partitioners(), names.partitioner);
-    replace(policies.node_order, node_orders(), names.node_order);
-    replace(policies.destinations, destination_rankings(), names.destinations);
-    replace(policies.ejection, ejection_rules(), names.ejection);
-    replace(policies.acceptance, acceptances(), names.acceptance);
-    replace(policies.weight, node_weights(), names.weight);
-    replace(policies.picker, gpu_pickers(), names.picker);
+    detail::for_each_kind([&](const char*, auto name, auto registry, auto policy) {
+        if (names.*name) policies.*policy = (known.*registry).make(*(names.*name));
+    });
     return policies;
 }
 
 GPUSCHED_INLINE Result consolidate_by_name(const Cluster& cluster, const PolicyNames& names,
-                                           const Options& options, const Context& context) {
+                                           const Options& options, const Context& context,
+                                           const Registries& known) {
     validate(options, cluster);
-    const auto policies = make_policies(options.preset, names, options.objective);
+    const auto policies = make_policies(options.preset, names, options.objective, known);
     auto beside = options;  // the preset and the objective have had their effect
     beside.preset = Options{}.preset;
     beside.objective = Options{}.objective;

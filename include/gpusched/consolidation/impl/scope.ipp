@@ -7,6 +7,13 @@
 
 namespace GPUSCHED_NAMESPACE::consolidation {
 
+GPUSCHED_INLINE bool detail::no_budget_left(const Inventory& inventory, TaskId task) {
+    if (inventory.tasks.how(task) == Mobility::copy) return false;
+    const auto budgets = inventory.budgets_of(task);
+    return std::any_of(budgets.begin(), budgets.end(),
+                       [&](std::uint32_t budget) { return inventory.budgets[budget].allows() == 0; });
+}
+
 GPUSCHED_INLINE Scope make_scope(const Cluster& cluster, const Options& options) {
     const auto& inv = cluster.inventory();
     Scope scope;
@@ -28,7 +35,7 @@ GPUSCHED_INLINE Scope make_scope(const Cluster& cluster, const Options& options)
                 --core_left[index(job)];
     }
     for (const auto task : cluster.tasks()) {
-        if (!cluster.is_movable(task)) continue;
+        if (!cluster.is_movable(task) || detail::no_budget_left(inv, task)) continue;
         const auto job = inv.tasks.job[index(task)];
         if (options.max_disrupted == 0 || (job != none<JobId> && inv.job_max_disrupted[index(job)] == 0))
             continue;

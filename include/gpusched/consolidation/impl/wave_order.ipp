@@ -17,7 +17,8 @@ class WaveBuilder {
                 std::span<const std::uint8_t> may_vacate)
         : closed_(closed), may_vacate_(may_vacate), options_(options), tried_(cluster.node_slots()),
           touched_(cluster.node_slots()), disrupted_(cluster.inventory().job_names.size()),
-          leaving_(cluster.node_slots()), cluster_(std::move(cluster)) {}
+          down_(cluster.inventory().budgets.size()), leaving_(cluster.node_slots()),
+          cluster_(std::move(cluster)) {}
 
     WaveOrder run(std::span<const Step> steps) {
         join(steps);
@@ -59,6 +60,10 @@ class WaveBuilder {
             if (touched_[index(to)] >= limit || touched_[index(cluster_.node_of(task))] >= limit)
                 return false;
         }
+        const auto& inv = cluster_.inventory();
+        if (inv.tasks.how(task) != Mobility::copy)
+            for (const auto budget : inv.budgets_of(task))
+                if (down_[budget] >= inv.budgets[budget].allows()) return false;
         const auto job = cluster_.inventory().tasks.job[index(task)];
         if (job == none<JobId>) return true;
         auto limit = cluster_.inventory().job_max_disrupted[index(job)];
@@ -67,7 +72,8 @@ class WaveBuilder {
     }
 
     // A task that moves within a domain of an anti-affinity level counts there twice while it moves: only its own
-    // two copies do not count against it. Those that were let in before it may have been the last to fit.
+    // two copies do not count against it. Those that were let in before it may have been the last to fit. Likewise those who
+    // were let in because a domain was not too full yet, or because nobody that they want near ran anywhere.
     bool crowds_out_earlier(TaskId task, NodeId from, NodeId to) {
         const auto& inv = cluster_.inventory();
         const auto doubled = [&](const Membership& m) {
@@ -75,9 +81,12 @@ class WaveBuilder {
             return inv.domain(level, from) == inv.domain(level, to);
         };
         const auto sets = inv.anti_affinity_memberships(task);
-        if (std::none_of(sets.begin(), sets.end(), doubled)) return false;
+        const bool selected = !inv.selection_memberships(task).empty();
+        if (!selected && std::none_of(sets.begin(), sets.end(), doubled)) return false;
         return std::any_of(wave_.begin(), wave_.end(), [&](const Move& earlier) {
-            if (inv.anti_affinity_memberships(earlier.task).empty()) return false;
+            if (inv.anti_affinity_memberships(earlier.task).empty() &&
+                !(selected && !inv.selection_memberships(earlier.task).empty()))
+                return false;
             cluster_.unreserve(earlier.task, earlier.to, earlier.gpus);
             const auto found = find_group_obstacle(cluster_, earlier.task, earlier.to);
             cluster_.reserve(earlier.task, earlier.to, earlier.gpus);
@@ -85,13 +94,14 @@ class WaveBuilder {
         });
     }
 
-    bool take(TaskId task, NodeId to, GpuMask planned, bool other_gpus) {
+    bool take(const Waiting& waiting, NodeId to, GpuMask planned, bool other_gpus) {
+        const auto task = waiting.task;
         if (cluster_.occupants(to) == 0 || !within_limits(task, to)) return false;
         if (find_obstacle(cluster_, task, to) != Obstacle::none) return false;
         auto gpus = planned;
         if (!gpus_fit(cluster_, task, to, planned)) {
             if (!other_gpus) return false;
-            gpus = allocation::TightestGpu{}(cluster_, task, to);
+            gpus = allocation::TightestGpu{}(cluster_, task, to) | free_devices_for(cluster_, task, to);
         }
         const auto from = cluster_.node_of(task);
         if (!may_vacate_.empty() && !may_vacate_[index(from)] &&
@@ -102,7 +112,11 @@ class WaveBuilder {
             cluster_.unreserve(task, to, gpus);
             return false;
         }
-        wave_.push_back({task, from, to, gpus, waves_});
+        const auto how = move_mode(cluster_.inventory().tasks.how(task));
+        wave_.push_back(
+            {task, from, to, gpus, waves_, how, options_.record_chains ? waiting.chain : Move::no_chain});
+        if (how == MoveMode::restart)
+            for (const auto budget : cluster_.inventory().budgets_of(task)) ++down_[budget];
         ++touched_[index(from)];
         ++touched_[index(to)];
         ++leaving_[index(from)];
@@ -112,7 +126,7 @@ class WaveBuilder {
     }
 
     bool take_all(bool other_gpus) {
-        std::erase_if(waiting_, [&](const Waiting& w) { return take(w.task, w.to, w.gpus, other_gpus); });
+        std::erase_if(waiting_, [&](const Waiting& w) { return take(w, w.to, w.gpus, other_gpus); });
         return !wave_.empty();
     }
 
@@ -146,7 +160,7 @@ class WaveBuilder {
                 continue;
             }
             for (const auto node : stops) {
-                if (!take(w.task, node, 0, true)) continue;
+                if (!take(w, node, 0, true)) continue;
                 w.hopped = true;
                 ++hops_;
                 return true;
@@ -174,6 +188,7 @@ class WaveBuilder {
                 disrupted_[index(job)] = 0;
         }
         cluster_.commit();
+        std::fill(down_.begin(), down_.end(), 0);
         std::fill(tried_.begin(), tried_.end(), std::uint8_t{0});
         moves_.insert(moves_.end(), wave_.begin(), wave_.end());
         wave_.clear();
@@ -184,7 +199,8 @@ class WaveBuilder {
     const Options& options_;
     std::vector<std::uint8_t> tried_;  // nodes where no waiting task can hop to in this wave
     std::vector<std::int64_t> touched_, disrupted_;
-    std::vector<int> leaving_;  // tasks that this wave takes away from a node
+    std::vector<std::int64_t> down_;  // by budget: tasks that restart in this wave
+    std::vector<int> leaving_;        // tasks that this wave takes away from a node
     std::vector<Waiting> waiting_;
     std::vector<Move> wave_;
     std::vector<Move> moves_;

@@ -1,4 +1,4 @@
-// What the checks of policies share: whether a number is whole.
+// What the checks of policies share: whether a number is whole, and who checks what a registry is given.
 #pragma once
 
 #include <gpusched/config.hpp>
@@ -6,6 +6,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -16,19 +18,35 @@ namespace GPUSCHED_NAMESPACE::detail {
 template <class T>
 concept WholeNumber = std::convertible_to<T, std::int64_t> && !std::floating_point<std::remove_cvref_t<T>>;
 
-/// Whether T is floating point, or a tuple, pair, array, list or optional with such a part. Members of other classes are
-/// not looked into.
-template <class T>
-inline constexpr bool has_floating_point = [] {
+/// Whether T is what `Is` says, or a tuple, pair, array, list or optional with such a part. Members of other classes are not
+/// looked into.
+template <template <class> class Is, class T>
+inline constexpr bool has_part = [] {
     using V = std::remove_cvref_t<T>;
-    if constexpr (requires { std::tuple_size<V>::value; })
+    if constexpr (Is<V>::value)
+        return true;
+    else if constexpr (requires { std::tuple_size<V>::value; })
         return []<std::size_t... i>(std::index_sequence<i...>) {
-            return (has_floating_point<std::tuple_element_t<i, V>> || ...);
+            return (has_part<Is, std::tuple_element_t<i, V>> || ...);
         }(std::make_index_sequence<std::tuple_size_v<V>>{});
     else if constexpr (requires { requires !std::same_as<typename V::value_type, V>; })
-        return has_floating_point<typename V::value_type>;
+        return has_part<Is, typename V::value_type>;
     else
-        return std::floating_point<V>;
+        return false;
 }();
+template <class T>
+inline constexpr bool has_floating_point = has_part<std::is_floating_point, T>;
+
+/// Text, whose order says nothing of goodness, and what may hold nothing.
+template <class T>
+struct IsTextOrOptional : std::is_convertible<T, std::string_view> {};
+template <class T>
+struct IsTextOrOptional<std::optional<T>> : std::true_type {};
+
+/// A class for which `Policy`, a type that holds any policy of its kind, has a check: a constant function of static_asserts,
+/// so that the compiler says what the kind wants instead of that nothing converts.
+template <class P, class Policy>
+concept CheckedAs =
+    std::is_class_v<P> && !std::derived_from<P, Policy> && requires { Policy::template check<P>(); };
 
 }  // namespace GPUSCHED_NAMESPACE::detail

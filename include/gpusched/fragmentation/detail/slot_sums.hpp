@@ -35,6 +35,18 @@ class SlotSums {
         for (const auto cell : cells_of_node_[index(node)]) total[cell] += sign * slots;
     }
 
+    /// False where the node, which came, changed or left, makes the cells others. Domains go by number.
+    [[nodiscard]] bool holds(const Inventory& inventory, NodeId node) const;
+    /// Whether nothing at all has changed since.
+    [[nodiscard]] bool holds(const Inventory& inventory) const noexcept {
+        return inventory.serial == serial_;
+    }
+    /// The cells of a node that counts: its model across switches and within its own, then all models.
+    [[nodiscard]] const std::array<std::uint32_t, 4>& cells_of(NodeId node) const noexcept {
+        return cells_of_node_[index(node)];
+    }
+    [[nodiscard]] bool counts(NodeId node) const noexcept { return where_[index(node)].counted; }
+
     /// GPU models by first appearance, then "*" for all together.
     [[nodiscard]] const std::vector<std::string>& rows() const noexcept { return rows_; }
     [[nodiscard]] const std::vector<Cell>& cells() const noexcept { return cells_; }
@@ -42,12 +54,24 @@ class SlotSums {
     [[nodiscard]] Level switch_level() const noexcept { return switch_level_; }
 
   private:
+    // What of a node decides on its cells, and on which models there are.
+    struct Where {
+        bool shown = false, counted = false;
+        std::size_t model = 0;
+        DomainId cluster = none<DomainId>, domain = none<DomainId>;
+        bool operator==(const Where&) const = default;
+    };
+    [[nodiscard]] Where where(const Inventory& inventory, NodeId node) const;
+
     Level cluster_level_, switch_level_;
-    std::optional<int> gpus_per_pod_;
+    bool include_cordoned_;
+    std::optional<int> max_gpus_per_node_, gpus_per_pod_;
+    int network_levels_;
+    std::uint64_t serial_;
     std::int64_t cpu_milli_per_gpu_;
     std::vector<std::string> rows_;
     std::vector<Cell> cells_;
-    std::vector<bool> counted_;  // by node
+    std::vector<Where> where_;  // by node
     std::vector<std::array<std::uint32_t, 4>> cells_of_node_;
 };
 

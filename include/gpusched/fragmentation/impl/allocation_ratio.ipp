@@ -34,7 +34,8 @@ GPUSCHED_INLINE AllocationRatio AllocationRatioMetric::state(const Cluster& clus
             if (!tasks.standby[i]) used[at] += tasks.gpu_share_milli[i];
         });
     }
-    for (std::size_t g = 0; g < claimed.size(); ++g) out.held_milli += std::max(claimed[g], used[g]);
+    for (std::size_t g = 0; g < static_cast<std::size_t>(cluster.gpu_count(node)); ++g)
+        out.held_milli += std::max(claimed[g], used[g]);
     return out;
 }
 

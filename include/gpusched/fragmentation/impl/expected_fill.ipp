@@ -4,10 +4,12 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/fragmentation/detail/model_views.hpp>
 #include <gpusched/fragmentation/expected_fill.hpp>
+#include <gpusched/model/largest_gpu_count.hpp>
 
 #include <Eigen/Core>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -24,7 +26,10 @@ GPUSCHED_INLINE ExpectedFill::ExpectedFill(const Workload& workload, const Inven
     check_range(problems, "several_gpus_weight", options.several_gpus_weight, 0, 1000);
     problems.throw_if_any();
     validate(workload);
-    grain_ = options.grain_milli * unit * all_weight;
+    most_gpus_ = std::max(16, largest_gpu_count(inventory));
+    while (most_gpus_ * parts_ > std::numeric_limits<std::int16_t>::max()) parts_ /= 2;
+    per_milli_ = std::int64_t{parts_} * all_weight / whole_gpu_milli;
+    grain_ = options.grain_milli * per_milli_;
 
     std::vector<const WorkloadShape*> popular;
     for (const auto& shape : workload.shapes) popular.push_back(&shape);
@@ -57,11 +62,10 @@ GPUSCHED_INLINE ExpectedFill::ExpectedFill(const Workload& workload, const Inven
     }
     cpu_ = limits(cpu);
     memory_ = limits(memory);
-    for (int idle = 0; idle <= max_gpus_per_node; ++idle)
+    for (int idle = 0; idle <= most_gpus_; ++idle)
         for (std::size_t m = singles_; m < shapes_; ++m) {
             const int gpus = gpu_milli_[m] / whole_gpu_milli;
-            whole_.push_back(
-                static_cast<std::int16_t>(gpus == 0 ? 0 : idle / gpus * gpus * whole_gpu_milli * unit));
+            whole_.push_back(static_cast<std::int16_t>(gpus == 0 ? 0 : idle / gpus * gpus * parts_));
         }
 
     detail::ModelViews models(shapes, inventory);
@@ -81,7 +85,7 @@ GPUSCHED_INLINE ExpectedFill::ExpectedFill(const Workload& workload, const Inven
 
 GPUSCHED_INLINE ExpectedFill::Limits ExpectedFill::limits(const std::vector<std::int64_t>& demands) const {
     // Copies of a shape beyond all GPUs of the largest node change nothing.
-    constexpr std::int64_t most = max_gpus_per_node * whole_gpu_milli;
+    const std::int64_t most = std::int64_t{most_gpus_} * whole_gpu_milli;
     Limits out;
     out.amounts.push_back(0);
     for (std::size_t m = 0; m < shapes_; ++m)
@@ -92,8 +96,8 @@ GPUSCHED_INLINE ExpectedFill::Limits ExpectedFill::limits(const std::vector<std:
     for (const auto amount : out.amounts)
         for (std::size_t m = 0; m < shapes_; ++m) {
             const auto enough = demands[m] == 0 || amount / demands[m] > most / std::max(gpu_milli_[m], 1);
-            out.rows.push_back(
-                static_cast<std::int16_t>(unit * (enough ? most : amount / demands[m] * gpu_milli_[m])));
+            out.rows.push_back(static_cast<std::int16_t>(
+                (enough ? most : amount / demands[m] * gpu_milli_[m]) * parts_ / whole_gpu_milli));
         }
     while ((out.amounts.back() >> out.shift) >= 4096) ++out.shift;
     for (std::int64_t bucket = 0, row = 0; bucket <= out.amounts.back() >> out.shift; ++bucket) {
@@ -132,7 +136,8 @@ GPUSCHED_INLINE void ExpectedFill::fill_cards(View& view, const std::vector<std:
         }
         if (fitting == 0) continue;
         random[at] = sum / fitting;
-        view.card[at] = static_cast<std::int16_t>((random[at] + copies * fine / all) * unit / (2 * fine));
+        view.card[at] = static_cast<std::int16_t>((random[at] + copies * fine / all) * parts_ /
+                                                  (2 * fine * whole_gpu_milli));
     }
 }
 
@@ -141,13 +146,14 @@ GPUSCHED_INLINE void ExpectedFill::fill_cards(View& view, const std::vector<std:
 GPUSCHED_INLINE const ExpectedFill::View& ExpectedFill::view(const Cluster& cluster,
                                                              NodeId node) const noexcept {
     const auto model = cluster.inventory().nodes.gpu_model[index(node)];
-    return views_[view_of_model_[model == none<GpuModelId> ? view_of_model_.size() - 1 : index(model)]];
+    return views_[view_of_model_[std::min(index(model), view_of_model_.size() - 1)]];
 }
 
 GPUSCHED_INLINE ExpectedFill::NodeState ExpectedFill::state(const Cluster& cluster,
                                                             NodeId node) const noexcept {
     const auto& seen = view(cluster, node);
-    NodeState state{0, 0, gpu_count(cluster.idle_gpus(node))};
+    // A node larger than all that there were counts as one as large as those.
+    NodeState state{0, 0, std::min(gpu_count(cluster.idle_gpus(node)), most_gpus_)};
     for (int g = 0; g < cluster.gpu_count(node); ++g)
         state.cards += seen.card[static_cast<std::size_t>(cluster.gpu_free_milli(node, g))];
     state.fill = value(seen, cpu_.at(cluster.cpu_free_milli(node), shapes_),
@@ -176,7 +182,7 @@ GPUSCHED_INLINE std::int32_t ExpectedFill::value(const View& view, const std::in
 }
 
 GPUSCHED_INLINE double ExpectedFill::fill(const Cluster& cluster, NodeId node) const {
-    return state(cluster, node).fill / (static_cast<double>(whole_gpu_milli * unit) * all_weight);
+    return state(cluster, node).fill / (static_cast<double>(parts_) * all_weight);
 }
 
 GPUSCHED_INLINE ExpectedFill::Choice ExpectedFill::best(const Cluster& cluster, TaskId task, NodeId node,
@@ -228,7 +234,7 @@ GPUSCHED_INLINE ExpectedFill::Choice ExpectedFill::best(const Cluster& cluster, 
         for_each_gpu(best.gpus, [&](int g) { take(after, g); });
         most = value(seen, cpu, memory, after.cards, after.idle);
     }
-    const auto lost = std::int64_t{state.fill} - most - cluster.gpu_milli(task) * unit * all_weight;
+    const auto lost = std::int64_t{state.fill} - most - cluster.gpu_milli(task) * per_milli_;
     const auto grains = lost + grain_ / 2;
     best.score = grains >= 0 ? -(grains / grain_) : (grain_ - 1 - grains) / grain_;
     return best;

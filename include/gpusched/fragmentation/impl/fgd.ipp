@@ -25,7 +25,7 @@ inline void sort_unique(std::vector<std::int64_t>& values) {
 // Tables ---------------------------------------------------------------------------------------------------
 
 GPUSCHED_INLINE Fgd::Fgd(const Workload& workload, const Inventory& inventory, const FgdOptions& options)
-    : options_(options) {
+    : options_(options), workload_(std::make_shared<const Workload>(workload)), serial_(inventory.serial) {
     validate(workload);
     total_weight_ = workload.total_weight();
     const auto& shapes = workload.shapes;
@@ -37,10 +37,10 @@ GPUSCHED_INLINE Fgd::Fgd(const Workload& workload, const Inventory& inventory, c
     }
     detail::sort_unique(shares);
     detail::sort_unique(cpu_only_cpu_);
-    for (std::size_t milli = 0; milli < share_rank_.size(); ++milli)
-        share_rank_[milli] =
-            static_cast<std::uint16_t>(detail::rank_of(shares, static_cast<std::int64_t>(milli)));
-    row_size_ = first_share + shares.size() + 1;
+    row_size_ = first_share_ + shares.size() + 1;
+    for (std::size_t milli = 0; milli < share_column_.size(); ++milli)
+        share_column_[milli] = static_cast<std::uint32_t>(
+            first_share_ + detail::rank_of(shares, static_cast<std::int64_t>(milli)));
 
     cpu_only_weights_.assign(cpu_only_cpu_.size() + 1, 0);
     for (const auto& shape : shapes)
@@ -70,17 +70,27 @@ GPUSCHED_INLINE Fgd::Fgd(const Workload& workload, const Inventory& inventory, c
             const auto column =
                 shape.gpu_share_milli == whole_gpu_milli
                     ? static_cast<std::size_t>(shape.gpu_count)
-                    : first_share + share_rank_[static_cast<std::size_t>(shape.gpu_share_milli)];
+                    : std::size_t{share_column_[static_cast<std::size_t>(shape.gpu_share_milli)]};
             view.weights[detail::rank_of(view.cpu, shape.cpu_milli) * row_size_ + column] += shape.weight;
         }
         for (std::size_t r = 0; r <= view.cpu.size(); ++r) {
             auto* const here = view.weights.data() + r * row_size_;
             for (std::size_t c = 1; c < row_size_; ++c)
-                if (c != first_share) here[c] += here[c - 1];
+                if (c != first_share_) here[c] += here[c - 1];
             if (r > 0)
                 for (std::size_t c = 0; c < row_size_; ++c) here[c] += view.weights[(r - 1) * row_size_ + c];
         }
     }
+}
+
+GPUSCHED_INLINE void Fgd::renew(const Inventory& inventory) {
+    if (inventory.serial != serial_) *this = Fgd(*workload_, inventory, options_);
+}
+
+GPUSCHED_INLINE bool Fgd::renew(const Inventory& inventory, NodeId node) {
+    const auto model = inventory.nodes.gpu_model[index(node)];
+    if (model != none<GpuModelId> && index(model) + 1 >= view_of_model_.size()) renew(inventory);
+    return false;
 }
 
 GPUSCHED_INLINE const std::int64_t* Fgd::row(const View& view, std::int64_t cpu_free_milli) const noexcept {
@@ -131,7 +141,9 @@ GPUSCHED_INLINE std::int64_t Fgd::delta(const Cluster& cluster, TaskId task, Nod
     const auto& inv = cluster.inventory();
     const auto& seen = view(inv.nodes.gpu_model[index(node)]);
     const auto state = read_gpus(cluster, node);
-    auto after = state;
+    NodeGpus after;
+    after.count = state.count;
+    for (std::size_t g = 0; g < static_cast<std::size_t>(state.count); ++g) after.milli[g] = state.milli[g];
     const int share = inv.tasks.gpu_share_milli[index(task)];
     std::int64_t taken = 0;
     // An LP task takes lent capacity first, which is not idle to others.
@@ -194,11 +206,11 @@ GPUSCHED_INLINE FgdClasses<std::int64_t> Fgd::classes(const Cluster& cluster, No
     const auto gpus = read_gpus(cluster, node);
     const std::span<const int> all{gpus.milli.data(), static_cast<std::size_t>(gpus.count)};
     std::int64_t idle = 0;
-    std::size_t whole = 0, fullest = first_share;  // columns of what the node has
+    std::size_t whole = 0, fullest = first_share_;  // columns of what the node has
     for (const int milli : all) {
         idle += milli;
         whole += milli == whole_gpu_milli ? 1 : 0;
-        fullest = std::max<std::size_t>(fullest, first_share + share_rank_[static_cast<std::size_t>(milli)]);
+        fullest = std::max<std::size_t>(fullest, share_column_[static_cast<std::size_t>(milli)]);
     }
     const auto& seen = view(nodes.gpu_model[index(node)]);
     const auto cpu = cluster.cpu_free_milli(node);
@@ -206,7 +218,7 @@ GPUSCHED_INLINE FgdClasses<std::int64_t> Fgd::classes(const Cluster& cluster, No
     const auto* const any_cpu = seen.weights.data() + seen.cpu.size() * row_size_;
     // Weights of the GPU shapes whose GPU demand is met, or whose CPU demand is.
     const auto gpu_met = [&](const std::int64_t* r) { return r[whole] + r[fullest]; };
-    const auto all_gpu = [&](const std::int64_t* r) { return r[max_gpus_per_node] + r[row_size_ - 1]; };
+    const auto all_gpu = [&](const std::int64_t* r) { return r[first_share_ - 1] + r[row_size_ - 1]; };
     const auto cpu_only_met = cpu_only_weights_[detail::rank_of(cpu_only_cpu_, cpu)];
 
     out.satisfied = usable(here, all);

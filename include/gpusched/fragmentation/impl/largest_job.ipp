@@ -21,22 +21,37 @@ inline SlotSums slot_sums(const Inventory& inventory, const LargestJobOptions& o
 
 GPUSCHED_INLINE LargestJobMetric::LargestJobMetric(const Inventory& inventory,
                                                    const LargestJobOptions& options)
-    : sums_(detail::slot_sums(inventory, options)), inventory_(&inventory) {}
+    : options_(options), sums_(detail::slot_sums(inventory, options)) {
+    for (std::uint32_t c = 0; c < sums_.cells().size(); ++c) names_.push_back(domain_name(inventory, c));
+}
+
+GPUSCHED_INLINE const std::string& LargestJobMetric::domain_name(const Inventory& inventory,
+                                                                 std::uint32_t cell) const {
+    const auto& [row, within, domain] = sums_.cells()[cell];
+    return inventory.domain_name(within ? sums_.switch_level() : sums_.cluster_level(), domain);
+}
+
+GPUSCHED_INLINE void LargestJobMetric::renew(const Inventory& inventory) {
+    if (!sums_.holds(inventory)) *this = LargestJobMetric(inventory, options_);
+}
+GPUSCHED_INLINE bool LargestJobMetric::renew(const Inventory& inventory, NodeId node) {
+    bool holds = sums_.holds(inventory, node);
+    if (holds && sums_.counts(node))
+        for (const auto cell : sums_.cells_of(node))
+            holds = holds && names_[cell] == domain_name(inventory, cell);
+    if (!holds) renew(inventory);
+    return !holds;
+}
 
 GPUSCHED_INLINE std::vector<LargestJobRow> LargestJobMetric::result(const Total& total) const {
     std::vector<LargestJobRow> rows;
     for (const auto& name : sums_.rows()) rows.push_back({.gpu_model = name});
-    std::vector<DomainId> cluster(rows.size()), domain(rows.size());
     for (std::size_t c = 0; c < total.size(); ++c) {
         const auto& cell = sums_.cells()[c];
         auto& best = cell.within ? rows[cell.row].within : rows[cell.row].across;
         if (total[c] <= best) continue;
         best = total[c];
-        (cell.within ? domain : cluster)[cell.row] = cell.domain;
-    }
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-        if (rows[r].across > 0) rows[r].cluster = inventory_->domain_name(sums_.cluster_level(), cluster[r]);
-        if (rows[r].within > 0) rows[r].domain = inventory_->domain_name(sums_.switch_level(), domain[r]);
+        (cell.within ? rows[cell.row].domain : rows[cell.row].cluster) = names_[c];
     }
     return rows;
 }

@@ -23,46 +23,68 @@ GPUSCHED_INLINE void validate(std::span<const Shape> shapes, const ReportOptions
     problems.throw_if_any();
 }
 
+namespace detail {
+/// The group of nodes of unknown position, after all others.
+inline constexpr auto nowhere = std::numeric_limits<std::size_t>::max();
+}  // namespace detail
+
+GPUSCHED_INLINE ReportMetric::Where ReportMetric::where(const Inventory& inventory, NodeId node) const {
+    if (!detail::counts(inventory.nodes, node, true, options_.max_gpus_per_node)) return {};
+    Where out{true,
+              detail::counts(inventory.nodes, node, options_.include_cordoned, options_.max_gpus_per_node),
+              0};
+    if (options_.by == GroupBy::gpu_model) out.key = detail::model_index(inventory, node);
+    if (options_.by == GroupBy::cluster)
+        out.key = inventory.network_depth(node) == 0 ? detail::nowhere : index(inventory.domain(0, node));
+    return out;
+}
+
+GPUSCHED_INLINE std::string ReportMetric::group_name(const Inventory& inventory, std::size_t key) const {
+    if (options_.by == GroupBy::gpu_model) return detail::model_name(inventory, key);
+    if (options_.by == GroupBy::none) return {};
+    return key == detail::nowhere ? std::string(unknown_position)
+                                  : inventory.domain_name(0, make_id<DomainId>(key));
+}
+
 GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span<const Shape> shapes,
                                            const ReportOptions& options)
-    : shapes_(shapes.begin(), shapes.end()) {
+    : options_(options), serial_(inventory.serial), shapes_(shapes.begin(), shapes.end()) {
     validate(shapes, options);
-    constexpr auto nowhere = std::numeric_limits<std::size_t>::max();
-    const auto key = [&](NodeId node) -> std::size_t {
-        switch (options.by) {
-        case GroupBy::none:
-            return 0;
-        case GroupBy::gpu_model:
-            return detail::model_index(inventory, node);
-        case GroupBy::cluster:
-            return inventory.network_depth(node) == 0 ? nowhere : index(inventory.domain(0, node));
-        }
-        return 0;
-    };
-    // Groups in ascending order of their key, whatever the order of the nodes.
     const auto nodes = inventory.living_nodes();
     std::vector<std::size_t> keys;
     if (options.by == GroupBy::none) keys.push_back(0);
-    for (const auto node : nodes)
-        if (detail::counts(inventory.nodes, node, true, options.max_gpus_per_node)) keys.push_back(key(node));
+    where_.resize(inventory.nodes.names.size());
+    for (const auto node : nodes) {
+        const auto& here = where_[index(node)] = where(inventory, node);
+        if (here.shown) keys.push_back(here.key);
+    }
     std::sort(keys.begin(), keys.end());
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-    for (const auto k : keys) {
-        std::string name;
-        if (options.by == GroupBy::gpu_model) name = detail::model_name(inventory, k);
-        if (options.by == GroupBy::cluster)
-            name =
-                k == nowhere ? std::string(unknown_position) : inventory.domain_name(0, make_id<DomainId>(k));
-        for (const auto& shape : shapes_) rows_.push_back({.group = name, .shape = shape});
-    }
+    for (const auto key : keys)
+        for (const auto& shape : shapes_)
+            rows_.push_back({.group = group_name(inventory, key), .shape = shape});
     group_of_node_.resize(inventory.nodes.names.size(), not_counted);
-    for (const auto node : nodes) {
-        const bool counted =
-            detail::counts(inventory.nodes, node, options.include_cordoned, options.max_gpus_per_node);
-        if (counted)
+    for (const auto node : nodes)
+        if (const auto& here = where_[index(node)]; here.counted)
             group_of_node_[index(node)] = static_cast<std::uint32_t>(
-                std::lower_bound(keys.begin(), keys.end(), key(node)) - keys.begin());
+                std::lower_bound(keys.begin(), keys.end(), here.key) - keys.begin());
+}
+
+GPUSCHED_INLINE void ReportMetric::renew(const Inventory& inventory) {
+    if (inventory.serial == serial_) return;
+    const auto shapes = shapes_;
+    *this = ReportMetric(inventory, shapes, options_);
+}
+
+GPUSCHED_INLINE bool ReportMetric::renew(const Inventory& inventory, NodeId node) {
+    if (index(node) < where_.size() && where(inventory, node) == where_[index(node)]) {
+        const auto group = group_of_node_[index(node)];
+        if (group == not_counted ||
+            rows_[group * shapes_.size()].group == group_name(inventory, where_[index(node)].key))
+            return false;
     }
+    renew(inventory);
+    return true;
 }
 
 GPUSCHED_INLINE ReportMetric::State ReportMetric::state(const Cluster& cluster, NodeId node) const noexcept {

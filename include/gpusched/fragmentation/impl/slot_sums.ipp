@@ -14,13 +14,17 @@ namespace GPUSCHED_NAMESPACE::fragmentation::detail {
 GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool include_cordoned,
                                    std::optional<int> max_gpus_per_node, std::optional<int> gpus_per_pod,
                                    int cores_per_gpu)
-    : cluster_level_(top_level(inventory)), switch_level_(level), gpus_per_pod_(gpus_per_pod),
+    : cluster_level_(top_level(inventory)), switch_level_(level), include_cordoned_(include_cordoned),
+      max_gpus_per_node_(max_gpus_per_node), gpus_per_pod_(gpus_per_pod),
+      network_levels_(inventory.network_levels()), serial_(inventory.serial),
       cpu_milli_per_gpu_(std::int64_t{1000} * cores_per_gpu) {
     const auto nodes = inventory.living_nodes();
     std::vector<std::size_t> models;
-    for (const auto node : nodes)
-        if (counts(inventory.nodes, node, true, max_gpus_per_node))
-            models.push_back(model_index(inventory, node));
+    where_.resize(inventory.nodes.names.size());
+    for (const auto node : nodes) {
+        const auto& here = where_[index(node)] = where(inventory, node);
+        if (here.shown) models.push_back(here.model);
+    }
     std::sort(models.begin(), models.end());
     models.erase(std::unique(models.begin(), models.end()), models.end());
     for (const auto model : models) rows_.push_back(model_name(inventory, model));
@@ -37,16 +41,12 @@ GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool
     // Neighbours in input order mostly share their switch and model: look their cells up once.
     std::tuple<std::size_t, DomainId, DomainId> last{rows_.size(), {}, {}};
     std::array<std::uint32_t, 4> its_cells{};
-    counted_.resize(inventory.nodes.names.size());
     cells_of_node_.resize(inventory.nodes.names.size());
     for (const auto node : nodes) {
-        counted_[index(node)] = counts(inventory.nodes, node, include_cordoned, max_gpus_per_node);
-        if (counted_[index(node)]) {
-            const auto row = static_cast<std::size_t>(
-                std::lower_bound(models.begin(), models.end(), model_index(inventory, node)) -
-                models.begin());
-            const auto cluster = inventory.domain(cluster_level_, node);
-            const auto domain = inventory.domain(switch_level_, node);
+        const auto& [shown, counted, model, cluster, domain] = where_[index(node)];
+        if (counted) {
+            const auto row = static_cast<std::size_t>(std::lower_bound(models.begin(), models.end(), model) -
+                                                      models.begin());
             if (const std::tuple here{row, cluster, domain}; here != last) {
                 its_cells = {cell(row, false, cluster), cell(row, true, domain),
                              cell(all_together, false, cluster), cell(all_together, true, domain)};
@@ -57,8 +57,20 @@ GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool
     }
 }
 
+GPUSCHED_INLINE SlotSums::Where SlotSums::where(const Inventory& inventory, NodeId node) const {
+    if (!detail::counts(inventory.nodes, node, true, max_gpus_per_node_)) return {};
+    return {true, detail::counts(inventory.nodes, node, include_cordoned_, max_gpus_per_node_),
+            model_index(inventory, node), inventory.domain(cluster_level_, node),
+            inventory.domain(switch_level_, node)};
+}
+
+GPUSCHED_INLINE bool SlotSums::holds(const Inventory& inventory, NodeId node) const {
+    return inventory.network_levels() == network_levels_ && index(node) < where_.size() &&
+           where_[index(node)] == where(inventory, node);
+}
+
 GPUSCHED_INLINE SlotSums::State SlotSums::state(const Cluster& cluster, NodeId node) const noexcept {
-    if (!counted_[index(node)]) return 0;
+    if (!where_[index(node)].counted) return 0;
     const auto cpu = std::max<std::int64_t>(0, cluster.cpu_free_milli(node));
     if (gpus_per_pod_) {
         const std::int64_t g = *gpus_per_pod_;

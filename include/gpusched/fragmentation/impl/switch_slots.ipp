@@ -22,7 +22,16 @@ inline SlotSums slot_sums(const Inventory& inventory, const SwitchSlotOptions& o
 
 GPUSCHED_INLINE SwitchSlotMetric::SwitchSlotMetric(const Inventory& inventory,
                                                    const SwitchSlotOptions& options)
-    : sums_(detail::slot_sums(inventory, options)), gpus_(options.gpus) {}
+    : options_(options), sums_(detail::slot_sums(inventory, options)) {}
+
+GPUSCHED_INLINE void SwitchSlotMetric::renew(const Inventory& inventory) {
+    if (!sums_.holds(inventory)) *this = SwitchSlotMetric(inventory, options_);
+}
+GPUSCHED_INLINE bool SwitchSlotMetric::renew(const Inventory& inventory, NodeId node) {
+    if (sums_.holds(inventory, node)) return false;
+    renew(inventory);
+    return true;
+}
 
 GPUSCHED_INLINE std::vector<SwitchSlotRow> SwitchSlotMetric::result(const Total& total) const {
     std::vector<SwitchSlotRow> rows;
@@ -30,7 +39,7 @@ GPUSCHED_INLINE std::vector<SwitchSlotRow> SwitchSlotMetric::result(const Total&
     for (std::size_t c = 0; c < total.size(); ++c) {
         const auto& cell = sums_.cells()[c];
         auto& row = rows[cell.row];
-        (cell.within ? row.within : row.across) += total[c] / gpus_;
+        (cell.within ? row.within : row.across) += total[c] / options_.gpus;
     }
     return rows;
 }

@@ -31,18 +31,32 @@ struct ByType {
     }
 };
 
-/// A member of `T` and its key. The codec may choose another form, or to leave the key out (`absent`).
+/// What is left out where there is none: an empty list or map, and 0.
+struct IfAny : ByType {
+    template <class T>
+    static bool absent(const T& value) {
+        if constexpr (requires { value.empty(); })
+            return value.empty();
+        else
+            return value == T{};
+    }
+};
+
+/// A member of `T` and its key. The codec may choose another form, or to leave the key out (`absent`; or `absent_of`, which
+/// sees all of `T`). `version` is the first of the format that has it.
 template <class T, class Member, class Codec>
 struct Field {
     std::string_view key;
     Member T::*member;
     Need need;
+    int version;
     using codec = Codec;
 };
 
 template <class Codec = ByType, class T, class Member>
-constexpr Field<T, Member, Codec> field(std::string_view key, Member T::*member, Need need = Need::optional) {
-    return {key, member, need};
+constexpr Field<T, Member, Codec> field(std::string_view key, Member T::*member, Need need = Need::optional,
+                                        int version = 1) {
+    return {key, member, need, version};
 }
 
 /// The fields of `T` as a tuple, in the order in which they are written. Specialised next to each format.

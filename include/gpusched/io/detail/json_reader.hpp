@@ -29,9 +29,18 @@ namespace GPUSCHED_NAMESPACE::io::detail {
 /// Reads values by type. What does not fit is reported, and the target keeps its default.
 class JsonReader {
   public:
-    JsonReader(const JsonDocument& document, Problems& problems) : document_(document), problems_(problems) {}
+    JsonReader(const JsonDocument& document, Problems& problems, int version = 1)
+        : document_(document), problems_(problems), version_(version) {}
 
     [[nodiscard]] const JsonDocument& document() const noexcept { return document_; }
+    /// Of the format.
+    [[nodiscard]] int version() const noexcept { return version_; }
+    /// True where the object has the key.
+    [[nodiscard]] bool has(std::uint32_t object, std::string_view key) const {
+        for (auto child = object + 1; child < document_[object].end; child = document_[child].end)
+            if (document_.key(document_[child]) == key) return true;
+        return false;
+    }
     [[nodiscard]] JsonKind kind(std::uint32_t at) const noexcept { return document_[at].kind; }
 
     void report(std::uint32_t at, std::string_view what) {
@@ -129,7 +138,10 @@ class JsonReader {
             }
             if (tried < table.size()) {
                 seen[next] = true;
-                table[next].read(*this, child, out);
+                if (table[next].version > version_)
+                    report_newer(child, table[next].version);
+                else
+                    table[next].read(*this, child, out);
             } else if (!key.starts_with("x-") &&
                        std::find(beside.begin(), beside.end(), key) == beside.end()) {
                 report_unknown(child, table, beside);
@@ -145,22 +157,28 @@ class JsonReader {
     struct Entry {
         std::string_view key;
         Need need;
+        int version;
         void (*read)(JsonReader&, std::uint32_t, T&);
     };
     template <class T, std::size_t... I>
     static constexpr auto make_table(std::index_sequence<I...>) {
-        return std::array{Entry<T>{std::get<I>(fields<T>).key, std::get<I>(fields<T>).need,
-                                   [](JsonReader& reader, std::uint32_t at, T& out) {
-                                       constexpr auto& f = std::get<I>(fields<T>);
-                                       std::remove_cvref_t<decltype(f)>::codec::read(reader, at,
-                                                                                     out.*f.member);
-                                   }}...};
+        return std::array{
+            Entry<T>{std::get<I>(fields<T>).key, std::get<I>(fields<T>).need, std::get<I>(fields<T>).version,
+                     [](JsonReader& reader, std::uint32_t at, T& out) {
+                         constexpr auto& f = std::get<I>(fields<T>);
+                         std::remove_cvref_t<decltype(f)>::codec::read(reader, at, out.*f.member);
+                     }}...};
+    }
+    void report_newer(std::uint32_t at, int version) {
+        report(at, "is a field of version " + std::to_string(version) + "; this document says version " +
+                       std::to_string(version_));
     }
     template <class Table>
     void report_unknown(std::uint32_t at, const Table& table, std::span<const std::string_view> beside) {
         if (problems_.full()) return report(at, {});
         std::vector<std::string_view> names(beside.begin(), beside.end());
-        for (const auto& entry : table) names.push_back(entry.key);
+        for (const auto& entry : table)
+            if (entry.version <= version_) names.push_back(entry.key);
         std::string known;
         for (const auto key : names) known.append(key).append(", ");
         report(at, "unknown field; expected one of " + known + "or a name that begins with x-" +
@@ -192,12 +210,14 @@ class JsonReader {
 
     const JsonDocument& document_;
     Problems& problems_;
+    int version_;
 };
 
-/// Reads the fields of a document of the given format and version 1.
+/// Reads the fields of a document of the given format, of a version up to `newest`, which it puts into `version`.
 /// @return false when it is not one, so that nothing was read
 template <class T>
-bool read_fields(const JsonDocument& document, std::string_view format, Problems& problems, T& out) {
+bool read_fields(const JsonDocument& document, std::string_view format, Problems& problems, T& out,
+                 int newest, int& version) {
     static constexpr std::array<std::string_view, 2> header{"format", "version"};
     JsonReader reader(document, problems);
     if (document[0].kind != JsonKind::object) {
@@ -211,13 +231,13 @@ bool read_fields(const JsonDocument& document, std::string_view format, Problems
                 good[0] = document[at].kind == JsonKind::string && document.string(document[at]) == format;
                 if (!good[0]) reader.expected(at, '"' + std::string(format) + '"');
             } else if (key == "version") {
-                int version = 0;
-                reader.read_integer(at, version, 1, 1);
-                good[1] = version == 1;
+                version = 0;
+                reader.read_integer(at, version, 1, newest);
+                good[1] = version >= 1;
             }
         }
         if (good[0] && good[1]) {
-            reader.read_object(0, out, header);
+            JsonReader(document, problems, version).read_object(0, out, header);
             return true;
         }
         if (problems.empty()) reader.report(0, "fields 'format' and 'version' are missing");
@@ -225,14 +245,15 @@ bool read_fields(const JsonDocument& document, std::string_view format, Problems
     return false;
 }
 
-/// Reads a document of the given format and version 1.
+/// Reads a document of the given format, of a version up to `newest`.
 /// @throws InvalidInput with all problems
 template <class T>
-T read_document(std::string_view text, std::string_view source, std::string_view format) {
+T read_document(std::string_view text, std::string_view source, std::string_view format, int newest = 1) {
     Problems problems;
+    int version = 0;
     const auto document = JsonDocument::parse(text, source, problems);
     T out;
-    read_fields(document, format, problems, out);
+    read_fields(document, format, problems, out, newest, version);
     problems.throw_if_any();
     return out;
 }

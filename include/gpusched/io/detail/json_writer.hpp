@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -25,7 +26,11 @@ namespace GPUSCHED_NAMESPACE::io::detail {
 /// its lists; everything deeper stays on that line.
 class JsonWriter {
   public:
-    explicit JsonWriter(int indent) : indent_(indent) {}
+    /// @param label_levels the label keys that levels of the document may be
+    explicit JsonWriter(int indent, std::span<const std::string> label_levels = {})
+        : label_levels_(label_levels), indent_(indent) {}
+
+    [[nodiscard]] std::span<const std::string> label_levels() const noexcept { return label_levels_; }
 
     [[nodiscard]] std::string take() && { return std::move(out_); }
 
@@ -89,12 +94,12 @@ class JsonWriter {
     }
 
     template <class T>
-    void write_document(std::string_view format, const T& value) {
+    void write_document(std::string_view format, int version, const T& value) {
         begin('{');
         write_key("format", true);
         write(format);
         write_key("version", true);
-        write_number(1);
+        write_number(version);
         write_fields(value);
         end('}', true);
         if (indent_ > 0) out_ += '\n';
@@ -107,6 +112,8 @@ class JsonWriter {
     }
     template <class T, class Member, class Codec>
     void write_field(const Field<T, Member, Codec>& field, const T& value) {
+        if constexpr (requires { Codec::absent_of(value); })
+            if (Codec::absent_of(value)) return;
         if (Codec::absent(value.*field.member)) return;
         write_key(field.key, depth_ == 1);
         Codec::write(*this, value.*field.member);
@@ -181,18 +188,20 @@ class JsonWriter {
     }
 
     std::string out_;
+    std::span<const std::string> label_levels_;
     int indent_;
     int depth_ = 0;
     bool first_ = true;
 };
 
-/// The document of the given format and version 1.
+/// The document of the given format and version.
 /// @throws InvalidInput for an indent outside 0 .. 16 and for text that is not UTF-8
 template <class T>
-std::string write_document(std::string_view format, const T& value, int indent) {
+std::string write_document(std::string_view format, const T& value, int indent, int version = 1,
+                           std::span<const std::string> label_levels = {}) {
     require_range("indent", indent, 0, 16);
-    JsonWriter writer(indent);
-    writer.write_document(format, value);
+    JsonWriter writer(indent, label_levels);
+    writer.write_document(format, version, value);
     return std::move(writer).take();
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -45,28 +46,64 @@ class Pseudonyms {
 /// All names of a snapshot by kind.
 struct Renaming {
     Pseudonyms nodes{"node-"}, tasks{"task-"}, jobs{"job-"}, domains{"domain-"}, groups{"group-"},
-        keys{"key-"}, values{"value-"};
+        keys{"key-"}, values{"value-"}, resources{"resource-"}, budgets{"budget-"};
+    std::set<std::string> compared{};  // keys whose values are compared as numbers, and therefore kept
 
     void number(Rng rng) {
         std::uint64_t stream = 0;
-        for (auto* kind : {&nodes, &tasks, &jobs, &domains, &groups, &keys, &values})
+        for (auto* kind : {&nodes, &tasks, &jobs, &domains, &groups, &keys, &values, &resources, &budgets})
             kind->number(rng.split(stream++));
     }
     void labels(Labels& labels) {
         Labels renamed;
         for (const auto& old : labels) {
             std::string key = old.first, value = old.second;
-            keys(key);
-            values(value);
+            label(key, value);
             renamed.emplace(std::move(key), std::move(value));
         }
         labels = std::move(renamed);
+    }
+    void label(std::string& key, std::string& value) {
+        if (!compared.contains(key)) values(value);
+        rename_key(key);
+    }
+    // The key that singles out nodes has a meaning of its own.
+    void rename_key(std::string& key) {
+        if (key != "kubernetes.io/hostname") keys(key);
+    }
+    void amounts(Resources& amounts) {
+        Resources renamed;
+        for (const auto& old : amounts) {
+            std::string name = old.first;
+            resources(name);
+            renamed.emplace(std::move(name), old.second);
+        }
+        amounts = std::move(renamed);
+    }
+    void affinity(std::vector<NodeTerm>& terms) {
+        for (auto& term : terms) {
+            for (auto& match : term.match_expressions) {
+                for (auto& value : match.values)
+                    if (!compared.contains(match.key)) values(value);
+                rename_key(match.key);
+            }
+            for (auto& match : term.match_fields)
+                for (auto& value : match.values) nodes(value);
+        }
+    }
+    void find_compared(const ClusterSpec& cluster) {
+        for (const auto& task : cluster.tasks)
+            for (const auto& term : task.node_affinity)
+                for (const auto& match : term.match_expressions)
+                    if (match.op == MatchOperator::gt || match.op == MatchOperator::lt)
+                        compared.insert(match.key);
     }
     void operator()(ClusterSpec& cluster) {
         for (auto& node : cluster.nodes) {
             nodes(node.name);
             for (auto& domain : node.network) domains(domain);
             labels(node.labels);
+            amounts(node.resources);
             for (auto& taint : node.taints) {
                 keys(taint.key);
                 values(taint.value);
@@ -77,14 +114,26 @@ struct Renaming {
             jobs(task.job);
             if (task.node) nodes(*task.node);
             labels(task.node_selector);
+            affinity(task.node_affinity);
+            amounts(task.resources);
             for (auto& toleration : task.tolerations) {
                 keys(toleration.key);
                 values(toleration.value);
             }
             for (auto& term : task.anti_affinity) groups(term.group);
             for (auto& term : task.affinity) groups(term.group);
+            for (auto& name : task.groups) groups(name);
+            for (auto& term : task.avoid) groups(term.group);
+            for (auto& term : task.near) groups(term.group);
+            for (auto& term : task.spread) groups(term.group);
         }
         for (auto& job : cluster.jobs) jobs(job.name);
+        for (auto& budget : cluster.budgets) {
+            budgets(budget.name);
+            for (auto& task : budget.tasks) tasks(task);
+            for (auto& group : budget.groups) groups(group);
+        }
+        for (auto& key : cluster.label_levels) rename_key(key);
     }
 };
 
@@ -93,6 +142,7 @@ struct Renaming {
 GPUSCHED_INLINE ClusterSpec anonymize(const ClusterSpec& cluster, std::uint64_t seed) {
     auto result = cluster;
     detail::Renaming renaming;
+    renaming.find_compared(cluster);
     renaming(result);
     renaming.number(Rng(seed));
     renaming(result);

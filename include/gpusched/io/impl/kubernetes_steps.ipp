@@ -42,7 +42,8 @@ GPUSCHED_INLINE std::string plan_to_kubernetes_steps(const PlanSpec& plan, const
         const auto& move = *moves[i];
         const auto wave = "ave " + std::to_string(move.wave);
         if (i == 0 || moves[i - 1]->wave != move.wave) out += "\n# W" + wave + ".\n";
-        out += evict(move.task) + "  # " + move.from + " -> " + move.to + gpus(move.gpus) + "\n";
+        out += evict(move.task) + "  # " + move.from + " -> " + move.to + gpus(move.gpus) +
+               (move.how == MoveMode::restart ? ", restarts" : "") + "\n";
         if (i + 1 == moves.size() || moves[i + 1]->wave != move.wave)
             out += "confirm 'W" + wave + " is done when all replacements run where they should.'\n";
     }

@@ -3,14 +3,18 @@
 #include <gpusched/io/detail/plan_text.hpp>
 #include <gpusched/io/plan_csv.hpp>
 
-#include <initializer_list>
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::io {
 
 namespace detail {
 
-inline void add_csv_row(std::string& out, std::initializer_list<std::string_view> cells) {
+inline void add_csv_row(std::string& out, std::span<const std::string_view> cells) {
     bool first = true;
     for (const auto cell : cells) {
         if (!first) out += ',';
@@ -29,16 +33,24 @@ inline void add_csv_row(std::string& out, std::initializer_list<std::string_view
 }  // namespace detail
 
 GPUSCHED_INLINE std::string plan_to_csv(const PlanSpec& plan) {
+    const bool more = std::any_of(plan.moves.begin(), plan.moves.end(), [](const PlanSpec::Move& move) {
+        return move.how != MoveMode::copy || move.chain || !move.serves.empty();
+    });
     std::string out;
-    detail::add_csv_row(out, {"step", "wave", "task", "from", "to", "gpus"});
-    for (const auto& task : plan.evictions) detail::add_csv_row(out, {"evict", "", task, "", "", ""});
+    const auto row = [&](std::array<std::string_view, 6> step, std::array<std::string_view, 3> of_moves) {
+        std::vector<std::string_view> cells(step.begin(), step.end());
+        if (more) cells.insert(cells.end(), of_moves.begin(), of_moves.end());
+        detail::add_csv_row(out, cells);
+    };
+    row({"step", "wave", "task", "from", "to", "gpus"}, {"how", "chain", "for"});
+    for (const auto& task : plan.evictions) row({"evict", "", task, "", "", ""}, {});
     for (const auto* move : detail::moves_by_wave(plan))
-        detail::add_csv_row(out, {"move", std::to_string(move->wave), move->task, move->from, move->to,
-                                  detail::join(move->gpus, ";")});
+        row({"move", std::to_string(move->wave), move->task, move->from, move->to,
+             detail::join(move->gpus, ";")},
+            {enum_name(move->how), move->chain ? std::to_string(*move->chain) : "", move->serves});
     for (const auto& placement : plan.placements)
-        detail::add_csv_row(
-            out, {"place", "", placement.task, "", placement.node, detail::join(placement.gpus, ";")});
-    for (const auto& node : plan.vacated_nodes) detail::add_csv_row(out, {"vacate", "", "", node, "", ""});
+        row({"place", "", placement.task, "", placement.node, detail::join(placement.gpus, ";")}, {});
+    for (const auto& node : plan.vacated_nodes) row({"vacate", "", "", node, "", ""}, {});
     return out;
 }
 

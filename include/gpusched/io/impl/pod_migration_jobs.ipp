@@ -94,6 +94,10 @@ GPUSCHED_INLINE std::string plan_to_pod_migration_jobs(const PlanSpec& plan, con
         out += "  annotations:\n    gpusched/from: " + detail::yaml(move->from) +
                "\n    gpusched/to: " + detail::yaml(move->to) +
                "\n    gpusched/gpus: " + detail::yaml(detail::join(move->gpus, " ")) + "\n";
+        if (move->how != MoveMode::copy)
+            out += "    gpusched/how: " + detail::yaml(enum_name(move->how)) + "\n";
+        if (move->chain) out += "    gpusched/chain: " + detail::yaml(std::to_string(*move->chain)) + "\n";
+        if (!move->serves.empty()) out += "    gpusched/for: " + detail::yaml(move->serves) + "\n";
         spec(move->task, move->wave > 0 || !plan.evictions.empty(), "ReservationFirst");
         const std::string indent(12, ' ');
         out += "  reservationOptions:\n    template:\n      spec:\n        template:\n          spec:\n" +

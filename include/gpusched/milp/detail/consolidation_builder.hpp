@@ -3,6 +3,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/milp/consolidation.hpp>
+#include <gpusched/milp/detail/extra_capacities.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -88,7 +89,7 @@ class ConsolidationBuilder {
                             (daemon ? have[r] : used[r]) += (daemon ? -1 : 1) * demand(task, r);
                     // A task may hold a failed GPU: what it holds there does not come off the healthy ones.
                     const auto failed =
-                        static_cast<GpuMask>(cluster_.gpus_of(task) & ~cluster_.healthy_gpus(node));
+                        cluster_.gpus_of(task) & ~cluster_.healthy_gpus(node) & ~cluster_.devices(node);
                     if (counts(task, 0, claims != 0))
                         have[0] +=
                             std::int64_t{gpu_count(failed)} * inventory_.tasks.gpu_share_milli[index(task)];
@@ -120,6 +121,7 @@ class ConsolidationBuilder {
                    demand(task, 2),
                    inventory_.tasks.gpu_share_milli[index(task)],
                    inventory_.tasks.requirement[index(task)],
+                   inventory_.tasks.extras[index(task)],
                    cluster_.may_borrow(task) ? 1 : 0};
         for (const auto& m : inventory_.anti_affinity_memberships(task))
             if (inventory_.group_sets[m.set].level == node_level) k.second.emplace_back(m.set, m.limit);
@@ -220,6 +222,7 @@ class ConsolidationBuilder {
                 e = {{x_(k, static_cast<int>(home(task))), 1}};
                 model_.equal("lock", "lock(" + class_name(k) + ")", e, 1);
             }
+        extras();
         anti_affinity();
         for (int k = 0; k < K; ++k)
             for (int j = 0; j < N; ++j) {
@@ -276,6 +279,30 @@ class ConsolidationBuilder {
                 e.push_back({x_(k, j), static_cast<double>(demand(task, r))});
         }
         model_.at_most(group, std::string(group) + (claims ? " claim(" : "(") + node_name(j) + ")", e, 0);
+    }
+
+    /// Named resources and devices: daemons take off what there is, and where more is in use than there is, that much may be.
+    void extras() {
+        for (const auto& kind : ExtraCapacity::all(cluster_, placed_))
+            for (int j = 0; j < static_cast<int>(nodes()); ++j) {
+                const auto node = result_.nodes[static_cast<std::size_t>(j)];
+                auto left = kind.capacity(node);
+                std::int64_t used = 0;
+                for (const auto task : cluster_.tasks_on(node))
+                    if (inventory_.tasks.daemon[index(task)] != 0)
+                        left -= kind.demand(task);
+                    else
+                        used += kind.demand(task);
+                left = std::max(left, used);
+                for (const auto task : result_.fixed)
+                    if (home(task) == static_cast<std::size_t>(j)) left -= kind.demand(task);
+                std::vector<Entry> e{{y_(j), -static_cast<double>(left)}};
+                for (int k = 0; k < static_cast<int>(result_.classes.size()); ++k)
+                    if (const auto each = kind.demand(result_.classes[static_cast<std::size_t>(k)].front());
+                        x_(k, j) >= 0 && each > 0)
+                        e.push_back({x_(k, j), static_cast<double>(each)});
+                model_.at_most("extras", "extras(" + kind.name() + "," + node_name(j) + ")", e, 0);
+            }
     }
 
     void anti_affinity() {

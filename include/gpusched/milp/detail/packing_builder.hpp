@@ -1,8 +1,10 @@
 // The model of one step of priority packing.
 #pragma once
 
+#include <gpusched/milp/detail/extra_capacities.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 #include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/largest_gpu_count.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -27,11 +29,16 @@ inline std::vector<std::int64_t> pending_priorities(const Cluster& cluster) {
 class PackingBuilder {
   public:
     PackingBuilder(const Cluster& cluster, const PackingOptions& options)
-        : cluster_(cluster), inventory_(cluster.inventory()), rest_(cluster), model_("priority packing") {
+        : cluster_(cluster), inventory_(cluster.inventory()), max_gpus_(largest_gpu_count(inventory_)),
+          rest_(cluster), model_("priority packing") {
         for (const auto task : cluster.tasks()) {
             const bool moves = options.allow_moves && cluster.is_movable(task) && !cluster.is_fraction(task);
             if (cluster.is_placed(task) && !moves) continue;
             if (inventory_.tasks.daemon[index(task)] != 0) continue;
+            if (!inventory_.selection_memberships(task).empty())
+                throw InvalidInput(
+                    "task " + gpusched::quoted(cluster.name(task)) +
+                    ": groups that tasks avoid, want near or spread are no rows of this model");
             result_.tasks.push_back(task);
             if (moves) rest_.remove(task);
         }
@@ -123,8 +130,8 @@ class PackingBuilder {
             int failed = 0;
             for (int i = 0; i < I; ++i)
                 if (cluster_.node_of(task(i)) == node(n))
-                    failed += gpu_count(
-                        static_cast<GpuMask>(cluster_.gpus_of(task(i)) & ~cluster_.healthy_gpus(node(n))));
+                    failed += gpu_count(cluster_.gpus_of(task(i)) & ~cluster_.healthy_gpus(node(n)) &
+                                        ~cluster_.devices(node(n)));
             result_.untouched.push_back(gpu_count(untouched(node(n))) + failed);
             model_.at_most("gpu", "gpu(" + name + ")", e, result_.untouched.back());
             auto& milli = result_.card_milli.emplace_back();
@@ -140,6 +147,7 @@ class PackingBuilder {
             model_.at_most("memory", "memory(" + name + ")", e,
                            static_cast<double>(rest_.memory_free_mib(node(n))));
         }
+        extras();
         anti_affinity();
         const auto priorities = pending_priorities(cluster_);
         for (std::size_t k = 0; k < placed.size() && k < priorities.size(); ++k) {
@@ -176,6 +184,24 @@ class PackingBuilder {
             }
     }
 
+    /// Named resources and devices. Tasks that may move may stay on failed devices.
+    void extras() {
+        for (const auto& kind : ExtraCapacity::all(cluster_, result_.tasks))
+            for (int n = 0; n < static_cast<int>(cluster_.node_count()); ++n) {
+                std::vector<Entry> e;
+                std::int64_t home = 0;
+                for (int i = 0; i < static_cast<int>(result_.tasks.size()); ++i) {
+                    const auto each = kind.demand(task(i));
+                    if (each == 0) continue;
+                    if (cluster_.node_of(task(i)) == node(n)) home += each;
+                    each_place(i, n, [&](int column) { e.push_back({column, static_cast<double>(each)}); });
+                }
+                if (e.empty()) continue;
+                model_.at_most("extras", "extras(" + kind.name() + "," + cluster_.name(node(n)) + ")", e,
+                               static_cast<double>(std::max(home, kind.free(rest_, node(n)))));
+            }
+    }
+
     void anti_affinity() {
         for (std::uint32_t set = 0; set < inventory_.group_sets.size(); ++set) {
             const auto& group = inventory_.group_sets[set];
@@ -204,9 +230,9 @@ class PackingBuilder {
         }
     }
 
-    static constexpr int max_gpus_ = 16;
     const Cluster& cluster_;
     const Inventory& inventory_;
+    int max_gpus_;  // of any node
     Cluster rest_;  // without the tasks that may move
     ModelBuilder model_;
     PackingModel result_;

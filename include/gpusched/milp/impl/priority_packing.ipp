@@ -115,8 +115,7 @@ GPUSCHED_INLINE std::vector<double> PackingModel::encode(const Cluster& cluster,
         if (column) {
             set(x(i, n));
             left[n] -= static_cast<int>(cluster.inventory().tasks.gpu_count[gpusched::index(task)]);
-            if (cluster.node_of(task) == at(task))
-                held[n] = static_cast<GpuMask>(held[n] | cluster.gpus_of(task));
+            if (cluster.node_of(task) == at(task)) held[n] |= cluster.gpus_of(task);
             continue;
         }
         for (int g = 0; n < cluster.node_slots() && g < card.extents[2]; ++g)

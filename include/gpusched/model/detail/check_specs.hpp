@@ -3,6 +3,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/nearest_names.hpp>
+#include <gpusched/model/detail/check_extras.hpp>
 #include <gpusched/model/detail/cores.hpp>
 #include <gpusched/model/detail/owner.hpp>
 #include <gpusched/model/spec.hpp>
@@ -15,8 +16,6 @@
 
 namespace GPUSCHED_NAMESPACE::detail {
 
-// Largest value of any quantity or time: sums over a million tasks stay far from overflow.
-inline constexpr std::int64_t largest_quantity = 1'000'000'000'000;
 inline constexpr int deepest_level = 15;
 
 // The value, or the nearest legal one: a table never holds what would overflow sums, even while problems are collected.
@@ -39,10 +38,12 @@ class SpecChecks {
         quantity(owner, "memory_mib", node.memory_mib);
         if (node.gpu_memory_mib) quantity(owner, "gpu_memory_mib", *node.gpu_memory_mib);
         const auto count = static_cast<int>(legal(node.gpu_count, 0, max_gpus_per_node));
+        check_resources(owner, node.resources, problems_);
+        const int devices = std::min(check_devices(owner, node.devices, count, problems_), max_gpus_per_node);
         for (const int gpu : node.failed_gpus)  // one that is named twice changes nothing
-            if (gpu < 0 || gpu >= count)
+            if (gpu < 0 || gpu >= devices)
                 problems_.add(owner + ": failed_gpus names GPU " + std::to_string(gpu) + "; it has " +
-                              std::to_string(count));
+                              std::to_string(devices));
         for (const auto& taint : node.taints) {
             if (taint.key.empty()) problems_.add(owner + ": a taint has no key");
             if (taint.effect != "NoSchedule" && taint.effect != "NoExecute" &&
@@ -97,24 +98,54 @@ class SpecChecks {
         if (task.standby && task.priority_class != PriorityClass::hp)
             problems_.add(owner + ": standby is for HP tasks");
         if (task.cores) check_core_list(owner, *task.cores, problems_);
+        check_resources(owner, task.resources, problems_);
+        check_device_request(owner, task, problems_);
+        check_node_affinity(owner, task.node_affinity, problems_);
         for (const auto& toleration : task.tolerations) this->toleration(owner, toleration);
         for (const auto& term : task.anti_affinity) {
             group(owner, "anti_affinity", term.group);
             quantity(owner, "anti_affinity limit", term.limit, 1, 1'000'000'000);
         }
         for (const auto& term : task.affinity) group(owner, "affinity", term.group);
+        for (const auto& name : task.groups) group(owner, "groups", name);
+        for (const auto& term : task.avoid) group(owner, "avoid", term.group);
+        for (const auto& term : task.near) group(owner, "near", term.group);
+        for (const auto& term : task.spread) {
+            group(owner, "spread", term.group);
+            quantity(owner, "spread max_skew", term.max_skew, 1, 1'000'000'000);
+            quantity(owner, "spread min_domains", term.min_domains, 1, 1'000'000'000);
+        }
         for (const auto& model : task.gpu_models) {
             if (model.empty()) problems_.add(owner + ": gpu_models holds an empty name");
             no_nul(owner, "gpu_models", model);
         }
     }
 
+    /// The label keys that are levels.
+    void label_levels(const std::vector<std::string>& keys) const {
+        const Owner owner("cluster");
+        for (std::size_t k = 0; k < keys.size(); ++k) {
+            if (keys[k].empty()) problems_.add("cluster: label_levels holds an empty key");
+            if (keys[k] == "node")
+                problems_.add(bad_value("label_levels", "'node'",
+                                        "another key: it is the level of single nodes", owner.text()));
+            no_nul(owner, "label_levels", keys[k]);
+            if (std::find(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(k), keys[k]) !=
+                keys.begin() + static_cast<std::ptrdiff_t>(k))
+                problems_.add("cluster: label_levels holds " + gpusched::quoted(keys[k]) + " twice");
+        }
+    }
+
     /// The levels that a task names.
-    void levels(const TaskSpec& task) const {
+    /// @param labels how many levels are label keys
+    void levels(const TaskSpec& task, std::size_t labels) const {
         const Owner owner("task", task.name);
         for (const auto& term : task.anti_affinity) level(owner, "anti_affinity", term.level);
         for (const auto& term : task.affinity) level(owner, "affinity", term.level);
         if (task.network_affinity) level(owner, "network_affinity", task.network_affinity->level);
+        for (const auto& term : task.avoid) level(owner, "avoid", term.level, labels);
+        for (const auto& term : task.near) level(owner, "near", term.level, labels);
+        for (const auto& term : task.spread) level(owner, "spread", term.level, labels);
     }
 
     /// Where a task that is on no node says that it is.
@@ -123,6 +154,7 @@ class SpecChecks {
         if (task.locked) problems_.add(owner + ": locked, but on no node");
         if (task.standby) problems_.add(owner + ": standby, but on no node");
         if (!task.gpus.empty()) problems_.add(owner + ": holds GPUs, but is on no node");
+        if (task.assign_gpus) problems_.add(owner + ": is to be assigned GPUs, but is on no node");
     }
 
     void quantity(const Owner& owner, const char* field, std::int64_t value, std::int64_t low = 0,
@@ -147,10 +179,13 @@ class SpecChecks {
         no_nul(owner, (field + " group").c_str(), group);
     }
 
-    void level(const Owner& owner, const char* field, Level value) const {
-        if (value < node_level || value > deepest_level)
-            problems_.add(bad_value(std::string(field) + " level", std::to_string(value),
-                                    "\"node\" or 0 to " + std::to_string(deepest_level), owner.text()));
+    void level(const Owner& owner, const char* field, Level value, std::size_t labels = 0) const {
+        if (value < node_level || value >= first_label_level + static_cast<Level>(labels))
+            problems_.add(
+                bad_value(std::string(field) + " level", std::to_string(value),
+                          "\"node\" or 0 to " + std::to_string(deepest_level) +
+                              (labels > 0 ? ", or one of " + std::to_string(labels) + " label levels" : ""),
+                          owner.text()));
     }
 
     void toleration(const Owner& owner, const Toleration& toleration) const {
@@ -187,6 +222,11 @@ class SpecChecks {
             if ((seen & numa.gpus) != 0) problems_.add(name + " shares a GPU with another NUMA node");
             seen |= numa.gpus;
         }
+        if (const auto with_gpus = std::count_if(description.numa_nodes.begin(), description.numa_nodes.end(),
+                                                 [](const NumaNode& numa) { return numa.gpus != 0; });
+            with_gpus > most_gpu_localities)
+            problems_.add(bad_value("NUMA nodes with GPUs in hardware", std::to_string(with_gpus),
+                                    "at most " + std::to_string(most_gpu_localities), owner.text()));
         if (seen != first_gpus(count))
             problems_.add(owner + ": gpu_count is " + std::to_string(count) + " but its hardware" +
                           (description.preset.empty() ? "" : " " + gpusched::quoted(description.preset)) +

@@ -50,6 +50,8 @@ class DomainCounts {
     }
     [[nodiscard]] static std::uint32_t capacity_for(std::uint32_t members) noexcept;
     [[nodiscard]] std::uint32_t take_cells(std::uint32_t capacity);
+    void give_cells(const Table& table);
+    [[nodiscard]] Cell& cell_of(const Table& table, DomainId domain) noexcept;
     std::vector<Table> tables_;
     std::vector<Cell> cells_;
     std::vector<std::uint32_t> free_tables_;

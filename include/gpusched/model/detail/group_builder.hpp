@@ -1,12 +1,14 @@
 // Finds the sets of tasks that group constraints bind, and which tasks belong to which.
 #pragma once
 
+#include <gpusched/model/detail/group_selection.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -24,6 +26,9 @@ class GroupBuilder {
         out_.group_sets.clear();
         out_.memberships_.clear();
         out_.profiles_.clear();
+        out_.near_rules.clear();
+        out_.spread_rules.clear();
+        selection_.emplace(out_);
         for (std::size_t i = 0; i < tasks(); ++i)
             if (lives(i)) name_sets(i);
         for (auto& set : out_.group_sets) count_limits(set);
@@ -57,7 +62,7 @@ class GroupBuilder {
                                      [&](std::uint32_t set) { return out_.group_sets[set].level == level; });
         if (at != sets.end()) return out_.group_sets[*at];
         sets.push_back(static_cast<std::uint32_t>(out_.group_sets.size()));
-        out_.group_sets.push_back({kind, group, level, 0, {}, {}, true});
+        out_.group_sets.push_back({kind, group, level, 0, {}, {}, true, 0});
         return out_.group_sets.back();
     }
 
@@ -69,6 +74,12 @@ class GroupBuilder {
         for (const auto& term : asked.affinity) set_of(GroupKind::affinity, term.group, term.level);
         if (asked.network_affinity && asked.network_affinity->mode == NetworkMode::required)
             set_of(GroupKind::network, network_group(out_, task), asked.network_affinity->level);
+        if (asked.group_terms > 0)
+            selection_->each_term(make_id<TaskId>(task), [&](const GroupSelection::Term& term) {
+                if (selection_->find(term)) return;
+                out_.group_sets.push_back({term.kind, term.group, term.level, 0, {}, {}, true, 0});
+                selection_->add(static_cast<std::uint32_t>(out_.group_sets.size() - 1), term);
+            });
     }
 
     // From one limit per term that names the set to each limit once, and how many name it.
@@ -109,11 +120,14 @@ class GroupBuilder {
         if (const auto& gangs = family(GroupKind::network); !gangs.empty())
             if (const auto found = gangs.find(network_group(out_, task)); found != gangs.end())
                 for (const auto set : found->second) join(set, 0);
-        return intern(affinity);
+        const auto selection = static_cast<std::uint32_t>(joined_.size());
+        if (asked.group_terms > 0)
+            for (const auto& m : selection_->memberships_of(make_id<TaskId>(task))) join(m.set, m.limit);
+        return intern(affinity, selection);
     }
 
-    // The profile with the memberships `joined_`, of which those from `affinity` on are of later kinds.
-    std::uint32_t intern(std::uint32_t affinity) {
+    // The profile with the memberships `joined_`, of which those from `affinity` and from `selection` on are of later kinds.
+    std::uint32_t intern(std::uint32_t affinity, std::uint32_t selection) {
         std::vector<std::pair<std::uint32_t, std::uint32_t>> key;
         for (const auto& m : joined_) key.emplace_back(m.set, m.limit);
         const auto [at, added] =
@@ -121,14 +135,15 @@ class GroupBuilder {
         if (added) {
             const auto first = static_cast<std::uint32_t>(out_.memberships_.size());
             out_.memberships_.insert(out_.memberships_.end(), joined_.begin(), joined_.end());
-            out_.profiles_.push_back(
-                {first, first + affinity, static_cast<std::uint32_t>(out_.memberships_.size())});
+            out_.profiles_.push_back({first, first + affinity, first + selection,
+                                      static_cast<std::uint32_t>(out_.memberships_.size())});
         }
         return at->second;
     }
 
     Inventory& out_;
-    Family families_[3];
+    Family families_[3];  // of kinds anti_affinity, affinity and network
+    std::optional<GroupSelection> selection_;
     std::vector<Membership> joined_;
     std::map<std::vector<std::pair<std::uint32_t, std::uint32_t>>, std::uint32_t> profile_ids_;
 };

@@ -22,20 +22,22 @@ namespace GPUSCHED_NAMESPACE::detail {
 class GroupEditor {
   public:
     /// Takes over the sets and profiles of `inventory`.
-    explicit GroupEditor(Inventory& inventory) : out_(inventory) {
+    explicit GroupEditor(Inventory& inventory) : out_(inventory), selection_(inventory) {
         const auto& tasks = out_.tasks;
         named_.assign(out_.group_sets.size(), 0);
         for (std::uint32_t set = 0; set < out_.group_sets.size(); ++set)
-            if (out_.group_sets[set].members > 0)
-                family(out_.group_sets[set].kind)[out_.group_sets[set].group].push_back(set);
-            else
+            if (out_.group_sets[set].members == 0)
                 free_sets_.push_back(set);
+            else if (out_.group_sets[set].kind < GroupKind::avoid)
+                family(out_.group_sets[set].kind)[out_.group_sets[set].group].push_back(set);
         references_.assign(out_.profiles_.size(), 0);
         for (std::size_t i = 0; i < tasks.names.size(); ++i) {
             if (tasks.names[i].empty()) continue;
             ++references_[tasks.profile[i]];
             each_named(i, [&](std::uint32_t set) { ++named_[set]; });
+            for (const auto& group : out_.terms(make_id<TaskId>(i)).groups) ++listed_[group];
         }
+        pack_memberships();
         for (std::uint32_t p = 0; p < references_.size(); ++p)
             if (references_[p] > 0)
                 profile_ids_.emplace(key_of(p), p);
@@ -70,8 +72,17 @@ class GroupEditor {
         if (auto& gangs = family(GroupKind::network); !gangs.empty())
             if (const auto found = gangs.find(GroupBuilder::network_group(out_, task)); found != gangs.end())
                 for (const auto set : found->second) enter(set, 0);
+        const auto selection = static_cast<std::uint32_t>(joined_.size());
+        if (asked.group_terms > 0) {
+            const auto id = make_id<TaskId>(task);
+            selection_.each_term(id, [&](const GroupSelection::Term& term) {
+                if (!selection_.find(term)) selection_.add(new_set(term.kind, term.group, term.level), term);
+            });
+            for (const auto& m : selection_.memberships_of(id)) enter(m.set, m.limit);
+            for (const auto& group : out_.terms(id).groups) ++listed_[group];
+        }
         each_named(task, [&](std::uint32_t set) { ++named_[set]; });
-        out_.tasks.profile[task] = acquire_profile(affinity);
+        out_.tasks.profile[task] = acquire_profile(affinity, selection);
         return true;
     }
 
@@ -82,6 +93,8 @@ class GroupEditor {
         const auto& asked = wishes(task);
         each_named(task, [&](std::uint32_t set) { --named_[set]; });
         for (const auto& term : asked.anti_affinity) --members_with(term);
+        for (const auto& group : out_.terms(make_id<TaskId>(task)).groups)
+            if (const auto found = listed_.find(group); --found->second == 0) listed_.erase(found);
         for (const auto& m : out_.memberships(make_id<TaskId>(task))) {
             auto& set = out_.group_sets[m.set];
             if (--set.members == 0) {
@@ -99,6 +112,22 @@ class GroupEditor {
     using Sets = std::vector<std::uint32_t>;
     using Family = std::map<std::string, Sets, std::less<>>;
     using Key = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+
+    // Leaves out the memberships of profiles that nobody has: who knew where they are may have been another editor.
+    void pack_memberships() {
+        std::vector<Membership> packed;
+        for (std::size_t p = 0; p < references_.size(); ++p) {
+            auto& profile = out_.profiles_[p];
+            if (references_[p] == 0) profile.end = profile.selection = profile.affinity = profile.first;
+            const auto first = static_cast<std::uint32_t>(packed.size());
+            packed.insert(packed.end(), out_.memberships_.begin() + profile.first,
+                          out_.memberships_.begin() + profile.end);
+            profile = {first, first + (profile.affinity - profile.first),
+                       first + (profile.selection - profile.first),
+                       static_cast<std::uint32_t>(packed.size())};
+        }
+        out_.memberships_ = std::move(packed);
+    }
 
     [[nodiscard]] Family& family(GroupKind kind) { return families_[static_cast<std::size_t>(kind)]; }
     [[nodiscard]] const TaskAffinities& wishes(std::size_t task) const {
@@ -140,6 +169,9 @@ class GroupEditor {
         if (requires_level(asked))
             visit(set_at(GroupKind::network, GroupBuilder::network_group(out_, task),
                          asked.network_affinity->level));
+        if (asked.group_terms > 0)
+            selection_.each_term(make_id<TaskId>(task),
+                                 [&](const GroupSelection::Term& term) { visit(*selection_.find(term)); });
     }
 
     [[nodiscard]] bool fits(std::size_t task) {
@@ -165,6 +197,16 @@ class GroupEditor {
             if (const auto found = family(GroupKind::affinity).find(term.group);
                 found != family(GroupKind::affinity).end() && !has_level(found->second, term.level))
                 return false;
+        // A set that is new must not have members yet that do not know it.
+        bool known = true;
+        if (asked.group_terms > 0)
+            selection_.each_term(make_id<TaskId>(task), [&](const GroupSelection::Term& term) {
+                known =
+                    known && (selection_.find(term) || !GroupSelection::selects_any(term, [&](auto& group) {
+                                  return listed_.contains(group);
+                              }));
+            });
+        if (!known) return false;
         if (!requires_level(asked)) return true;
         const auto found = family(GroupKind::network).find(GroupBuilder::network_group(out_, task));
         if (found != family(GroupKind::network).end())
@@ -174,7 +216,7 @@ class GroupEditor {
     }
 
     std::uint32_t new_set(GroupKind kind, const std::string& group, Level level) {
-        GroupSet set{kind, group, level, 0, {}, {}, true};
+        GroupSet set{kind, group, level, 0, {}, {}, true, 0};
         if (free_sets_.empty()) {
             out_.group_sets.push_back(std::move(set));
             named_.push_back(0);
@@ -201,10 +243,14 @@ class GroupEditor {
 
     void remove_set(std::uint32_t id) {
         auto& set = out_.group_sets[id];
-        auto& groups = family(set.kind);
-        const auto found = groups.find(set.group);
-        std::erase(found->second, id);
-        if (found->second.empty()) groups.erase(found);
+        if (set.kind >= GroupKind::avoid) {
+            selection_.remove(id);
+        } else {
+            auto& groups = family(set.kind);
+            const auto found = groups.find(set.group);
+            std::erase(found->second, id);
+            if (found->second.empty()) groups.erase(found);
+        }
         set = {};
         free_sets_.push_back(id);
     }
@@ -217,8 +263,8 @@ class GroupEditor {
         return key;
     }
 
-    // The profile with the memberships `joined_`, of which those from `affinity` on are of later kinds.
-    std::uint32_t acquire_profile(std::uint32_t affinity) {
+    // The profile with the memberships `joined_`, of which those from `affinity` and from `selection` on are of later kinds.
+    std::uint32_t acquire_profile(std::uint32_t affinity, std::uint32_t selection) {
         Key key;
         for (const auto& m : joined_) key.emplace_back(m.set, m.limit);
         if (const auto found = profile_ids_.find(key); found != profile_ids_.end()) {
@@ -242,7 +288,7 @@ class GroupEditor {
             id = free_profiles_.front();
             free_profiles_.pop_front();
         }
-        out_.profiles_[id] = {first, first + affinity, first + size};
+        out_.profiles_[id] = {first, first + affinity, first + selection, first + size};
         references_[id] = 1;
         profile_ids_.emplace(std::move(key), id);
         return id;
@@ -257,8 +303,10 @@ class GroupEditor {
     }
 
     Inventory& out_;
-    std::array<Family, 3> families_;
-    std::vector<std::uint32_t> named_;  // by set: terms that name its level
+    GroupSelection selection_;
+    std::array<Family, 3> families_;               // of kinds anti_affinity, affinity and network
+    std::map<std::string, std::uint32_t> listed_;  // tasks that list each group
+    std::vector<std::uint32_t> named_;             // by set: terms that name its level
     std::deque<std::uint32_t> free_sets_, free_profiles_;
     std::vector<std::uint32_t> references_;  // by profile
     std::map<Key, std::uint32_t> profile_ids_;

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/model/detail/budget_editor.hpp>
+#include <gpusched/model/detail/check_budget.hpp>
 #include <gpusched/model/detail/check_specs.hpp>
+#include <gpusched/model/detail/extras_editor.hpp>
 #include <gpusched/model/detail/group_builder.hpp>
+#include <gpusched/model/detail/label_domains.hpp>
 #include <gpusched/model/detail/owner.hpp>
 #include <gpusched/model/detail/shared_values.hpp>
 #include <gpusched/model/detail/table_rows.hpp>
@@ -15,7 +19,9 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +32,7 @@ struct InventoryBuilder {
     Problems& problems;
     Inventory& out;
     const SpecChecks check{problems};
+    ExtrasEditor extras{out};
 
     // Keeps ids aligned with the input after a duplicate name.
     static void intern_anyway(NameTable& names, std::string name) {
@@ -37,11 +44,14 @@ struct InventoryBuilder {
         check.quantity(Owner("cluster"), "now", spec.now, -largest_quantity);
         nodes();
         network();
+        label_levels();
         jobs();
         tasks();
+        budgets();
         // With problems the inventory is never used, but placements are still looked at: one empty profile will do.
         if (problems.count() == 0) {
             GroupBuilder(out).build();
+            BudgetEditor(out).build(spec.budgets);
             out.eligible_.build(out);
         } else {
             out.profiles_.resize(1);
@@ -50,9 +60,11 @@ struct InventoryBuilder {
 
     void nodes() {
         auto& t = out.nodes;
+        // Columns first, so that a node's amounts can be written as a row.
+        for (const auto& node : spec.nodes) (void)extras.add_columns(node.resources);
+        for (const auto& task : spec.tasks) (void)extras.add_columns(task.resources);
         LabelKeys selected;
-        for (const auto& task : spec.tasks)
-            for (const auto& [key, value] : task.node_selector) selected.insert(key);
+        for (const auto& task : spec.tasks) add_class_keys(task, selected);
         SharedValues attributes(out.node_attributes);
         SharedValues classes(out.node_classes);
         std::map<std::string, std::uint32_t> presets;
@@ -64,9 +76,10 @@ struct InventoryBuilder {
                 problems.add(Owner("node", node.name) + ": duplicate node name");
                 intern_anyway(t.names, node.name);
             }
-            write_row(t, i, node);
+            const auto devices = extras.write_node(node, i);
+            write_row(t, i, node, devices);
             t.first_gpu[i] = out.gpu_slots;
-            out.gpu_slots += t.gpu_count[i];
+            out.gpu_slots += static_cast<std::uint32_t>(devices);
             if (!node.gpu_model.empty())
                 t.gpu_model[i] = make_id<GpuModelId>(out.gpu_models.intern(node.gpu_model).first);
             t.hardware[i] = hardware(node, presets);
@@ -94,7 +107,7 @@ struct InventoryBuilder {
             check.network(node);
             levels = std::max(levels, node.network.size());
         }
-        for (const auto& task : spec.tasks) check.levels(task);
+        for (const auto& task : spec.tasks) check.levels(task, spec.label_levels.size());
         if (levels > deepest_level + 1) return;
         if (problems.count() == 0)
             for (const auto& task : spec.tasks)
@@ -144,6 +157,14 @@ struct InventoryBuilder {
         }
     }
 
+    void label_levels() {
+        check.label_levels(spec.label_levels);
+        for (const auto& key : spec.label_levels) out.label_levels.push_back({key, {}, {}});
+        LabelDomains domains(out);
+        for (std::size_t i = 0; i < spec.nodes.size(); ++i)
+            domains.attach(make_id<NodeId>(i), spec.nodes[i].labels);
+    }
+
     void add_job(const JobSpec& job, bool listed) {
         if (!out.job_names.intern(job.name).second) {
             problems.add("job " + gpusched::quoted(job.name) + ": duplicate job name");
@@ -171,6 +192,8 @@ struct InventoryBuilder {
         auto& t = out.tasks;
         SharedValues requirements(out.requirements);
         SharedValues affinities(out.task_affinities);
+        SharedValues group_terms(out.group_terms);
+        (void)group_terms.acquire({});
         resize_rows(t, spec.tasks.size());
         for (std::size_t i = 0; i < spec.tasks.size(); ++i) {
             const auto& task = spec.tasks[i];
@@ -181,8 +204,21 @@ struct InventoryBuilder {
             }
             write_row(t, i, task);
             if (!task.job.empty()) t.job[i] = make_id<JobId>(*out.job_names.find(task.job));
-            t.requirement[i] = requirements.acquire(requirement_of(task, out.gpu_models)).first;
-            t.affinities[i] = affinities.acquire(affinities_of(task)).first;
+            extras.write_task(task, i, requirement_of(task, out.gpu_models), [&](Requirement&& requirement) {
+                return requirements.acquire(requirement).first;
+            });
+            t.affinities[i] =
+                affinities.acquire(affinities_of(task, group_terms.acquire(group_terms_of(task)).first))
+                    .first;
+        }
+    }
+
+    void budgets() {
+        std::set<std::string_view> names;
+        for (std::size_t i = 0; i < spec.budgets.size(); ++i) {
+            check_budget(spec.budgets[i], i, out.tasks.names, problems);
+            if (!names.insert(spec.budgets[i].name).second)
+                problems.add(Owner("budget", spec.budgets[i].name) + ": duplicate budget name");
         }
     }
 };

@@ -1,9 +1,12 @@
 // Changes the tables of nodes, tasks and jobs by one item, at the cost of that item.
 #pragma once
 
+#include <gpusched/model/detail/budget_editor.hpp>
 #include <gpusched/model/detail/check_specs.hpp>
 #include <gpusched/model/detail/domain_editor.hpp>
+#include <gpusched/model/detail/extras_editor.hpp>
 #include <gpusched/model/detail/group_editor.hpp>
+#include <gpusched/model/detail/label_domains.hpp>
 #include <gpusched/model/detail/shared_values.hpp>
 #include <gpusched/model/detail/table_rows.hpp>
 #include <gpusched/model/inventory.hpp>
@@ -11,7 +14,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,29 +21,16 @@
 
 namespace GPUSCHED_NAMESPACE::detail {
 
-/// Slots of a table that nobody uses, first in, first out.
-class FreeSlots {
-  public:
-    void give(std::size_t slot) { slots_.push_back(static_cast<std::uint32_t>(slot)); }
-    /// The slot that has been free longest; `end` where none is.
-    [[nodiscard]] std::size_t next(std::size_t end) const { return slots_.empty() ? end : slots_.front(); }
-    void take_next() {
-        if (!slots_.empty()) slots_.pop_front();
-    }
-
-  private:
-    std::deque<std::uint32_t> slots_;
-};
-
-/// The look-ups, reference counts and free lists that changes need, made from the tables of an inventory when it changes for
+/// The look-ups and reference counts that changes need, made from the tables of an inventory when it changes for
 /// the first time. Checks nothing: whoever calls has.
 class InventoryEditor {
   public:
     explicit InventoryEditor(Inventory& inventory)
         : out_(inventory), attributes_(out_.node_attributes), classes_(out_.node_classes),
-          requirements_(out_.requirements), affinities_(out_.task_affinities),
-          free_gpus_(max_gpus_per_node + 1), domains_(out_) {
+          requirements_(out_.requirements), affinities_(out_.task_affinities), group_terms_(out_.group_terms),
+          extras_(out_), domains_(out_), labels_(out_), budgets_(out_) {
         const auto nodes = out_.nodes.names.size(), tasks = out_.tasks.names.size();
+        out_.nodes.free_gpus.resize(max_gpus_per_node + 1);
         out_.nodes.generation.resize(nodes);
         out_.nodes.dead.resize(nodes);
         out_.tasks.generation.resize(tasks);
@@ -49,21 +38,22 @@ class InventoryEditor {
         out_.job_generation.resize(out_.job_names.size());
         attributes_.adopt(living(out_.nodes.attributes, out_.nodes.dead));
         classes_.adopt(living(out_.nodes.node_class, out_.nodes.dead));
-        requirements_.adopt(living(out_.tasks.requirement, out_.tasks.dead));
+        auto requirements = living(out_.tasks.requirement, out_.tasks.dead);
+        for (const auto& set : out_.node_sets) requirements.push_back(set.others);
+        requirements_.adopt(requirements);
         affinities_.adopt(living(out_.tasks.affinities, out_.tasks.dead));
+        std::vector<std::uint32_t> terms{0};  // no terms at all: nobody gives that back
+        for (std::size_t i = 0; i < tasks; ++i)
+            if (const auto t = out_.task_affinities[out_.tasks.affinities[i]].group_terms;
+                t > 0 && !out_.tasks.dead[i])
+                terms.push_back(t);
+        group_terms_.adopt(terms);
         for (const auto& requirement : out_.requirements) select(requirement);
         hardware_users_.assign(out_.hardware.size(), 0);
         for (std::size_t n = 0; n < nodes; ++n) {
-            if (out_.nodes.dead[n]) {
-                free_nodes_.give(n);
-            } else if (out_.nodes.hardware[n] != NodeTable::no_hardware) {
+            if (!out_.nodes.dead[n] && out_.nodes.hardware[n] != NodeTable::no_hardware)
                 ++hardware_users_[out_.nodes.hardware[n]];
-            }
         }
-        for (std::size_t t = 0; t < tasks; ++t)
-            if (out_.tasks.dead[t]) free_tasks_.give(t);
-        for (std::size_t j = 0; j < out_.job_names.size(); ++j)
-            if (out_.job_names[j].empty()) free_jobs_.give(j);
         groups_.emplace(out_);
     }
     InventoryEditor(const InventoryEditor&) = delete;
@@ -73,48 +63,33 @@ class InventoryEditor {
 
     // Nodes --------------------------------------------------------------------------------------------------
     NodeId add_node(const NodeSpec& node) {
-        auto& t = out_.nodes;
-        const auto slot = free_nodes_.next(t.names.size());
-        free_nodes_.take_next();
-        if (slot == t.names.size()) {
-            t.names.intern(node.name);
-            resize_rows(t, slot + 1);
-            t.generation.push_back(0);
-            t.dead.push_back(0);
-        } else {
-            t.names.assign(slot, node.name);
-            t.dead[slot] = 0;
-            --out_.dead_nodes;
-        }
-        const auto id = make_id<NodeId>(slot);
+        changed();
+        const auto id = make_id<NodeId>(claim(out_.nodes, node.name));
         write_node(id, node);
         return id;
     }
 
     void update_node(NodeId id, const NodeSpec& node) {
+        changed();
         clear_node(id);
         write_node(id, node);
     }
 
     void remove_node(NodeId id) {
+        changed();
         auto& t = out_.nodes;
         const auto i = index(id);
         clear_node(id);
-        write_row(t, i, {});
+        write_row(t, i, NodeSpec{}, 0);
         t.schedulable[i] = 0;
         t.gpu_model[i] = none<GpuModelId>;
-        t.names.erase(i);
-        t.dead[i] = 1;
-        ++t.generation[i];
-        ++out_.dead_nodes;
-        free_nodes_.give(i);
+        give_up(t, i);
     }
 
     // Jobs ---------------------------------------------------------------------------------------------------
     /// @param listed false for one that only a task names: it goes with its last task
     JobId add_job(const JobSpec& job, bool listed) {
-        const auto slot = free_jobs_.next(out_.job_names.size());
-        free_jobs_.take_next();
+        const auto slot = out_.job_free.empty() ? out_.job_names.size() : out_.job_free.take();
         if (slot == out_.job_names.size()) {
             out_.job_names.intern(job.name);
             out_.job_min_members.push_back(0);
@@ -131,43 +106,35 @@ class InventoryEditor {
     }
 
     void update_job(JobId id, const JobSpec& job) {
+        changed();
         out_.job_min_members[index(id)] = job.min_members;
         out_.job_max_disrupted[index(id)] = job.max_disrupted.value_or(INT64_MAX);
         out_.job_listed[index(id)] = 1;
     }
 
     void remove_job(JobId id) {
+        changed();
         const auto j = index(id);
         out_.job_names.erase(j);
         out_.job_min_members[j] = 0;
         out_.job_max_disrupted[j] = INT64_MAX;
         out_.job_listed[j] = 0;
         ++out_.job_generation[j];
-        free_jobs_.give(j);
+        out_.job_free.give(j);
     }
 
     // Tasks --------------------------------------------------------------------------------------------------
     TaskId add_task(const TaskSpec& task) {
-        auto& t = out_.tasks;
-        const auto slot = free_tasks_.next(t.names.size());
-        free_tasks_.take_next();
-        if (slot == t.names.size()) {
-            t.names.intern(task.name);
-            resize_rows(t, slot + 1);
-            t.generation.push_back(0);
-            t.dead.push_back(0);
-        } else {
-            t.names.assign(slot, task.name);
-            t.dead[slot] = 0;
-            --out_.dead_tasks;
-        }
-        write_task(make_id<TaskId>(slot), task, true);
-        return make_id<TaskId>(slot);
+        changed();
+        const auto id = make_id<TaskId>(claim(out_.tasks, task.name));
+        write_task(id, task, true);
+        return id;
     }
 
     /// @param left called when the task has left its groups and not yet joined the new ones
     template <class Left>
     void update_task(TaskId id, const TaskSpec& task, Left&& left) {
+        changed();
         // A job that the task stays in must not go and come back between.
         const auto job = out_.tasks.job[index(id)];
         const bool stays = job != none<JobId> && out_.job_names[index(job)] == task.job;
@@ -177,15 +144,27 @@ class InventoryEditor {
     }
 
     void remove_task(TaskId id) {
+        changed();
         auto& t = out_.tasks;
         const auto i = index(id);
+        budgets_.remove_task(i);
         clear_task(id, true);
-        write_row(t, i, {});
-        t.names.erase(i);
-        t.dead[i] = 1;
-        ++t.generation[i];
-        ++out_.dead_tasks;
-        free_tasks_.give(i);
+        write_row(t, i, TaskSpec{});
+        give_up(t, i);
+    }
+
+    // Budgets ------------------------------------------------------------------------------------------------
+    void add_budget(const BudgetSpec& budget) {
+        changed();
+        budgets_.add(budget);
+    }
+    void update_budget(std::uint32_t budget, const BudgetSpec& to) {
+        changed();
+        budgets_.update(budget, to);
+    }
+    void remove_budget(std::uint32_t budget) {
+        changed();
+        budgets_.remove(budget);
     }
 
     /// Starts the sets of groups again where a change did not fit them; false if there was no need. All numbers of sets and
@@ -200,6 +179,8 @@ class InventoryEditor {
     }
 
   private:
+    void changed() { out_.serial = Inventory::next_serial(); }
+
     [[nodiscard]] static std::vector<std::uint32_t> living(std::vector<std::uint32_t> users,
                                                            const std::vector<std::uint8_t>& dead) {
         for (std::size_t i = 0; i < users.size(); ++i)
@@ -207,38 +188,75 @@ class InventoryEditor {
         return users;
     }
 
+    // The slot that a new node or task of that name gets, its row to be written.
+    template <class Table>
+    static std::size_t claim(Table& t, const std::string& name) {
+        if (!t.free.empty()) {
+            const auto slot = t.free.take();
+            t.names.assign(slot, name);
+            t.dead[slot] = 0;
+            return slot;
+        }
+        const auto slot = t.names.size();
+        t.names.intern(name);
+        resize_rows(t, slot + 1);
+        t.generation.push_back(0);
+        t.dead.push_back(0);
+        return slot;
+    }
+
+    template <class Table>
+    static void give_up(Table& t, std::size_t slot) {
+        t.names.erase(slot);
+        t.dead[slot] = 1;
+        ++t.generation[slot];
+        t.free.give(slot);
+    }
+
     // Every label key that the requirement asks for makes a difference from now on; true if one is new.
     bool select(const Requirement& requirement) {
         const auto before = selected_.size();
         for (const auto& [key, value] : requirement.node_selector) selected_.insert(key);
+        for (const auto& term : requirement.node_affinity)
+            for (const auto& match : term.match_expressions) selected_.insert(match.key);
         return selected_.size() > before;
     }
 
     void write_node(NodeId id, const NodeSpec& node) {
         auto& t = out_.nodes;
         const auto i = index(id);
-        write_row(t, i, node);
+        if (extras_.add_columns(node.resources)) ++out_.changes.resources;
+        const int devices = extras_.write_node(node, i);
+        write_row(t, i, node, devices);
         t.gpu_model[i] = node.gpu_model.empty()
                              ? none<GpuModelId>
                              : make_id<GpuModelId>(out_.gpu_models.intern(node.gpu_model).first);
-        t.first_gpu[i] = take_gpus(t.gpu_count[i]);
+        t.first_gpu[i] = take_gpus(devices);
         t.hardware[i] = acquire_hardware(node);
         t.attributes[i] = attributes_.acquire(attributes_of(node)).first;
         t.node_class[i] = acquire_class(i);
+        extras_.attach_node(id);
         if (domains_.reach(node.network.size())) ++out_.changes.levels;
         domains_.attach(id, node.network);
+        labels_.attach(id, node.labels);
+        for (auto& rule : out_.spread_rules)
+            if (rule.max_skew > 0) count_node(out_, rule, id);
     }
 
     // Gives back all that the node shares with others.
     void clear_node(NodeId id) {
         auto& t = out_.nodes;
         const auto i = index(id);
+        for (auto& rule : out_.spread_rules)
+            if (rule.max_skew > 0) forget_node(out_, rule, id);
+        labels_.detach(id);
         domains_.detach(id);
+        extras_.detach_node(id);
         classes_.release(t.node_class[i]);
         attributes_.release(t.attributes[i]);
         if (t.hardware[i] != NodeTable::no_hardware) --hardware_users_[t.hardware[i]];
         t.hardware[i] = NodeTable::no_hardware;
-        free_gpus_[t.gpu_count[i]].push_back(t.first_gpu[i]);
+        t.free_gpus[static_cast<std::size_t>(extras_.clear_node(i))].push_back(t.first_gpu[i]);
         t.gpu_count[i] = 0;
     }
 
@@ -249,14 +267,15 @@ class InventoryEditor {
         return id;
     }
 
-    std::uint32_t take_gpus(std::uint8_t count) {
-        if (auto& room = free_gpus_[count]; !room.empty()) {
+    std::uint32_t take_gpus(int count) {
+        if (auto& room = out_.nodes.free_gpus[static_cast<std::size_t>(count)]; !room.empty()) {
             const auto first = room.back();
             room.pop_back();
             return first;
         }
-        out_.gpu_slots += count;
-        return out_.gpu_slots - count;
+        const auto first = out_.gpu_slots;
+        out_.gpu_slots += static_cast<std::uint32_t>(count);
+        return first;
     }
 
     std::uint32_t acquire_hardware(const NodeSpec& node) {
@@ -275,7 +294,10 @@ class InventoryEditor {
             out_.hardware.emplace_back();
             hardware_users_.push_back(0);
         }
-        if (hardware_users_[id]++ == 0) out_.hardware[id] = std::move(masks);
+        if (hardware_users_[id]++ == 0) {
+            out_.hardware[id] = std::move(masks);
+            out_.hardware_since = out_.serial;
+        }
         return static_cast<std::uint32_t>(id);
     }
 
@@ -288,25 +310,39 @@ class InventoryEditor {
             t.job[i] = found ? make_id<JobId>(*found) : add_job({.name = task.job}, false);
             ++out_.job_size[index(t.job[i])];
         }
-        const auto [requirement, added] = requirements_.acquire(requirement_of(task, out_.gpu_models));
-        t.requirement[i] = requirement;
-        if (added) {
-            out_.eligible_.update_requirement(out_, requirement);
-            if (select(out_.requirements[requirement])) reclassify();
-        }
-        t.affinities[i] = affinities_.acquire(affinities_of(task)).first;
+        if (extras_.add_columns(task.resources)) ++out_.changes.resources;
+        extras_.write_task(task, i, requirement_of(task, out_.gpu_models),
+                           [&](const Requirement& requirement) { return acquire_requirement(requirement); });
+        const auto terms = group_terms_of(task);
+        const auto group_terms = terms == GroupTerms{} ? 0 : group_terms_.acquire(terms).first;
+        t.affinities[i] = affinities_.acquire(affinities_of(task, group_terms)).first;
         if (domains_.reach(static_cast<std::size_t>(deepest_level_named(task) + 1))) ++out_.changes.levels;
+        budgets_.write_task(i);
         if (must_regroup_ || !groups_->join(i)) {
             t.profile[i] = 0;
             must_regroup_ = true;
         }
     }
 
+    std::uint32_t acquire_requirement(const Requirement& requirement) {
+        const auto [id, added] = requirements_.acquire(requirement);
+        if (added) {
+            out_.requirement_since.resize(out_.requirements.size());
+            out_.requirement_since[id] = out_.serial;
+            out_.eligible_.update_requirement(out_, id);
+            if (select(out_.requirements[id])) reclassify();
+        }
+        return id;
+    }
+
     void clear_task(TaskId id, bool leave_its_job) {
         auto& t = out_.tasks;
         const auto i = index(id);
         if (!must_regroup_ && !groups_->leave(i)) must_regroup_ = true;
+        extras_.clear_task(i, [&](std::uint32_t requirement) { requirements_.release(requirement); });
         requirements_.release(t.requirement[i]);
+        if (const auto terms = out_.task_affinities[t.affinities[i]].group_terms; terms > 0)
+            group_terms_.release(terms);
         affinities_.release(t.affinities[i]);
         if (!leave_its_job) return;
         if (t.job[i] != none<JobId>) leave_job(t.job[i]);
@@ -334,12 +370,14 @@ class InventoryEditor {
     SharedValues<NodeClass> classes_;
     SharedValues<Requirement> requirements_;
     SharedValues<TaskAffinities> affinities_;
+    SharedValues<GroupTerms> group_terms_;
     LabelKeys selected_;
     std::vector<std::uint32_t> hardware_users_;
-    std::vector<std::vector<std::uint32_t>> free_gpus_;  // by number: where they begin
+    ExtrasEditor extras_;
     DomainEditor domains_;
+    LabelDomains labels_;
+    BudgetEditor budgets_;
     std::optional<GroupEditor> groups_;
-    FreeSlots free_nodes_, free_tasks_, free_jobs_;
     bool must_regroup_ = false;
 };
 

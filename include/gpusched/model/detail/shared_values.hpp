@@ -56,6 +56,8 @@ class SharedValues {
         return {id, true};
     }
 
+    [[nodiscard]] bool is_shared(std::uint32_t id) const { return references_[id] > 1; }
+
     /// One reference less; true if that was the last, and the value is gone.
     bool release(std::uint32_t id) {
         if (--references_[id] > 0) return false;

@@ -37,6 +37,12 @@ using LabelKeys = std::set<std::string, std::less<>>;
     for (const auto& term : task.anti_affinity) deepest = std::max(deepest, term.level);
     for (const auto& term : task.affinity) deepest = std::max(deepest, term.level);
     if (task.network_affinity) deepest = std::max(deepest, task.network_affinity->level);
+    const auto name = [&](Level level) {
+        if (level < first_label_level) deepest = std::max(deepest, level);
+    };
+    for (const auto& term : task.avoid) name(term.level);
+    for (const auto& term : task.near) name(term.level);
+    for (const auto& term : task.spread) name(term.level);
     return deepest;
 }
 
@@ -50,16 +56,21 @@ using LabelKeys = std::set<std::string, std::less<>>;
 
 /// What a task asks of nodes. Models that no node has yet are given an id.
 [[nodiscard]] inline Requirement requirement_of(const TaskSpec& task, NameTable& gpu_models) {
-    Requirement requirement{{}, task.node_selector, task.tolerations};
+    Requirement requirement{{}, task.node_selector, task.tolerations, task.node_affinity};
     for (const auto& model : task.gpu_models)
         requirement.gpu_models.push_back(make_id<GpuModelId>(gpu_models.intern(model).first));
     std::sort(requirement.gpu_models.begin(), requirement.gpu_models.end());
     return requirement;
 }
 
-[[nodiscard]] inline TaskAffinities affinities_of(const TaskSpec& task) {
-    return {task.anti_affinity,     task.affinity,  task.network_affinity,
-            task.hardware_affinity, task.cpu_local, task.cores};
+[[nodiscard]] inline GroupTerms group_terms_of(const TaskSpec& task) {
+    return {task.groups, task.avoid, task.near, task.spread};
+}
+
+/// @param group_terms the index of what `group_terms_of` gives
+[[nodiscard]] inline TaskAffinities affinities_of(const TaskSpec& task, std::uint32_t group_terms) {
+    return {task.anti_affinity, task.affinity, task.network_affinity, task.hardware_affinity, task.cpu_local,
+            group_terms,        task.cores};
 }
 
 /// Makes room for rows 0 .. size - 1. Names, classes and the like are for the caller to fill in.
@@ -75,17 +86,19 @@ inline void resize_rows(NodeTable& t, std::size_t size) {
     t.node_class.resize(size);
     t.hardware.resize(size, NodeTable::no_hardware);
     t.attributes.resize(size);
+    t.devices.resize(size);
 }
 
 /// The quantities of node `i`, each within its range.
-inline void write_row(NodeTable& t, std::size_t i, const NodeSpec& node) {
+/// @param devices how many it has in all, whole GPUs and others
+inline void write_row(NodeTable& t, std::size_t i, const NodeSpec& node, int devices) {
     t.gpu_count[i] = static_cast<std::uint8_t>(legal(node.gpu_count, 0, max_gpus_per_node));
     t.cpu_milli[i] = legal(node.cpu_milli);
     t.memory_mib[i] = legal(node.memory_mib);
     t.gpu_memory_mib[i] = node.gpu_memory_mib ? legal(*node.gpu_memory_mib) : -1;
     t.schedulable[i] = node.schedulable;
     t.failed_gpus[i] = gpu_mask(
-        node.failed_gpus, t.gpu_count[i], [](int) {}, [](int) {});
+        node.failed_gpus, devices, [](int) {}, [](int) {});
 }
 
 inline void resize_rows(TaskTable& t, std::size_t size) {
@@ -103,6 +116,8 @@ inline void resize_rows(TaskTable& t, std::size_t size) {
     t.daemon.resize(size);
     t.requirement.resize(size);
     t.affinities.resize(size);
+    t.extras.resize(size);
+    t.traits.resize(size);
     t.profile.resize(size);
     t.move_cost.resize(size);
     t.start_time.resize(size);
@@ -124,12 +139,24 @@ inline void write_row(TaskTable& t, std::size_t i, const TaskSpec& task) {
     t.preemptible[i] = task.preemptible.value_or(task.priority_class == PriorityClass::lp);
     t.standby[i] = task.standby;
     t.daemon[i] = task.daemon;
+    const auto if_so = [](bool holds, TaskTrait trait) { return holds ? static_cast<unsigned>(trait) : 0u; };
+    t.traits[i] = static_cast<std::uint8_t>(
+        if_so(task.standby, TaskTrait::lends) |
+        if_so(task.priority_class == PriorityClass::lp, TaskTrait::borrows) |
+        if_so(t.gpu_share_milli[i] < whole_gpu_milli, TaskTrait::fraction) |
+        if_so(task.daemon, TaskTrait::daemon) | static_cast<unsigned>(task.how) << TaskTable::mobility_shift);
     t.move_cost[i] = legal(task.move_cost);
     t.start_time[i] = legal(task.start_time, -largest_quantity);
     t.last_checkpoint_time[i] =
         task.last_checkpoint_time ? legal(*task.last_checkpoint_time, -largest_quantity) : TaskTable::no_time;
     t.checkpoint_interval[i] = legal(task.checkpoint_interval);
     t.eviction_count[i] = legal(task.eviction_count);
+}
+
+/// Gives task `i`, whose other quantities are written, extras.
+inline void write_extras(TaskTable& t, std::size_t i, std::uint32_t extras) {
+    t.extras[i] = extras;
+    if (extras != 0) t.traits[i] |= static_cast<std::uint8_t>(TaskTrait::extras);
 }
 
 }  // namespace GPUSCHED_NAMESPACE::detail

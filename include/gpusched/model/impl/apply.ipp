@@ -3,6 +3,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/apply.hpp>
 #include <gpusched/model/describe_obstacle.hpp>
+#include <gpusched/model/detail/placement_order.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -53,6 +54,10 @@ struct PlanExecutor {
             const auto i = index(m.task);
             if (t.locked[i] || t.standby[i] || t.daemon[i])
                 refuse(text(cluster, m), "is not allowed: it is locked, standby or a daemon");
+            const auto how = t.how(m.task);
+            if (how == Mobility::none || move_mode(how) != m.how)
+                refuse(text(cluster, m), "is a " + std::string(enum_name(m.how)) +
+                                             ", but the task can move by " + std::string(enum_name(how)));
             if (cluster.node_of(m.task) != m.from)
                 refuse(text(cluster, m),
                        "starts from node " + gpusched::quoted(cluster.name(m.from)) + ", where it is not");
@@ -62,6 +67,8 @@ struct PlanExecutor {
         if (const auto twice = std::adjacent_find(moving.begin(), moving.end()); twice != moving.end())
             refuse("wave " + std::to_string(moves.front().wave),
                    "moves task " + gpusched::quoted(cluster.name(*twice)) + " twice");
+        for (const auto& m : moves)
+            if (m.how == MoveMode::restart) cluster.remove(m.task);
         // All destinations are taken together, so each is judged with all others in place.
         for (const auto& m : moves) cluster.reserve(m.task, m.to, m.gpus);
         for (const auto& m : moves) {
@@ -75,12 +82,15 @@ struct PlanExecutor {
         }
     }
 
-    void place(const Placement& p) {
+    /// @param last false = one that may be possible later waits, and the answer is false
+    bool place(const Placement& p, bool last) {
         const auto owner = "placement of task " + gpusched::quoted(cluster.name(p.task)) + " on node " +
                            gpusched::quoted(cluster.name(p.node));
         if (cluster.is_placed(p.task)) refuse(owner, "is impossible: it runs already");
+        if (!last && may_pass(find_obstacle(cluster, p.task, p.node))) return false;
         require_fit(owner, p.task, p.node, p.gpus);
         cluster.assign(p.task, p.node, p.gpus);
+        return true;
     }
 };
 
@@ -96,7 +106,9 @@ GPUSCHED_INLINE Cluster apply(const Cluster& cluster, const Plan& plan) {
         for (last = first + 1; last < moves.size() && moves[last].wave == wave;) ++last;
         executor.run_wave(moves.subspan(first, last - first));
     }
-    for (const auto& placement : plan.placements) executor.place(placement);
+    const auto waiting = detail::place_in_some_order(
+        plan.placements.size(), [&](std::size_t i) { return executor.place(plan.placements[i], false); });
+    for (const auto i : waiting) executor.place(plan.placements[i], true);
     executor.cluster.commit();
     return std::move(executor.cluster);
 }

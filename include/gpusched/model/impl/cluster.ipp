@@ -5,7 +5,11 @@
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/detail/check_specs.hpp>
 #include <gpusched/model/detail/cores.hpp>
+#include <gpusched/model/detail/eligibility.hpp>
+#include <gpusched/model/detail/held_gpus.hpp>
 #include <gpusched/model/detail/inventory_editor.hpp>
+#include <gpusched/model/detail/resource_columns.hpp>
+#include <gpusched/model/event_log.hpp>
 #include <gpusched/model/impl/domain_counts.ipp>
 
 #include <algorithm>
@@ -33,7 +37,7 @@ GPUSCHED_INLINE bool Cluster::is_movable(TaskId task) const noexcept {
     const auto& t = inventory_->tasks;
     const auto i = index(task);
     return is_placed(task) && !t.locked[i] && !t.daemon[i] && !t.standby[i] &&
-           !inventory_->task_affinities[t.affinities[i]].cpu_local;
+           t.how(task) != Mobility::none && !inventory_->task_affinities[t.affinities[i]].cpu_local;
 }
 
 GPUSCHED_INLINE Cluster::Cluster(std::nullptr_t) {}
@@ -60,11 +64,22 @@ GPUSCHED_INLINE Cluster Cluster::build(const ClusterSpec& spec) {
 
 GPUSCHED_INLINE void Cluster::set_capacities() {
     place_.resize(task_slots());
+    resize_node_arrays(0);
+    for (const auto node : nodes()) set_capacity(node);
+    add_group_tables();
+}
+
+// Makes room for all nodes, GPUs, named resources and devices of the inventory.
+GPUSCHED_INLINE void Cluster::resize_node_arrays(std::size_t columns_before) {
+    const auto columns = inventory_->resource_names.size();
     usage_.resize(node_slots());
     gpu_.resize(inventory_->gpu_slots);
     gpu_memory_.resize(inventory_->gpu_slots);
-    for (const auto node : nodes()) set_capacity(node);
-    add_group_tables();
+    if (columns != columns_before)
+        detail::widen_rows(resources_, columns_before, columns, node_slots());
+    else
+        resources_.resize(node_slots() * columns);
+    if (inventory_->node_devices.size() > 1) devices_.resize(node_slots());
 }
 
 // Everything on the node is free.
@@ -81,16 +96,38 @@ GPUSCHED_INLINE void Cluster::set_capacity(NodeId node) {
         gpu_[at].lendable = gpu_[at].firm = healthy ? whole_gpu_milli : 0;
         gpu_memory_[at] = std::max<std::int64_t>(0, n.gpu_memory_mib[i]);
     }
+    const auto columns = static_cast<std::ptrdiff_t>(inventory_->resource_names.size());
+    const auto row = static_cast<std::ptrdiff_t>(i) * columns;
+    std::copy_n(inventory_->node_resources.begin() + row, columns, resources_.begin() + row);
+    if (devices_.empty()) return;
+    devices_[i] = devices(node) & ~n.failed_gpus[i];
+    for_each_gpu(devices(node),
+                 [&](int device) { gpu_[n.first_gpu[i] + static_cast<std::size_t>(device)] = {}; });
 }
 
 GPUSCHED_INLINE void Cluster::add_group_tables() {
     groups_ = {};
     group_tables_.clear();
-    for (const auto& set : inventory_->group_sets) {
+    second_tables_.clear();
+    fewest_.clear();
+    for (std::uint32_t id = 0; id < inventory_->group_sets.size(); ++id) {
+        const auto& set = inventory_->group_sets[id];
         group_tables_.push_back(groups_.add_table(set.members));
         if (!set.uniform)
             for (const auto members : set.members_with) groups_.add_table(members);
+        add_second_table(id);
     }
+}
+
+GPUSCHED_INLINE void Cluster::add_second_table(std::uint32_t set) {
+    const auto kind = inventory_->group_sets[set].kind;
+    if (kind != GroupKind::avoid && kind != GroupKind::spread) return;
+    if (second_tables_.size() <= set) {
+        second_tables_.resize(set + 1, no_table);
+        fewest_.resize(set + 1);
+    }
+    second_tables_[set] = groups_.add_table(inventory_->group_sets[set].members);
+    fewest_[set] = 0;
 }
 
 // The node that the task says it runs on.
@@ -101,44 +138,25 @@ GPUSCHED_INLINE std::optional<NodeId> Cluster::find_home(const TaskSpec& task, P
     return std::nullopt;
 }
 
-// The GPUs that the task says it holds there.
-GPUSCHED_INLINE std::optional<GpuMask> Cluster::gpus_named(const TaskSpec& task, NodeId node,
-                                                           Problems& problems) const {
-    const detail::Owner owner("task", task.name);
-    bool good = true;
-    const auto mask = gpu_mask(
-        task.gpus, gpu_count(node),
-        [&](int gpu) {
-            problems.add(owner + ": holds GPU " + std::to_string(gpu) + " of node " +
-                         gpusched::quoted(name(node)) + ", which has " + std::to_string(gpu_count(node)));
-            good = false;
-        },
-        [&](int gpu) {
-            problems.add(owner + ": lists GPU " + std::to_string(gpu) + " twice");
-            good = false;
-        });
-    if (good &&
-        static_cast<std::int64_t>(task.gpus.size()) != detail::legal(task.gpu_count, 0, max_gpus_per_node)) {
-        problems.add(owner + ": asks for " + std::to_string(task.gpu_count) + " GPUs, but holds " +
-                     std::to_string(task.gpus.size()) + " on node " + gpusched::quoted(name(node)));
-        good = false;
-    }
-    return good ? std::optional(mask) : std::nullopt;
-}
-
 GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems& problems) {
+    std::vector<TaskId> unknown;  // tasks on GPUs that are not said
     // Backwards, because lists grow at the front: afterwards every node lists its tasks in input order.
     for (std::size_t i = spec.tasks.size(); i-- > 0;) {
         const auto& task = spec.tasks[i];
-        const detail::Owner owner("task", task.name);
         if (!task.node) {
             detail::SpecChecks(problems).pending(task);
             continue;
         }
         const auto node = find_home(task, problems);
         if (!node) continue;
-        if (const auto gpus = gpus_named(task, *node, problems)) assign(make_id<TaskId>(i), *node, *gpus);
+        const auto id = make_id<TaskId>(i);
+        if (task.assign_gpus) {
+            unknown.push_back(id);
+        } else if (const auto gpus = detail::said_gpus(*this, {*inventory_, id}, task, *node, problems)) {
+            assign(id, *node, *gpus);
+        }
     }
+    if (!unknown.empty()) assign_unknown({unknown.rbegin(), unknown.rend()}, spec, problems);
     const auto over = [&](NodeId node, const char* what, std::int64_t by) {
         problems.add("node " + gpusched::quoted(name(node)) + ": its tasks ask for " + std::to_string(by) +
                      " " + what + " more than it has");
@@ -164,7 +182,24 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
             if (n.gpu_memory_mib[i] >= 0 && gpu_memory_[at] < 0)
                 over(node, ("gpu_memory_mib of GPU " + std::to_string(g)).c_str(), -gpu_memory_[at]);
         }
+        for (std::uint32_t r = 0; r < inventory_->resource_names.size(); ++r)
+            if (const auto free = resource_free(node, r); free < 0)
+                over(node, gpusched::quoted(inventory_->resource_names[r]).c_str(), -free);
+        if (!devices_.empty()) detail::check_devices_held_once(*this, node, problems);
     }
+}
+
+GPUSCHED_INLINE void Cluster::assign_unknown(const std::vector<TaskId>& tasks, const ClusterSpec& spec,
+                                             Problems& problems) {
+    for (const auto task : tasks) {
+        const auto& said = spec.tasks[index(task)];
+        const auto node = make_id<NodeId>(*inventory_->nodes.names.find(*said.node));
+        if (const auto gpus = detail::held_gpus(*this, {*inventory_, task}, said, node, problems))
+            assign(task, node, *gpus);
+    }
+    // Once more in reverse input order, so that every node lists its tasks in input order.
+    for (std::size_t i = task_slots(); i-- > 0;)
+        if (const auto task = make_id<TaskId>(i); is_placed(task)) assign(task, node_of(task), gpus_of(task));
 }
 
 namespace detail {
@@ -178,6 +213,13 @@ inline void warn_of_unknown_levels(const Inventory& inventory, std::vector<std::
         std::set<Level> levels;
         for (const auto& term : wishes.anti_affinity) levels.insert(term.level);
         for (const auto& term : wishes.affinity) levels.insert(term.level);
+        const auto& terms = inventory.group_terms[wishes.group_terms];
+        const auto name = [&](Level level) {
+            if (level < first_label_level) levels.insert(level);
+        };
+        for (const auto& term : terms.avoid) name(term.level);
+        for (const auto& term : terms.near) name(term.level);
+        for (const auto& term : terms.spread) name(term.level);
         if (wishes.network_affinity) levels.insert(wishes.network_affinity->level);
         for (const auto level : levels)
             if (level > inventory.deepest_level()) ++named.try_emplace(level, i, 0).first->second.second;
@@ -197,12 +239,10 @@ GPUSCHED_INLINE std::vector<std::string> Cluster::warnings() const {
     std::vector<std::string> found;
     for (const auto task : tasks())
         if (is_placed(task))
-            for_each_gpu(
-                static_cast<GpuMask>(gpus_of(task) & inventory_->nodes.failed_gpus[index(node_of(task))]),
-                [&](int g) {
-                    found.push_back("task " + gpusched::quoted(name(task)) + ": holds failed GPU " +
-                                    std::to_string(g) + " of node " + gpusched::quoted(name(node_of(task))));
-                });
+            for_each_gpu(gpus_of(task) & inventory_->nodes.failed_gpus[index(node_of(task))], [&](int g) {
+                found.push_back("task " + gpusched::quoted(name(task)) + ": holds failed GPU " +
+                                std::to_string(g) + " of node " + gpusched::quoted(name(node_of(task))));
+            });
     detail::warn_of_unknown_levels(*inventory_, found);
     return found;
 }
@@ -213,7 +253,8 @@ inline void Cluster::count_groups(TaskId task, NodeId node, int sign) {
     const auto count = [&](std::uint32_t table, DomainId domain) __attribute__((always_inline)) {
         sign > 0 ? groups_.increment(table, domain) : groups_.decrement(table, domain);
     };
-    for (const auto& m : inventory_->memberships(task)) {
+    if (inventory_->memberships(task).empty()) return;
+    for (const auto& m : inventory_->limit_memberships(task)) {
         const auto& set = inventory_->group_sets[m.set];
         const auto domain = inventory_->domain(set.level, node);
         count(group_tables_[m.set], domain);
@@ -223,6 +264,59 @@ inline void Cluster::count_groups(TaskId task, NodeId node, int sign) {
             count(group_tables_[m.set] + 1 + static_cast<std::uint32_t>(which), domain);
         }
     }
+    if (!inventory_->selection_memberships(task).empty()) count_selection(task, node, sign);
+}
+
+GPUSCHED_INLINE void Cluster::count_selection(TaskId task, NodeId node, int sign) {
+    const auto count = [&](std::uint32_t table, DomainId domain) {
+        sign > 0 ? groups_.increment(table, domain) : groups_.decrement(table, domain);
+    };
+    for (const auto& m : inventory_->selection_memberships(task)) {
+        const auto& set = inventory_->group_sets[m.set];
+        if (set.kind == GroupKind::spread) {
+            if (m.is_member() && inventory_->spread_rules[set.rule].eligible[index(node)])
+                count_spread(m.set, node, sign);
+            continue;
+        }
+        const auto domain = inventory_->domain_at(set.level, node);
+        if (domain == none<DomainId>) continue;
+        if (m.is_member()) count(group_tables_[m.set], domain);
+        if (m.is_bound() && set.kind == GroupKind::avoid) count(second_tables_[m.set], domain);
+    }
+}
+
+// A domain goes from one number of members to the next, and `fewest_` with it where it was the last with that number.
+GPUSCHED_INLINE void Cluster::count_spread(std::uint32_t set, NodeId node, int sign) {
+    const auto& rule = inventory_->spread_rules[inventory_->group_sets[set].rule];
+    const auto domain = inventory_->domain_at(rule.level, node);
+    const auto members = groups_.count(group_tables_[set], domain);
+    const auto domains_with = [&](std::uint32_t number) {
+        return number == 0 ? rule.domains - groups_.domains(group_tables_[set])
+                           : groups_.count(second_tables_[set], make_id<DomainId>(number));
+    };
+    auto& fewest = fewest_[set];
+    if (members > 0) groups_.decrement(second_tables_[set], make_id<DomainId>(members));
+    if (sign > 0) {
+        groups_.increment(group_tables_[set], domain);
+        groups_.increment(second_tables_[set], make_id<DomainId>(members + 1));
+        if (fewest == members && domains_with(members) == 0) ++fewest;
+    } else {
+        groups_.decrement(group_tables_[set], domain);
+        if (members > 1) groups_.increment(second_tables_[set], make_id<DomainId>(members - 1));
+        fewest = std::min(fewest, members - 1);
+    }
+}
+
+// The fewest members of every spread again: which domains are eligible has changed.
+GPUSCHED_INLINE void Cluster::find_fewest() {
+    for (std::uint32_t set = 0; set < fewest_.size(); ++set) {
+        const auto& s = inventory_->group_sets[set];
+        if (s.members == 0 || s.kind != GroupKind::spread) continue;
+        auto& fewest = fewest_[set] = 0;
+        const auto& rule = inventory_->spread_rules[s.rule];
+        if (rule.domains == 0 || rule.domains > groups_.domains(group_tables_[set])) continue;
+        while (groups_.count(second_tables_[set], make_id<DomainId>(fewest)) == 0) ++fewest;
+    }
 }
 
 GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int sign) {
@@ -230,12 +324,16 @@ GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
     const auto i = index(task);
     GPUSCHED_ASSERT(i < place_.size());
     GPUSCHED_ASSERT(index(node) < usage_.size());
+    if (t.is(TaskTrait::extras, task)) {
+        use_extras(inventory_->extras[t.extras[i]], node, gpus & devices(node), sign);
+        gpus &= ~devices(node);
+    }
     GPUSCHED_ASSERT((gpus & ~first_gpus(gpu_count(node))) == 0);
     GPUSCHED_ASSERT(gpusched::gpu_count(gpus) == t.gpu_count[i]);
     auto& u = usage_[index(node)];
     // A Standby task claims GPUs and CPU without consuming them; an LP task consumes them without needing a claim.
-    const bool consumes = !t.standby[i];
-    const bool claims = t.standby[i] || !may_borrow(task);
+    const bool consumes = !t.is(TaskTrait::lends, task);
+    const bool claims = !consumes || !may_borrow(task);
     const auto cpu = sign * t.cpu_milli[i];
     if (consumes) u.cpu_lendable -= cpu;
     if (claims) u.cpu_firm -= cpu;
@@ -263,6 +361,21 @@ GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
     count_groups(task, node, sign);
 }
 
+GPUSCHED_INLINE void Cluster::use_extras(const Extras& extras, NodeId node, GpuMask devices, int sign) {
+    GPUSCHED_ASSERT(gpusched::gpu_count(devices) == extras.device_count);
+    auto* const left = resources_.data() + index(node) * inventory_->resource_names.size();
+    for (const auto& [resource, amount] : extras.resources) left[resource] -= sign * amount;
+    for_each_gpu(devices, [&](int device) {
+        // Counted, since a caller may try two copies on one device before it asks whether they fit.
+        auto& holders =
+            gpu_[inventory_->nodes.first_gpu[index(node)] + static_cast<std::size_t>(device)].lendable;
+        holders += sign;
+        const bool free = holders == 0 && (inventory_->nodes.failed_gpus[index(node)] & gpu_bit(device)) == 0;
+        auto& here = devices_[index(node)];
+        here = free ? here | gpu_bit(device) : here & ~gpu_bit(device);
+    });
+}
+
 GPUSCHED_INLINE void Cluster::link(TaskId task, NodeId node, TaskId previous) {
     auto& p = place_[index(task)];
     p.node = node;
@@ -271,14 +384,14 @@ GPUSCHED_INLINE void Cluster::link(TaskId task, NodeId node, TaskId previous) {
     p.next = slot;
     slot = task;
     if (p.next != none<TaskId>) place_[index(p.next)].previous = task;
-    usage_[index(node)].occupants += inventory_->tasks.daemon[index(task)] ? 0u : 1u;
+    usage_[index(node)].occupants += inventory_->tasks.is(TaskTrait::daemon, task) ? 0u : 1u;
 }
 
 GPUSCHED_INLINE void Cluster::unlink(TaskId task) {
     auto& p = place_[index(task)];
     (p.previous == none<TaskId> ? usage_[index(p.node)].first_task : place_[index(p.previous)].next) = p.next;
     if (p.next != none<TaskId>) place_[index(p.next)].previous = p.previous;
-    usage_[index(p.node)].occupants -= inventory_->tasks.daemon[index(task)] ? 0u : 1u;
+    usage_[index(p.node)].occupants -= inventory_->tasks.is(TaskTrait::daemon, task) ? 0u : 1u;
     p = {};
 }
 
@@ -297,17 +410,17 @@ GPUSCHED_INLINE void Cluster::assign(TaskId task, NodeId node, GpuMask gpus) {
     GPUSCHED_ASSERT(index(task) < place_.size());
     GPUSCHED_ASSERT(node == none<NodeId> || index(node) < usage_.size());
     const auto& p = place_[index(task)];
-    log_.push_back({Change::Kind::assign, p.gpus, task, p.node, p.previous});
+    log_.push_back({p.gpus, task, p.node, p.previous, Change::Kind::assign});
     place(task, node, gpus, none<TaskId>);
 }
 
 GPUSCHED_INLINE void Cluster::reserve(TaskId task, NodeId node, GpuMask gpus) {
-    log_.push_back({Change::Kind::reserve, gpus, task, node, none<TaskId>});
+    log_.push_back({gpus, task, node, none<TaskId>, Change::Kind::reserve});
     use(task, node, gpus, +1);
 }
 
 GPUSCHED_INLINE void Cluster::unreserve(TaskId task, NodeId node, GpuMask gpus) {
-    log_.push_back({Change::Kind::unreserve, gpus, task, node, none<TaskId>});
+    log_.push_back({gpus, task, node, none<TaskId>, Change::Kind::unreserve});
     use(task, node, gpus, -1);
 }
 
@@ -329,6 +442,7 @@ GPUSCHED_INLINE void Cluster::undo() {
 }
 
 GPUSCHED_INLINE void Cluster::commit() {
+    if (events_) publish_open_changes();
     for (const auto& change : log_) {
         const Reservation reservation{change.task, change.node, change.gpus};
         if (change.kind == Change::Kind::reserve) reservations_.push_back(reservation);
@@ -345,7 +459,9 @@ GPUSCHED_INLINE void Cluster::commit() {
 GPUSCHED_INLINE bool Cluster::same_placement(const Cluster& other) const noexcept {
     return inventory_ == other.inventory_ &&
            std::equal(place_.begin(), place_.end(), other.place_.begin(), other.place_.end(),
-                      [](const Place& a, const Place& b) { return a.node == b.node && a.gpus == b.gpus; });
+                      [](const Place& a, const Place& b) {
+                          return a.node == b.node && GpuMask{a.gpus} == GpuMask{b.gpus};
+                      });
 }
 
 // Back to data ---------------------------------------------------------------------------------------------
@@ -365,7 +481,9 @@ GPUSCHED_INLINE NodeSpec Cluster::node_spec(NodeId node) const {
                  .labels = attributes.labels,
                  .taints = attributes.taints,
                  .hardware = {},
-                 .failed_gpus = {}};
+                 .failed_gpus = {},
+                 .resources = {},
+                 .devices = inventory_->node_devices[n.devices[i]].written};
     if (n.gpu_model[i] != none<GpuModelId>) out.gpu_model = inventory_->gpu_models[index(n.gpu_model[i])];
     if (n.gpu_memory_mib[i] >= 0) out.gpu_memory_mib = n.gpu_memory_mib[i];
     for (Level level = 0; level < inventory_->network_depth(node); ++level)
@@ -373,6 +491,10 @@ GPUSCHED_INLINE NodeSpec Cluster::node_spec(NodeId node) const {
     if (n.hardware[i] != NodeTable::no_hardware)
         out.hardware = inventory_->hardware[n.hardware[i]].description;
     out.failed_gpus = gpu_list(n.failed_gpus[i]);
+    for (std::uint32_t r = 0; r < inventory_->resource_names.size(); ++r)
+        if (const auto amount = inventory_->node_resources[i * inventory_->resource_names.size() + r];
+            amount > 0)
+            out.resources.emplace(inventory_->resource_names[r], amount);
     return out;
 }
 
@@ -395,14 +517,22 @@ GPUSCHED_INLINE TaskSpec Cluster::task_spec(TaskId task) const {
     out.priority_class = t.priority_class[i];
     out.locked = t.locked[i] != 0;
     out.preemptible = t.preemptible[i] != 0;
+    out.how = t.how(task);
     out.standby = t.standby[i] != 0;
     out.daemon = t.daemon[i] != 0;
-    out.node_selector = requirement.node_selector;
+    const auto& [selector, affinity] = detail::written_affinity(inv, task);
+    out.node_selector = selector;
+    out.node_affinity = affinity;
     out.tolerations = requirement.tolerations;
     out.anti_affinity = wishes.anti_affinity;
     out.affinity = wishes.affinity;
     out.network_affinity = wishes.network_affinity;
     out.hardware_affinity = wishes.hardware_affinity;
+    const auto& terms = inv.terms(task);
+    out.groups = terms.groups;
+    out.avoid = terms.avoid;
+    out.near = terms.near;
+    out.spread = terms.spread;
     out.cpu_local = wishes.cpu_local;
     out.cores = wishes.cores;
     out.move_cost = t.move_cost[i];
@@ -412,6 +542,12 @@ GPUSCHED_INLINE TaskSpec Cluster::task_spec(TaskId task) const {
     out.eviction_count = t.eviction_count[i];
     if (is_placed(task)) out.node = name(node_of(task));
     out.gpus = gpu_list(gpus_of(task));
+    const auto& extras = inv.extras[t.extras[i]];
+    for (const auto& [resource, amount] : extras.resources)
+        out.resources.emplace(inv.resource_names[resource], amount);
+    out.device_count = extras.device_count;
+    for (const auto device_class : extras.device_classes)
+        out.device_classes.push_back(inv.device_classes[device_class]);
     return out;
 }
 
@@ -422,6 +558,17 @@ GPUSCHED_INLINE JobSpec Cluster::job_spec(JobId job) const {
     return out;
 }
 
+GPUSCHED_INLINE BudgetSpec Cluster::budget_spec(std::uint32_t budget) const {
+    const auto& b = inventory_->budgets[budget];
+    BudgetSpec out{.name = inventory_->budget_names[budget],
+                   .tasks = {},
+                   .groups = b.groups,
+                   .allowed_down = b.allowed_down,
+                   .broken = b.broken};
+    for (const auto task : b.tasks) out.tasks.push_back(name(task));
+    return out;
+}
+
 GPUSCHED_INLINE ClusterSpec Cluster::to_spec() const {
     ClusterSpec spec;
     spec.now = inventory_->now;
@@ -429,6 +576,9 @@ GPUSCHED_INLINE ClusterSpec Cluster::to_spec() const {
     for (const auto task : tasks()) spec.tasks.push_back(task_spec(task));
     for (std::size_t j = 0; j < inventory_->job_names.size(); ++j)
         if (!inventory_->job_names[j].empty()) spec.jobs.push_back(job_spec(make_id<JobId>(j)));
+    for (std::uint32_t b = 0; b < inventory_->budgets.size(); ++b)
+        if (!inventory_->budget_names[b].empty()) spec.budgets.push_back(budget_spec(b));
+    for (const auto& level : inventory_->label_levels) spec.label_levels.push_back(level.key);
     return spec;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <gpusched/model/describe_obstacle.hpp>
+#include <gpusched/model/detail/eligibility.hpp>
+#include <gpusched/model/detail/node_match.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -29,7 +31,7 @@ inline std::string describe_model(const Cluster& cluster, TaskId task, NodeId no
 inline std::string describe_label(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& inv = cluster.inventory();
     const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
-    for (const auto& [key, value] : inv.requirements[inv.tasks.requirement[index(task)]].node_selector) {
+    for (const auto& [key, value] : written_affinity(inv, task).node_selector) {
         const auto has = labels.find(key);
         if (has != labels.end() && has->second == value) continue;
         return "the node's label " + gpusched::quoted(key) + " is " +
@@ -52,6 +54,58 @@ inline std::string describe_taint(const Cluster& cluster, TaskId task, NodeId no
 inline std::string shortage(std::string_view what, std::int64_t needs, std::int64_t free) {
     return std::string(what) + ": needs " + std::to_string(needs) + ", but " + std::to_string(free) +
            " is free (" + std::to_string(needs - free) + " short)";
+}
+
+inline std::string describe_match(const NodeMatch& match) {
+    std::string text = match.key + " " + enum_name(match.op);
+    for (std::size_t i = 0; i < match.values.size(); ++i)
+        text += (i == 0 ? " " : ", ") + gpusched::quoted(match.values[i]);
+    return text;
+}
+
+inline std::string describe_node_affinity(const Cluster& cluster, TaskId task, NodeId node) {
+    const auto& inv = cluster.inventory();
+    const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
+    const auto& affinity = written_affinity(inv, task).node_affinity;
+    std::string text = "node_affinity: the node does not satisfy ";
+    for (std::size_t i = 0; i < affinity.size(); ++i) {
+        if (i > 0) text += " nor ";
+        if (affinity[i].match_expressions.empty() && affinity[i].match_fields.empty())
+            text += "a term without conditions";
+        std::string conditions;
+        const auto add = [&](const NodeMatch& match) {
+            conditions += (conditions.empty() ? "" : " and ") + describe_match(match);
+        };
+        for (const auto& match : affinity[i].match_expressions)
+            if (!holds(match, labels)) add(match);
+        for (const auto& match : affinity[i].match_fields)
+            if (!holds(match, &cluster.name(node))) add(match);
+        text += conditions;
+    }
+    return text;
+}
+
+inline std::string describe_resource(const Cluster& cluster, TaskId task, NodeId node) {
+    const auto& inv = cluster.inventory();
+    for (const auto& [resource, amount] : inv.extras[inv.tasks.extras[index(task)]].resources)
+        if (const auto free = cluster.resource_free(node, resource); amount > free)
+            return shortage("resource " + gpusched::quoted(inv.resource_names[resource]), amount, free);
+    return {};
+}
+
+inline std::string describe_devices(const Cluster& cluster, TaskId task, NodeId node) {
+    const auto& inv = cluster.inventory();
+    const auto& extras = inv.extras[inv.tasks.extras[index(task)]];
+    std::string text = "devices: needs " + std::to_string(extras.device_count) + " of one class";
+    const char* separator = ", but ";
+    for (const auto device_class : extras.device_classes) {
+        const auto all = devices_of_class(inv, node, device_class);
+        text += separator + std::to_string(gpu_count(all & cluster.free_devices(node))) + " of " +
+                std::to_string(gpu_count(all)) + " of class " +
+                gpusched::quoted(inv.device_classes[device_class]);
+        separator = ", ";
+    }
+    return text + " are free";
 }
 
 inline std::string describe_gpus(const Cluster& cluster, TaskId task, NodeId node, Obstacle obstacle) {
@@ -93,15 +147,57 @@ inline std::string describe_hardware(const Cluster& cluster, TaskId task, NodeId
     return text + ", but at most " + std::to_string(most) + " are free there";
 }
 
+inline std::string describe_place(const Inventory& inv, Level level, NodeId node) {
+    if (level == node_level) return "node " + gpusched::quoted(inv.nodes.names[index(node)]);
+    if (level < first_label_level)
+        return "domain " + gpusched::quoted(inv.domain_name(level, inv.domain(level, node))) + " of level " +
+               std::to_string(level);
+    const auto& label = inv.label_levels[static_cast<std::size_t>(level - first_label_level)];
+    return "domain " + gpusched::quoted(label.values[index(label.domain_of[index(node)])]) + " of label " +
+           gpusched::quoted(label.key);
+}
+
+inline std::string describe_selection(const Cluster& cluster, NodeId node, const GroupConflict& conflict) {
+    const auto& inv = cluster.inventory();
+    const auto& set = inv.group_sets[conflict.set];
+    const auto obstacle = std::string(enum_name(conflict.obstacle)) + ": ";
+    if (inv.domain_at(set.level, node) == none<DomainId>)
+        return obstacle + "the node has no label " +
+               gpusched::quoted(
+                   inv.label_levels[static_cast<std::size_t>(set.level - first_label_level)].key);
+    const auto place = describe_place(inv, set.level, node);
+    const auto group = "group " + gpusched::quoted(set.group);
+    const auto tasks = [](std::uint32_t count) {
+        return std::to_string(count) + (count == 1 ? " task" : " tasks");
+    };
+    if (conflict.obstacle == Obstacle::avoid)
+        return obstacle + place + " holds " + tasks(conflict.members) +
+               (conflict.limit == 0 ? " of " + group + ", which the task avoids"
+                                    : (conflict.members == 1 ? " that avoids " : " that avoid ") + group +
+                                          ", of which the task is a member");
+    if (conflict.obstacle == Obstacle::near) {
+        std::string groups;
+        for (const auto& wanted : inv.near_rules[set.rule].groups)
+            groups += (groups.empty() ? "" : " and ") + gpusched::quoted(wanted);
+        return obstacle + place + " holds no task of group " + groups;
+    }
+    const auto& rule = inv.spread_rules[set.rule];
+    const auto fewest = conflict.limit - static_cast<std::uint32_t>(rule.max_skew);
+    const bool too_few = rule.domains < static_cast<std::uint32_t>(rule.min_domains);
+    return obstacle + place + " would hold " + std::to_string(conflict.members) + " members of " + group +
+           "; at most " + std::to_string(conflict.limit) + " may be there: max_skew " +
+           std::to_string(rule.max_skew) + " above " +
+           (too_few ? "0, since of min_domains " + std::to_string(rule.min_domains) + " there are " +
+                          std::to_string(rule.domains)
+                    : std::to_string(fewest) + ", the fewest of " + std::to_string(rule.domains) +
+                          " eligible domains");
+}
+
 inline std::string describe_groups(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& inv = cluster.inventory();
     const auto conflict = find_group_conflict(cluster, task, node);
-    const auto place = [&](Level level) {
-        return level == node_level
-                   ? "node " + gpusched::quoted(cluster.name(node))
-                   : "domain " + gpusched::quoted(inv.domain_name(level, inv.domain(level, node))) +
-                         " of level " + std::to_string(level);
-    };
+    const auto place = [&](Level level) { return describe_place(inv, level, node); };
+    if (conflict.obstacle >= Obstacle::avoid) return describe_selection(cluster, node, conflict);
     if (conflict.obstacle == Obstacle::anti_affinity) {
         const auto& set = inv.group_sets[conflict.set];
         return "anti_affinity: " + place(set.level) + " would hold " + std::to_string(conflict.members) +
@@ -130,6 +226,8 @@ GPUSCHED_INLINE std::string describe_obstacle(const Cluster& cluster, TaskId tas
         return detail::describe_model(cluster, task, node);
     case Obstacle::node_selector:
         return detail::describe_label(cluster, task, node);
+    case Obstacle::node_affinity:
+        return detail::describe_node_affinity(cluster, task, node);
     case Obstacle::taint:
         return detail::describe_taint(cluster, task, node);
     case Obstacle::cpu:
@@ -137,6 +235,10 @@ GPUSCHED_INLINE std::string describe_obstacle(const Cluster& cluster, TaskId tas
                                 cluster.cpu_free_milli(node, cluster.lent_to(task)));
     case Obstacle::memory:
         return detail::shortage("memory_mib", t.memory_mib[index(task)], cluster.memory_free_mib(node));
+    case Obstacle::resource:
+        return detail::describe_resource(cluster, task, node);
+    case Obstacle::device:
+        return detail::describe_devices(cluster, task, node);
     case Obstacle::gpu:
     case Obstacle::gpu_memory:
         return detail::describe_gpus(cluster, task, node, obstacle);
@@ -145,6 +247,9 @@ GPUSCHED_INLINE std::string describe_obstacle(const Cluster& cluster, TaskId tas
     case Obstacle::anti_affinity:
     case Obstacle::affinity:
     case Obstacle::network:
+    case Obstacle::avoid:
+    case Obstacle::near:
+    case Obstacle::spread:
         return detail::describe_groups(cluster, task, node);
     }
     return {};

@@ -36,35 +36,40 @@ inline std::uint32_t DomainCounts::add_table(std::uint32_t members) {
     return number;
 }
 
-inline void DomainCounts::remove_table(std::uint32_t table) {
-    auto& t = tables_[table];
-    GPUSCHED_ASSERT(t.used == 0);
-    const auto size = static_cast<std::size_t>(std::countr_zero(t.mask + 1));
+// The cells of a table, which all count nothing, are for others to take.
+inline void DomainCounts::give_cells(const Table& table) {
+    const auto size = static_cast<std::size_t>(std::countr_zero(table.mask + 1));
     if (free_cells_.size() <= size) free_cells_.resize(size + 1);
-    free_cells_[size].push_back(t.first);
+    free_cells_[size].push_back(table.first);
+}
+
+inline void DomainCounts::remove_table(std::uint32_t table) {
+    GPUSCHED_ASSERT(tables_[table].used == 0);
+    give_cells(tables_[table]);
     free_tables_.push_back(table);
+}
+
+// The cell that counts the domain, or the empty one where it belongs.
+inline DomainCounts::Cell& DomainCounts::cell_of(const Table& table, DomainId domain) noexcept {
+    auto i = slot(table, domain);
+    while (cells_[table.first + i].count != 0 && cells_[table.first + i].domain != domain)
+        i = (i + 1) & table.mask;
+    return cells_[table.first + i];
 }
 
 inline void DomainCounts::grow_table(std::uint32_t table, std::uint32_t members) {
     const auto capacity = capacity_for(members);
     const auto old = tables_[table];
     if (capacity <= old.mask + 1) return;
-    const auto first = take_cells(capacity);
-    tables_[table] = {first, capacity - 1, 0};
+    const Table grown{take_cells(capacity), capacity - 1, old.used};
     for (auto i = old.first; i <= old.first + old.mask; ++i) {
         auto& cell = cells_[i];
         if (cell.count == 0) continue;
-        increment(table, cell.domain);
-        for (auto at = slot(tables_[table], cell.domain);; at = (at + 1) & tables_[table].mask)
-            if (auto& to = cells_[first + at]; to.domain == cell.domain && to.count > 0) {
-                to.count = cell.count;
-                break;
-            }
+        cell_of(grown, cell.domain) = cell;
         cell.count = 0;
     }
-    const auto size = static_cast<std::size_t>(std::countr_zero(old.mask + 1));
-    if (free_cells_.size() <= size) free_cells_.resize(size + 1);
-    free_cells_[size].push_back(old.first);
+    tables_[table] = grown;
+    give_cells(old);
 }
 
 inline void DomainCounts::increment(std::uint32_t table, DomainId domain) noexcept {

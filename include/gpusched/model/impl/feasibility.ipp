@@ -1,6 +1,8 @@
 #pragma once
 
 #include <gpusched/model/detail/eligibility.hpp>
+#include <gpusched/model/detail/node_match.hpp>
+#include <gpusched/model/detail/selection_conflict.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -12,6 +14,8 @@ GPUSCHED_INLINE Obstacle find_obstacle(const Cluster& cluster, TaskId task, Node
     if (!inv.nodes.schedulable[index(node)]) return Obstacle::cordoned;
     if (!inv.eligible(inv.tasks.requirement[index(task)], inv.nodes.node_class[index(node)]))
         return Obstacle::not_eligible;
+    if (inv.tasks.is(TaskTrait::extras, task) && !inv.in_node_set(inv.tasks.extras[index(task)], node))
+        return Obstacle::not_eligible;
     if (const auto found = find_resource_obstacle(cluster, task, node); found != Obstacle::none) return found;
     return find_group_obstacle(cluster, task, node);
 }
@@ -21,7 +25,10 @@ GPUSCHED_INLINE Obstacle find_eligibility_obstacle(const Cluster& cluster, TaskI
     const auto& requirement = inv.requirements[inv.tasks.requirement[index(task)]];
     const auto& node_class = inv.node_classes[inv.nodes.node_class[index(node)]];
     if (!detail::accepts_model(requirement, node_class)) return Obstacle::gpu_model;
-    if (!detail::finds_labels(requirement, node_class)) return Obstacle::node_selector;
+    const auto& [selector, affinity] = detail::written_affinity(inv, task);
+    const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
+    if (!detail::holds(selector, labels)) return Obstacle::node_selector;
+    if (!detail::holds(affinity, labels, cluster.name(node))) return Obstacle::node_affinity;
     return detail::tolerates_taints(requirement, node_class) ? Obstacle::none : Obstacle::taint;
 }
 
@@ -45,6 +52,19 @@ GPUSCHED_INLINE GpuMask candidate_gpus(const Cluster& cluster, TaskId task, Node
     return roomy;
 }
 
+namespace detail {
+
+GPUSCHED_INTERNAL Obstacle find_extras_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+    const auto& inv = cluster.inventory();
+    const auto& extras = inv.extras[inv.tasks.extras[index(task)]];
+    for (const auto& [resource, amount] : extras.resources)
+        if (amount > cluster.resource_free(node, resource)) return Obstacle::resource;
+    return extras.device_count > 0 && free_devices_for(cluster, task, node) == 0 ? Obstacle::device
+                                                                                 : Obstacle::none;
+}
+
+}  // namespace detail
+
 GPUSCHED_INLINE Localities guaranteed_localities(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& inv = cluster.inventory();
     if (inv.tasks.gpu_count[index(task)] < 2) return {};  // one GPU is always local to itself
@@ -62,9 +82,12 @@ GPUSCHED_INLINE Obstacle find_resource_obstacle(const Cluster& cluster, TaskId t
     const auto i = index(task);
     if (t.cpu_milli[i] > cluster.cpu_free_milli(node, cluster.lent_to(task))) return Obstacle::cpu;
     if (t.memory_mib[i] > cluster.memory_free_mib(node)) return Obstacle::memory;
+    if (t.is(TaskTrait::extras, task))
+        if (const auto found = detail::find_extras_obstacle(cluster, task, node); found != Obstacle::none)
+            return found;
     if (t.gpu_count[i] == 0) return Obstacle::none;
     const auto candidates = candidate_gpus(cluster, task, node);
-    if (gpu_count(candidates) < t.gpu_count[i]) {
+    if (!holds_at_least(candidates, t.gpu_count[i])) {
         if (t.gpu_memory_mib[i] == 0 || cluster.is_fraction(task)) return Obstacle::gpu;
         return gpu_count(cluster.idle_gpus(node, cluster.lent_to(task))) < t.gpu_count[i]
                    ? Obstacle::gpu
@@ -74,9 +97,7 @@ GPUSCHED_INLINE Obstacle find_resource_obstacle(const Cluster& cluster, TaskId t
     if (local.unknown) return Obstacle::hardware;
     if (local.masks.empty()) return Obstacle::none;
     return std::any_of(local.masks.begin(), local.masks.end(),
-                       [&](GpuMask mask) {
-                           return gpu_count(static_cast<GpuMask>(mask & candidates)) >= t.gpu_count[i];
-                       })
+                       [&](GpuMask mask) { return holds_at_least(mask & candidates, t.gpu_count[i]); })
                ? Obstacle::none
                : Obstacle::hardware;
 }
@@ -121,13 +142,22 @@ GPUSCHED_INTERNAL GroupConflict find_group_conflict(const Cluster& cluster, Task
             --elsewhere;
         if (elsewhere > 0) return {kind, m.set, 0, 0};
     }
-    return {};
+    const auto selection = inv.selection_memberships(task);
+    return selection.empty() ? GroupConflict{} : find_selection_conflict(cluster, task, node, ignored);
 }
 
 }  // namespace detail
 
 GPUSCHED_INLINE bool gpus_fit(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) noexcept {
-    if (gpu_count(gpus) != cluster.inventory().tasks.gpu_count[index(task)]) return false;
+    const auto& inv = cluster.inventory();
+    if (inv.tasks.is(TaskTrait::extras, task)) {
+        const auto devices = gpus & cluster.devices(node);
+        if (!detail::are_of_one_class(inv, inv.extras[inv.tasks.extras[index(task)]], node, devices) ||
+            (devices & ~cluster.free_devices(node)) != 0)
+            return false;
+        gpus &= ~devices;
+    }
+    if (gpu_count(gpus) != inv.tasks.gpu_count[index(task)]) return false;
     if ((gpus & ~candidate_gpus(cluster, task, node)) != 0) return false;
     const auto local = guaranteed_localities(cluster, task, node);
     if (local.unknown) return false;

@@ -2,6 +2,7 @@
 
 #include <gpusched/model/detail/eligibility.hpp>
 #include <gpusched/model/detail/inventory_builder.hpp>
+#include <gpusched/model/detail/node_match.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -28,43 +29,59 @@ GPUSCHED_INLINE bool Inventory::tolerates(const std::vector<Toleration>& tolerat
 
 GPUSCHED_INLINE bool Inventory::matches(const Requirement& requirement, const NodeClass& node_class) {
     return detail::accepts_model(requirement, node_class) && detail::finds_labels(requirement, node_class) &&
+           detail::holds(requirement.node_affinity, node_class.labels, {}) &&
            detail::tolerates_taints(requirement, node_class);
 }
 
+GPUSCHED_INLINE bool Inventory::in_node_set(std::uint32_t which, NodeId node) const {
+    if (extras[which].node_set == Extras::no_node_set) return true;
+    const auto& set = node_sets[extras[which].node_set];
+    const auto at = std::lower_bound(set.named.begin(), set.named.end(), node,
+                                     [](const NodeSet::Named& named, NodeId id) { return named.node < id; });
+    if (at != set.named.end() && at->node == node) return at->allowed;
+    return set.others != NodeSet::no_node && eligible(set.others, nodes.node_class[index(node)]);
+}
+
+GPUSCHED_INLINE void EligibilityTable::resize(std::size_t requirements) {
+    words_.resize(requirements * row_ <= most_words ? std::max(words_.size(), requirements * row_) : 0);
+}
+
+GPUSCHED_INLINE void EligibilityTable::write(const Inventory& inventory, std::size_t requirement,
+                                             std::size_t node_class) {
+    auto& word = words_[requirement * row_ + node_class / 64];
+    const auto bit = std::uint64_t{1} << (node_class % 64);
+    const bool may =
+        Inventory::matches(inventory.requirements[requirement], inventory.node_classes[node_class]);
+    word = may ? word | bit : word & ~bit;
+}
+
 GPUSCHED_INLINE void EligibilityTable::build(const Inventory& inventory) {
-    stride_ = inventory.node_classes.size();
-    bits_.clear();
-    if (stride_ * inventory.requirements.size() > largest) return;
-    bits_.resize(stride_ * inventory.requirements.size());
-    for (std::size_t r = 0; r < inventory.requirements.size(); ++r)
-        for (std::size_t c = 0; c < stride_; ++c)
-            bits_[r * stride_ + c] = Inventory::matches(inventory.requirements[r], inventory.node_classes[c]);
+    row_ = (inventory.node_classes.size() + 63) / 64;
+    words_.clear();
+    resize(inventory.requirements.size());
+    if (empty()) return;
+    for (std::uint32_t r = 0; r < inventory.requirements.size(); ++r) update_requirement(inventory, r);
 }
 
 GPUSCHED_INLINE void EligibilityTable::update_requirement(const Inventory& inventory,
                                                           std::uint32_t requirement) {
-    if (inventory.requirements.size() * stride_ > largest) return bits_.clear();
-    bits_.resize(std::max(bits_.size(), inventory.requirements.size() * stride_));
-    for (std::size_t c = 0; c < inventory.node_classes.size(); ++c)
-        bits_[requirement * stride_ + c] =
-            Inventory::matches(inventory.requirements[requirement], inventory.node_classes[c]);
+    resize(inventory.requirements.size());
+    if (empty()) return;
+    for (std::size_t c = 0; c < inventory.node_classes.size(); ++c) write(inventory, requirement, c);
 }
 
 GPUSCHED_INLINE void EligibilityTable::update_class(const Inventory& inventory, std::uint32_t node_class) {
-    if (node_class >= stride_) {
-        const auto old = stride_;
-        stride_ = std::max<std::size_t>(8, 2 * inventory.node_classes.size());
-        const bool fits = inventory.requirements.size() * stride_ <= largest;
-        std::vector<bool> wider(fits ? inventory.requirements.size() * stride_ : 0);
-        for (std::size_t r = 0; fits && old > 0 && r < bits_.size() / old; ++r)
-            std::copy_n(bits_.begin() + static_cast<std::ptrdiff_t>(r * old), old,
-                        wider.begin() + static_cast<std::ptrdiff_t>(r * stride_));
-        bits_ = std::move(wider);
+    const auto requirements = inventory.requirements.size();
+    if (const auto old = row_; node_class / 64 >= old) {
+        row_ = std::max<std::size_t>(1, 2 * old);
+        const auto narrow = std::exchange(words_, {});
+        resize(requirements);
+        for (std::size_t r = 0; !empty() && old > 0 && r < narrow.size() / old; ++r)
+            std::copy_n(narrow.begin() + static_cast<std::ptrdiff_t>(r * old), old,
+                        words_.begin() + static_cast<std::ptrdiff_t>(r * row_));
     }
-    if (inventory.requirements.size() * stride_ > largest) return bits_.clear();
-    for (std::size_t r = 0; r < inventory.requirements.size(); ++r)
-        bits_[r * stride_ + node_class] =
-            Inventory::matches(inventory.requirements[r], inventory.node_classes[node_class]);
+    resize(requirements);
+    for (std::size_t r = 0; !empty() && r < requirements; ++r) write(inventory, r, node_class);
 }
 
 GPUSCHED_INLINE std::uint64_t Inventory::next_serial() noexcept {

@@ -1,16 +1,22 @@
 #pragma once
 
 #include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/detail/check_budget.hpp>
 #include <gpusched/model/detail/check_specs.hpp>
 #include <gpusched/model/detail/cores.hpp>
+#include <gpusched/model/detail/held_gpus.hpp>
 #include <gpusched/model/detail/inventory_editor.hpp>
+#include <gpusched/model/event_log.hpp>
 #include <gpusched/model/impl/domain_counts.ipp>
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -51,6 +57,13 @@ GPUSCHED_INLINE void Cluster::require_no_what_if() const {
                            " changes can be undone; commit or roll back first");
 }
 
+// Whoever follows the cluster hears of the task, and of the node that it runs on or has left.
+GPUSCHED_INLINE void Cluster::publish(EventKind kind, TaskHandle task, NodeId node) {
+    if (events_)
+        events_->publish(
+            {.kind = kind, .node = node == none<NodeId> ? NodeHandle{} : handle(node), .task = task});
+}
+
 // The inventory, of which no copy of this cluster sees a change.
 GPUSCHED_INLINE Inventory& Cluster::edit() {
     if (inventory_.use_count() > 1) {
@@ -60,7 +73,6 @@ GPUSCHED_INLINE Inventory& Cluster::edit() {
     }
     // Who had it besides has let go of it: what they read and wrote comes before this.
     std::atomic_thread_fence(std::memory_order_acquire);
-    inventory_->serial = Inventory::next_serial();
     return *inventory_;
 }
 
@@ -87,6 +99,9 @@ GPUSCHED_INLINE void Cluster::drop_tables() {
         if (inventory_->group_sets[set].members > 0) continue;
         for (std::uint32_t l = 0; l <= limits; ++l) groups_.remove_table(group_tables_[set] + l);
         group_tables_[set] = no_table;
+        if (set >= second_tables_.size() || second_tables_[set] == no_table) continue;
+        groups_.remove_table(second_tables_[set]);
+        second_tables_[set] = no_table;
     }
 }
 
@@ -107,9 +122,12 @@ GPUSCHED_INLINE void Cluster::join_groups(TaskId task) {
         auto& table = group_tables_[m.set];
         if (table == no_table) {
             table = groups_.add_table(set.members);  // a set that is new has one limit
+            add_second_table(m.set);
             continue;
         }
         groups_.grow_table(table, set.members);
+        if (m.set < second_tables_.size() && second_tables_[m.set] != no_table)
+            groups_.grow_table(second_tables_[m.set], set.members);
         for (std::uint32_t l = 0; !set.uniform && l < set.limits.size(); ++l)
             groups_.grow_table(table + 1 + l, set.members_with[l]);
     }
@@ -117,20 +135,15 @@ GPUSCHED_INLINE void Cluster::join_groups(TaskId task) {
 
 namespace detail {
 
-/// What a task would take from a node.
-struct Demand {
-    const std::string& name;
-    std::int64_t cpu_milli, memory_mib, gpu_share_milli, gpu_memory_mib;
-    bool standby, lp;
-
-    explicit Demand(const TaskSpec& t)
-        : name(t.name), cpu_milli(t.cpu_milli), memory_mib(t.memory_mib), gpu_share_milli(t.gpu_share_milli),
-          gpu_memory_mib(t.gpu_memory_mib), standby(t.standby), lp(t.priority_class == PriorityClass::lp) {}
-    Demand(const TaskTable& t, std::size_t i)
-        : name(t.names[i]), cpu_milli(t.cpu_milli[i]), memory_mib(t.memory_mib[i]),
-          gpu_share_milli(t.gpu_share_milli[i]), gpu_memory_mib(t.gpu_memory_mib[i]),
-          standby(t.standby[i] != 0), lp(t.priority_class[i] == PriorityClass::lp) {}
-};
+// Reports named resources that no node has had so far, and the task asks for.
+inline void check_unknown_resources(const Inventory& inventory, const TaskSpec& task, NodeId node,
+                                    Problems& problems) {
+    for (const auto& [resource, amount] : task.resources)
+        if (amount > 0 && !inventory.resource_names.find(resource))
+            problems.add(Owner("task", task.name) + ": asks for " + std::to_string(amount) + " " +
+                         gpusched::quoted(resource) + " more than node " +
+                         gpusched::quoted(inventory.nodes.names[index(node)]) + " has left");
+}
 
 }  // namespace detail
 
@@ -147,7 +160,15 @@ GPUSCHED_INLINE void Cluster::check_room(const detail::Demand& task, NodeId node
                               u.cpu_firm - (claims ? task.cpu_milli : 0));
     if (cpu < 0) lacks("cpu_milli", -cpu);
     if (u.memory < task.memory_mib) lacks("memory_mib", task.memory_mib - u.memory);
-    for_each_gpu(gpus, [&](int g) {
+    for (const auto& [resource, amount] : task.extras.resources)
+        if (const auto free = resource_free(node, resource); free < amount)
+            lacks(gpusched::quoted(inventory_->resource_names[resource]), amount - free);
+    for_each_gpu(gpus & devices(node), [&](int device) {
+        if (gpu_[inventory_->nodes.first_gpu[index(node)] + static_cast<std::size_t>(device)].lendable > 0)
+            problems.add(detail::Owner("task", task.name) + ": device " + std::to_string(device) +
+                         " of node " + gpusched::quoted(name(node)) + " is held by another task");
+    });
+    for_each_gpu(gpus & ~devices(node), [&](int g) {
         const auto at = slot(node, g);
         // One that failed under a task has no capacity and is held all the same.
         const auto spare = (healthy_gpus(node) & gpu_bit(g)) != 0 ? 0 : whole_gpu_milli;
@@ -161,6 +182,49 @@ GPUSCHED_INLINE void Cluster::check_room(const detail::Demand& task, NodeId node
             lacks("gpu_memory_mib of GPU " + std::to_string(g), task.gpu_memory_mib - gpu_memory_[at]);
     });
 }
+
+// Reports devices that tasks hold, or room is reserved on, and that would not be there any more or not be of a class that
+// the task accepts.
+GPUSCHED_INLINE void Cluster::check_devices(const NodeSpec& to, NodeId node, Problems& problems) const {
+    if (devices(node) == 0)
+        return;  // GPUs that tasks hold are checked elsewhere, and no class can come to be wrong
+    std::vector<std::string_view> classes;  // of the devices after the whole GPUs
+    for (const auto& group : to.devices)
+        classes.insert(classes.end(), static_cast<std::size_t>(group.count), group.device_class);
+    const auto class_of = [&](int device) {
+        const auto at = device - static_cast<int>(to.gpu_count);
+        return at >= 0 && at < static_cast<int>(classes.size()) ? classes[static_cast<std::size_t>(at)]
+                                                                : std::string_view();
+    };
+    const auto check = [&](TaskId task, GpuMask gpus, const char* how) {
+        const auto held = gpus & devices(node);
+        if (held == 0) return;
+        const auto& accepted = inventory_->extras[inventory_->tasks.extras[index(task)]].device_classes;
+        const auto first = class_of(std::countr_zero(held));
+        bool good = std::any_of(accepted.begin(), accepted.end(), [&](std::uint32_t device_class) {
+            return inventory_->device_classes[device_class] == first;
+        });
+        for_each_gpu(held, [&](int device) { good = good && class_of(device) == first; });
+        if (!good)
+            problems.add(detail::Owner("node", to.name) + ": task " + gpusched::quoted(name(task)) + how +
+                         " its device " + std::to_string(std::countr_zero(held)) +
+                         ", which would not be of a class that the task accepts");
+    };
+    for (const auto task : tasks_on(node)) check(task, gpus_of(task), " holds");
+    for (const auto& r : reservations_)
+        if (r.node == node) check(r.task, r.gpus, " has reserved");
+}
+
+namespace detail {
+
+/// How many domains the rule of each spread counts.
+inline std::vector<std::uint32_t> spread_domains(const Inventory& inventory) {
+    std::vector<std::uint32_t> domains;
+    for (const auto& rule : inventory.spread_rules) domains.push_back(rule.domains);
+    return domains;
+}
+
+}  // namespace detail
 
 // Reports cores of the node that the task would use and others there use wholly.
 GPUSCHED_INLINE void Cluster::check_cores(TaskSpec task, NodeId node, Problems& problems) const {
@@ -190,11 +254,12 @@ GPUSCHED_INLINE NodeHandle Cluster::add_node(const NodeSpec& node) {
     auto& edit = editor();
     edit.domains().check(node, none<NodeId>, problems);
     problems.throw_if_any();
+    const auto columns = inventory_->resource_names.size();
     const auto id = edit.add_node(node);
-    usage_.resize(node_slots());
-    gpu_.resize(inventory_->gpu_slots);
-    gpu_memory_.resize(inventory_->gpu_slots);
+    resize_node_arrays(columns);
     set_capacity(id);
+    find_fewest();
+    if (events_) events_->publish({.kind = EventKind::node_added, .node = handle(id)});
     return handle(id);
 }
 
@@ -225,22 +290,23 @@ GPUSCHED_INLINE void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
     const auto memory_used = n.memory_mib[i] - u.memory;
     exceeded("cpu_milli", cpu_used - to.cpu_milli);
     exceeded("memory_mib", memory_used - to.memory_mib);
-    struct GpuUse {
-        std::int32_t lendable, firm;
-        std::int64_t memory;
-    };
-    std::vector<GpuUse> used(max_gpus_per_node, GpuUse{0, 0, 0});
+    for (std::uint32_t r = 0; r < inventory_->resource_names.size(); ++r) {
+        const auto& resource = inventory_->resource_names[r];
+        const auto found = to.resources.find(resource);
+        const auto used =
+            inventory_->node_resources[i * inventory_->resource_names.size() + r] - resource_free(id, r);
+        exceeded(gpusched::quoted(resource), used - (found == to.resources.end() ? 0 : found->second));
+    }
+    check_devices(to, id, problems);
     for (int g = 0; g < gpu_count(id); ++g) {
         const auto at = slot(id, g);
         const auto capacity = (healthy_gpus(id) & gpu_bit(g)) != 0 ? whole_gpu_milli : 0;
-        auto& use = used[static_cast<std::size_t>(g)];
-        use = {capacity - gpu_[at].lendable, capacity - gpu_[at].firm,
-               std::max<std::int64_t>(0, n.gpu_memory_mib[i]) - gpu_memory_[at]};
-        if (g >= to.gpu_count && (use.lendable > 0 || use.firm > 0))
+        if (g >= to.gpu_count && std::min(gpu_[at].lendable, gpu_[at].firm) < capacity)
             problems.add(owner + ": tasks hold its GPU " + std::to_string(g) + "; gpu_count is " +
                          std::to_string(to.gpu_count));
         else if (to.gpu_memory_mib)
-            exceeded("gpu_memory_mib of GPU " + std::to_string(g), use.memory - *to.gpu_memory_mib);
+            exceeded("gpu_memory_mib of GPU " + std::to_string(g),
+                     std::max<std::int64_t>(0, n.gpu_memory_mib[i]) - gpu_memory_[at] - *to.gpu_memory_mib);
     }
     if (to.hardware) {
         const auto cores = detail::masks_of(*to.hardware).description.cores();
@@ -253,7 +319,6 @@ GPUSCHED_INLINE void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
                                  std::to_string(core) + "; it has " + std::to_string(cores));
         }
     }
-    const auto lendable_used = n.cpu_milli[i] - u.cpu_lendable, firm_used = n.cpu_milli[i] - u.cpu_firm;
     problems.throw_if_any();
     auto& edit = editor();
     edit.domains().check(to, id, problems);
@@ -261,27 +326,17 @@ GPUSCHED_INLINE void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
     std::vector<Reservation> reserved;
     for (const auto& r : reservations_)
         if (r.node == id) reserved.push_back(r);
-    for (const auto task : tasks_on(id)) count_groups(task, id, -1);
-    for (const auto& r : reserved) count_groups(r.task, id, -1);
+    const auto columns = inventory_->resource_names.size();
+    const auto domains = detail::spread_domains(*inventory_);
+    for (const auto task : tasks_on(id)) use(task, id, gpus_of(task), -1);
+    for (const auto& r : reserved) use(r.task, id, r.gpus, -1);
     edit.update_node(id, to);
-    gpu_.resize(inventory_->gpu_slots);
-    gpu_memory_.resize(inventory_->gpu_slots);
+    resize_node_arrays(columns);
     set_capacity(id);
-    auto& now = usage_[i];
-    now.cpu_lendable -= lendable_used;
-    now.cpu_firm -= firm_used;
-    now.memory -= memory_used;
-    for (int g = 0; g < gpu_count(id); ++g) {
-        const auto at = slot(id, g);
-        const auto& use = used[static_cast<std::size_t>(g)];
-        gpu_[at].lendable -= use.lendable;
-        gpu_[at].firm -= use.firm;
-        gpu_memory_[at] -= use.memory;
-        if (use.lendable > 0) now.idle_lendable = static_cast<GpuMask>(now.idle_lendable & ~gpu_bit(g));
-        if (use.firm > 0) now.idle_firm = static_cast<GpuMask>(now.idle_firm & ~gpu_bit(g));
-    }
-    for (const auto task : tasks_on(id)) count_groups(task, id, +1);
-    for (const auto& r : reserved) count_groups(r.task, id, +1);
+    if (detail::spread_domains(*inventory_) != domains) find_fewest();
+    for (const auto task : tasks_on(id)) use(task, id, gpus_of(task), +1);
+    for (const auto& r : reserved) use(r.task, id, r.gpus, +1);
+    if (events_) events_->publish({.kind = EventKind::node_updated, .node = node});
 }
 
 GPUSCHED_INLINE void Cluster::remove_node(NodeHandle node) {
@@ -298,7 +353,12 @@ GPUSCHED_INLINE void Cluster::remove_node(NodeHandle node) {
                          gpusched::quoted(name(r.task)));
     problems.throw_if_any();
     editor().remove_node(id);
+    find_fewest();
     usage_[index(id)] = {};
+    const auto columns = inventory_->resource_names.size();
+    std::fill_n(resources_.begin() + static_cast<std::ptrdiff_t>(index(id) * columns), columns, 0);
+    if (!devices_.empty()) devices_[index(id)] = 0;
+    if (events_) events_->publish({.kind = EventKind::node_removed, .node = node});
 }
 
 // Jobs -------------------------------------------------------------------------------------------------------
@@ -313,9 +373,10 @@ GPUSCHED_INLINE JobHandle Cluster::add_job(const JobSpec& job) {
     problems.throw_if_any();
     auto& edit = editor();
     // Tasks may have named it before.
-    if (!found) return handle(edit.add_job(job, true));
-    edit.update_job(make_id<JobId>(*found), job);
-    return handle(make_id<JobId>(*found));
+    const auto id = found ? make_id<JobId>(*found) : edit.add_job(job, true);
+    if (found) edit.update_job(id, job);
+    if (events_) events_->publish({.kind = EventKind::job_added, .job = handle(id)});
+    return handle(id);
 }
 
 GPUSCHED_INLINE void Cluster::update_job(JobHandle job, const JobSpec& to) {
@@ -330,6 +391,7 @@ GPUSCHED_INLINE void Cluster::update_job(JobHandle job, const JobSpec& to) {
                                "job " + gpusched::quoted(old)));
     problems.throw_if_any();
     editor().update_job(job.id, to);
+    if (events_) events_->publish({.kind = EventKind::job_updated, .job = job});
 }
 
 GPUSCHED_INLINE void Cluster::remove_job(JobHandle job) {
@@ -339,6 +401,40 @@ GPUSCHED_INLINE void Cluster::remove_job(JobHandle job) {
         throw InvalidInput("job " + gpusched::quoted(inventory_->job_names[index(job.id)]) + ": it has " +
                            std::to_string(size) + " tasks; remove them first");
     editor().remove_job(job.id);
+    if (events_) events_->publish({.kind = EventKind::job_removed, .job = job});
+}
+
+// Budgets ----------------------------------------------------------------------------------------------------
+
+GPUSCHED_INLINE void Cluster::add_budget(const BudgetSpec& budget) {
+    require_no_what_if();
+    Problems problems;
+    detail::check_budget(budget, inventory_->budgets.size(), inventory_->tasks.names, problems);
+    if (inventory_->budget_names.find(budget.name))
+        problems.add(detail::Owner("budget", budget.name) + ": duplicate budget name");
+    problems.throw_if_any();
+    editor().add_budget(budget);
+}
+
+GPUSCHED_INLINE void Cluster::update_budget(const BudgetSpec& to) {
+    require_no_what_if();
+    const auto found = find_budget(to.name);
+    Problems problems;
+    detail::check_budget(to, found, inventory_->tasks.names, problems);
+    problems.throw_if_any();
+    editor().update_budget(found, to);
+}
+
+GPUSCHED_INLINE void Cluster::remove_budget(std::string_view name) {
+    require_no_what_if();
+    const auto found = find_budget(name);
+    editor().remove_budget(found);
+}
+
+GPUSCHED_INLINE std::uint32_t Cluster::find_budget(std::string_view name) const {
+    if (const auto found = inventory_->budget_names.find(name)) return *found;
+    throw InvalidInput("unknown budget " + gpusched::quoted(name) +
+                       did_you_mean(name, inventory_->budget_names));
 }
 
 // Tasks ------------------------------------------------------------------------------------------------------
@@ -348,7 +444,7 @@ GPUSCHED_INLINE TaskHandle Cluster::add_task(const TaskSpec& task) {
     Problems problems;
     const detail::SpecChecks check(problems);
     check.task(task, task_slots());
-    check.levels(task);
+    check.levels(task, inventory_->label_levels.size());
     if (inventory_->tasks.names.find(task.name))
         problems.add(detail::Owner("task", task.name) + ": duplicate task name");
     NodeId home = none<NodeId>;
@@ -357,17 +453,23 @@ GPUSCHED_INLINE TaskHandle Cluster::add_task(const TaskSpec& task) {
         check.pending(task);
     } else if (const auto node = find_home(task, problems)) {
         home = *node;
-        held = gpus_named(task, home, problems).value_or(0);
+        const auto extras = detail::extras_of(task, *inventory_);
+        const detail::Demand demand(task, extras);
+        held = detail::held_gpus(*this, demand, task, home, problems).value_or(0);
+        detail::check_unknown_resources(*inventory_, task, home, problems);
         if (problems.empty()) {
-            check_room(detail::Demand(task), home, held, problems);
+            check_room(demand, home, held, problems);
             check_cores(task, home, problems);
         }
     }
     problems.throw_if_any();
+    const auto columns = inventory_->resource_names.size();
     const auto id = editor().add_task(task);
     place_.resize(task_slots());
+    resize_node_arrays(columns);
     join_groups(id);
     if (home != none<NodeId>) place(id, home, held, none<TaskId>);
+    publish(EventKind::task_added, handle(id), home);
     return handle(id);
 }
 
@@ -379,27 +481,28 @@ GPUSCHED_INLINE void Cluster::update_task(TaskHandle task, const TaskSpec& to) {
     Problems problems;
     const detail::SpecChecks check(problems);
     check.task(to, index(id));
-    check.levels(to);
+    check.levels(to, inventory_->label_levels.size());
     if (to.name != name(id))
         problems.add(bad_value("name", gpusched::quoted(to.name),
                                gpusched::quoted(name(id)) + ", which cannot change", old));
     const auto node = node_of(id);
     const auto gpus = gpus_of(id);
     if (to.node.value_or("") != (node == none<NodeId> ? std::string() : name(node)) ||
-        to.gpus != gpu_list(gpus))
+        to.gpus != gpu_list(gpus) || to.assign_gpus)
         problems.add(old + ": an update does not move a task; its node and GPUs must be those it has");
     if (node == none<NodeId>) check.pending(to);
     if (std::any_of(reservations_.begin(), reservations_.end(),
                     [&](const Reservation& r) { return r.task == id; }))
         problems.add(old + ": room is reserved for it; give that back first");
     problems.throw_if_any();
-    if (node != none<NodeId> && static_cast<std::int64_t>(to.gpus.size()) != to.gpu_count)
-        problems.add(old + ": asks for " + std::to_string(to.gpu_count) + " GPUs, but holds " +
-                     std::to_string(to.gpus.size()));
-    problems.throw_if_any();
     if (node != none<NodeId>) {
+        const auto extras = detail::extras_of(to, *inventory_);
+        const detail::Demand demand(to, extras);
+        (void)detail::said_gpus(*this, demand, to, node, problems);
+        detail::check_unknown_resources(*inventory_, to, node, problems);
+        problems.throw_if_any();
         use(id, node, gpus, -1);
-        check_room(detail::Demand(to), node, gpus, problems);
+        check_room(demand, node, gpus, problems);
         check_cores(to, node, problems);
         if (!problems.empty()) use(id, node, gpus, +1);
         problems.throw_if_any();
@@ -407,12 +510,15 @@ GPUSCHED_INLINE void Cluster::update_task(TaskHandle task, const TaskSpec& to) {
     }
     auto& edit = editor();
     remember_sets(id);
+    const auto columns = inventory_->resource_names.size();
     edit.update_task(id, to, [&] { drop_tables(); });
+    resize_node_arrays(columns);
     join_groups(id);
     if (node != none<NodeId>) {
         use(id, node, gpus, +1);
         usage_[index(node)].occupants += inventory_->tasks.daemon[index(id)] ? 0u : 1u;
     }
+    publish(EventKind::task_updated, task, node);
 }
 
 GPUSCHED_INLINE void Cluster::remove_task(TaskHandle task) {
@@ -424,11 +530,13 @@ GPUSCHED_INLINE void Cluster::remove_task(TaskHandle task) {
         throw InvalidInput("task " + gpusched::quoted(name(id)) +
                            ": room is reserved for it; give that back first");
     auto& edit = editor();
+    const auto node = node_of(id);
     place(id, none<NodeId>, 0, none<TaskId>);
     remember_sets(id);
     edit.remove_task(id);
     drop_tables();
     if (edit.regroup()) recount_groups(none<TaskId>);
+    publish(EventKind::task_removed, task, node);
 }
 
 GPUSCHED_INLINE void Cluster::bind(TaskHandle task, NodeHandle node, GpuMask gpus) {
@@ -436,24 +544,27 @@ GPUSCHED_INLINE void Cluster::bind(TaskHandle task, NodeHandle node, GpuMask gpu
     require_current(task);
     require_current(node);
     const auto id = task.id;
-    const auto& t = inventory_->tasks;
+    const detail::Demand demand(*inventory_, id);
+    const auto devices_held = gpus & devices(node.id), whole = gpus & ~devices_held;
     Problems problems;
-    if ((gpus & ~first_gpus(gpu_count(node.id))) != 0 ||
-        gpusched::gpu_count(gpus) != t.gpu_count[index(id)]) {
+    if ((whole & ~first_gpus(gpu_count(node.id))) != 0 || gpusched::gpu_count(whole) != demand.gpu_count ||
+        !detail::are_of_one_class(*inventory_, demand.extras, node.id, devices_held)) {
         auto spec = task_spec(id);
         spec.gpus = gpu_list(gpus);
-        (void)gpus_named(spec, node.id, problems);
+        (void)detail::said_gpus(*this, demand, spec, node.id, problems);
         problems.throw_if_any();
     }
     const auto from = node_of(id);
     const auto held = gpus_of(id);
     if (from != none<NodeId>) use(id, from, held, -1);
-    check_room(detail::Demand(t, index(id)), node.id, gpus, problems);
-    if (inventory_->task_affinities[t.affinities[index(id)]].cpu_local)
+    check_room(demand, node.id, gpus, problems);
+    if (inventory_->task_affinities[inventory_->tasks.affinities[index(id)]].cpu_local)
         check_cores(task_spec(id), node.id, problems);
     if (from != none<NodeId>) use(id, from, held, +1);
     problems.throw_if_any();
     place(id, node.id, gpus, none<TaskId>);
+    if (events_ && (from != node.id || held != gpus))
+        events_->publish({.kind = EventKind::bound, .from = from, .node = node, .task = task});
 }
 
 GPUSCHED_INLINE void Cluster::unbind(TaskHandle task) {
@@ -464,7 +575,9 @@ GPUSCHED_INLINE void Cluster::unbind(TaskHandle task) {
     if (t.locked[i] || t.standby[i])
         throw InvalidInput("task " + gpusched::quoted(name(task.id)) + ": " +
                            (t.locked[i] ? "locked" : "standby") + ", but would be on no node");
+    const auto node = node_of(task.id);
     place(task.id, none<NodeId>, 0, none<TaskId>);
+    if (node != none<NodeId>) publish(EventKind::unbound, task, node);
 }
 
 GPUSCHED_INLINE void Cluster::set_now(std::int64_t now) {
@@ -472,7 +585,10 @@ GPUSCHED_INLINE void Cluster::set_now(std::int64_t now) {
     Problems problems;
     detail::SpecChecks(problems).quantity(detail::Owner("cluster"), "now", now, -detail::largest_quantity);
     problems.throw_if_any();
-    edit().now = now;
+    auto& inventory = edit();
+    inventory.now = now;
+    inventory.serial = Inventory::next_serial();
+    if (events_) events_->publish({.kind = EventKind::time});
 }
 
 }  // namespace GPUSCHED_NAMESPACE

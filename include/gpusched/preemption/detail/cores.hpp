@@ -63,7 +63,8 @@ std::int64_t cores_kept(const Cluster& cluster, const HardwareMasks& hardware, N
     for (const auto task : cluster.tasks_on(node)) {
         const bool lends = standby[index(task)] != 0;
         if ((lends && may_borrow) || !stays(task)) continue;
-        const auto amount = cores_used(cluster, hardware, task, cluster.gpus_of(task), numa);
+        const auto amount =
+            cores_used(cluster, hardware, task, cluster.gpus_of(task) & ~cluster.devices(node), numa);
         const bool borrows = !lends && cluster.may_borrow(task);
         (lends ? lent : borrows ? borrowed : firm) += amount;
         if (listed_cores(cluster, task) && lends) lent_by_list += amount;

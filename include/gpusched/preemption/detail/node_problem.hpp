@@ -15,13 +15,15 @@ namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 struct Victim {
     TaskId task = none<TaskId>;
-    GpuMask gpus = 0;
+    GpuMask gpus = 0;        ///< whole ones
     bool claims = false;     ///< its resources are not lent ones only: whoever may not borrow gains them
     std::int16_t gang = -1;  ///< index into NodeProblem's gangs; -1 = none
     std::int32_t share_milli = 0;
     std::int64_t cpu_milli = 0, memory_mib = 0, gpu_memory_mib = 0;
     std::int64_t priority = 0;
     std::int64_t cost = 0;  ///< its own
+    GpuMask devices =
+        0;  ///< its other devices; only where the preemptor asks for more than CPU, memory and GPUs
 };
 
 /// A gang with victims on the node.
@@ -44,6 +46,7 @@ struct Shortage {
     std::int64_t cpu_milli = 0, memory_mib = 0;
     int gpus = 0;  ///< of the preemptor's GPUs, how many find none
     bool locality = false;
+    Obstacle extras = Obstacle::none;  ///< a named resource, or devices
     Obstacle group = Obstacle::none;
 };
 
@@ -92,6 +95,7 @@ class NodeProblem {
 
     /// The preemptor is a daemon, and nobody but daemons stays.
     [[nodiscard]] bool vacated_by(Argument leaving) const;
+    /// Named resources and devices as well.
     [[nodiscard]] bool enough_cpu_and_memory(Argument leaving) const;
     /// CPU and memory suffice as it is, and where they are does not matter.
     [[nodiscard]] bool only_gpus_lack() const noexcept {
@@ -113,6 +117,9 @@ class NodeProblem {
   private:
     [[nodiscard]] std::uint8_t local_cores(Argument leaving, GpuMask free, GpuMask* chosen) const;
     [[nodiscard]] Obstacle group_obstacle(Argument leaving) const;
+    [[nodiscard]] GpuMask choose_whole_gpus(Argument leaving) const;
+    [[nodiscard]] GpuMask free_devices(Argument leaving) const;
+    [[nodiscard]] Obstacle extras_obstacle(Argument leaving) const;
 
     const Cluster* cluster_ = nullptr;
     const Request* request_ = nullptr;
@@ -131,6 +138,9 @@ class NodeProblem {
     std::array<Set, max_gpus_per_node> holders_{};  // victims on each GPU
     std::array<std::int32_t, max_gpus_per_node> lendable_{}, firm_{};
     std::array<std::int64_t, max_gpus_per_node> gpu_memory_{};
+    const Extras* extras_ = nullptr;            // what the preemptor asks for beyond; nothing = no such
+    std::vector<std::int64_t> resources_;       // free of each that it asks for
+    GpuMask devices_ = 0;                       // healthy ones that nobody holds
     mutable std::unique_ptr<Cluster> scratch_;  // where groups are asked
     const Cluster* scratch_of_ = nullptr;
 };

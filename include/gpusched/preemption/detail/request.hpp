@@ -16,7 +16,7 @@ namespace GPUSCHED_NAMESPACE::preemption::detail {
 
 using Locality = topology::GpuLocality;
 
-/// `gpu_count` inline: without a processor flag std::popcount is a call.
+/// How many members a set of at most 16 has. Not std::popcount, which without a processor flag is a call.
 [[nodiscard]] constexpr int bits_of(std::uint32_t sixteen) noexcept {
     sixteen -= sixteen >> 1 & 0x5555u;
     sixteen = (sixteen & 0x3333u) + (sixteen >> 2 & 0x3333u);
@@ -37,22 +37,30 @@ struct Request {
     int gpus = 0;
     int share_milli = 0;  ///< of the one GPU of a fraction; 1000 otherwise
     bool fraction = false;
-    bool borrows = false;    ///< may use what Standby tasks lend
-    bool cpu_local = false;  ///< with GPUs
-    bool grouped = false;    ///< has group constraints
-    bool spot = false;       ///< the policy evicts spot tasks
+    bool borrows = false;     ///< may use what Standby tasks lend
+    bool cpu_local = false;   ///< with GPUs
+    bool grouped = false;     ///< has group constraints
+    bool wants_near = false;  ///< and one of them may fail because of who leaves
+    bool spot = false;        ///< the policy evicts spot tasks
     std::int64_t cpu_milli = 0, memory_mib = 0, gpu_memory_mib = 0;
     std::int64_t priority = 0;
     std::uint32_t requirement = 0;
+    std::uint32_t extras = 0;  ///< index into Inventory::extras; 0 = none
     Qos qos = Qos::none;
     std::optional<HardwareLevel> level{};  ///< guaranteed
     std::int64_t now = 0;
     double alpha = 0.5;
     std::array<double, 3> topology{1, 0.5, 0};  ///< by Locality; zeros for Qos::none
     std::int64_t search_limit = 0;
-    const std::uint32_t* name_rank = nullptr;  ///< order of tasks by name, where it is known; by TaskId
-    const std::uint8_t* spared = nullptr;      ///< who stays whatever it is, by TaskId; nothing = nobody
+    const std::uint32_t* name_rank =
+        nullptr;  ///< order of tasks by name, where it is known; by TaskId, UINT32_MAX = not of this one
+    const std::uint8_t* spared = nullptr;  ///< who stays whatever it is, by TaskId; nothing = nobody
 
+    /// GPU model, labels, taints, single nodes.
+    [[nodiscard]] bool may_run_on(const Inventory& inventory, NodeId node) const {
+        return inventory.eligible(requirement, inventory.nodes.node_class[index(node)]) &&
+               (extras == 0 || inventory.in_node_set(extras, node));
+    }
     [[nodiscard]] bool admits(std::uint8_t locality) const noexcept {
         return !level || locality == 0 || (locality == 1 && *level == HardwareLevel::socket);
     }

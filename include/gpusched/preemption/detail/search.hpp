@@ -58,6 +58,9 @@ class Search {
     [[nodiscard]] Choice<Set> cheapest_prefix(const Node& node, const Request& request);
     /// By ascending priority until the preemptor fits.
     [[nodiscard]] Choice<Set> first_fit(const Node& node, const Request& request);
+    /// By the caller's order until the preemptor fits; then those who need not leave come back, the last one first.
+    [[nodiscard]] Choice<Set> in_order(const Cluster& cluster, const Node& node, const Request& request,
+                                       const VictimPolicy& policy);
     /// Kubernetes: all leave, then those of the highest priority, the longest running among them, come back first.
     [[nodiscard]] Choice<Set> reprieve(const Cluster& cluster, const Node& node, const Request& request);
 

@@ -14,23 +14,22 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
     validate(options);
     const detail::Request request(cluster, task, options);
     const auto& inv = cluster.inventory();
-    const auto problem = std::make_unique<detail::NodeQuestion>();
+    const auto problem = std::make_unique_for_overwrite<detail::NodeQuestion>();
     const auto describe = [&](NodeId node, const std::string& what) {
         return "node " + gpusched::quoted(cluster.name(node)) + " comes closest: " + what;
     };
     Explanation result;
     std::optional<std::tuple<int, int, std::int64_t, std::int64_t>> least;
     for (const auto node : cluster.nodes()) {
-        if (!inv.nodes.schedulable[index(node)] ||
-            !inv.eligible(request.requirement, inv.nodes.node_class[index(node)]))
-            continue;
+        if (!inv.nodes.schedulable[index(node)] || !request.may_run_on(inv, node)) continue;
         problem->read(cluster, request, options.cost, node);
         if (problem->locality_now() != detail::infeasible)
             return {node, Obstacle::none, 0, "fits without evictions"};
         const bool none_leaves = request.spot && request.borrows;
         const auto missing = problem->shortage(!none_leaves);
         const auto kinds = (missing.cpu_milli > 0) + (missing.memory_mib > 0) + (missing.gpus > 0) +
-                           static_cast<int>(missing.locality) + (missing.group != Obstacle::none);
+                           static_cast<int>(missing.locality) + (missing.extras != Obstacle::none) +
+                           (missing.group != Obstacle::none);
         if (kinds == 0) return {node, Obstacle::none, 0, "fits after evictions"};
         const std::tuple key(kinds, missing.gpus, missing.memory_mib, missing.cpu_milli);
         if (least && *least <= key) continue;
@@ -52,6 +51,11 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
             result.obstacle = Obstacle::cpu;
             result.missing = missing.cpu_milli;
             what += std::to_string(missing.cpu_milli) + " thousandths of a core are missing";
+        } else if (missing.extras != Obstacle::none) {
+            result.obstacle = missing.extras;
+            result.missing = 0;
+            what += missing.extras == Obstacle::resource ? "not enough of a named resource is left"
+                                                         : "not enough devices of one class are left";
         } else if (missing.locality) {
             result.obstacle = Obstacle::hardware;
             result.missing = 0;

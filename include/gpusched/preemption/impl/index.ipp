@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/model/follower.hpp>
 #include <gpusched/preemption/detail/node_answer.hpp>
 #include <gpusched/preemption/detail/placement_check.hpp>
 #include <gpusched/preemption/index.hpp>
@@ -17,11 +18,14 @@ namespace GPUSCHED_NAMESPACE::preemption {
 namespace detail {
 
 // Everything about a preemptor that answers depend on, given the index's options.
-using ShapeKey = std::tuple<std::uint32_t, int, int, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                            bool, bool, Qos, int>;
+using ShapeKey = std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t, int, int,
+                            std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool, Qos, int>;
 
-inline ShapeKey shape_key(const Request& r) {
+inline ShapeKey shape_key(const Inventory& inventory, const Request& r) {
     return {r.requirement,
+            Inventory::since(inventory.requirement_since, r.requirement),
+            r.extras,
+            Inventory::since(inventory.extras_since, r.extras),
             r.gpus,
             r.share_milli,
             r.gpu_memory_mib,
@@ -34,6 +38,39 @@ inline ShapeKey shape_key(const Request& r) {
             r.level ? static_cast<int>(*r.level) : -1};
 }
 
+/// Order by name of ids that were there when it was made; of newcomers the names are compared.
+class NameRanks {
+  public:
+    static constexpr std::uint32_t unranked = 0xFFFFFFFFu;
+
+    template <class Ids, class Name>
+    void rebuild(const Ids& ids, std::size_t slots, Name&& name) {
+        std::vector<std::uint32_t> order;
+        for (const auto id : ids) order.push_back(static_cast<std::uint32_t>(index(id)));
+        std::sort(order.begin(), order.end(),
+                  [&](std::uint32_t x, std::uint32_t y) { return name(x) < name(y); });
+        ranks_.assign(slots, unranked);
+        for (std::size_t i = 0; i < order.size(); ++i) ranks_[order[i]] = static_cast<std::uint32_t>(i);
+        generations_.assign(slots, 0);
+    }
+    /// Takes in who has the slot now.
+    void renew(std::size_t slot, std::uint32_t generation) {
+        if (slot >= ranks_.size()) {
+            ranks_.resize(slot + 1, unranked);
+            generations_.resize(slot + 1, generation);
+        }
+        if (generations_[slot] == generation) return;
+        generations_[slot] = generation;
+        ranks_[slot] = unranked;
+    }
+    void set_generation(std::size_t slot, std::uint32_t generation) { generations_[slot] = generation; }
+    [[nodiscard]] std::uint32_t operator[](std::size_t slot) const { return ranks_[slot]; }
+    [[nodiscard]] const std::uint32_t* data() const { return ranks_.data(); }
+
+  private:
+    std::vector<std::uint32_t> ranks_, generations_;
+};
+
 // One shape: the candidate of every node, and who wins between any two halves.
 struct Shape {
     Request request;
@@ -42,32 +79,81 @@ struct Shape {
     std::vector<std::uint32_t> winners;         // heap order; leaves are nodes
     std::vector<NodeId> marked;
     std::vector<std::uint8_t> is_marked;
+    bool must_fill = false;  // the tournament is not played
     std::uint64_t last_asked = 0;
 };
 
 }  // namespace detail
 
 struct PreemptionIndex::State {
-    Cluster cluster;
     Options options;
     std::size_t most_shapes;
-    std::vector<std::uint32_t> rank, task_rank;  // of nodes and tasks by name
-    std::vector<GpuMask> failed;                 // now; the snapshot's and what was reported since
-    std::vector<std::uint8_t> gone;
+    detail::NameRanks rank, task_rank;  // of nodes and tasks
     std::map<detail::ShapeKey, std::size_t> shape_of;
     std::vector<std::unique_ptr<detail::Shape>> shapes;
     detail::Shape everywhere;  // of a preemptor with group constraints
-    // The shape of each task, where it was asked before and its slot was not given away since.
+    // The shape of each task, where it was asked before, its slot was not given away since, and it has not changed.
     std::vector<std::uint32_t> shape_of_task;
     std::vector<std::uint64_t> shape_birth_of_task;
     std::vector<std::uint64_t> birth;  // of the shape in each slot
     std::uint64_t clock = 0;
+    std::uint64_t hardware_since = 0;
     detail::NodeQuestion problem;
     Decision decision;
+    bool proven_before = true;  // answers of `preempt`
     detail::Objective objective = detail::Objective::fewest;
     std::size_t leaves = 1;
+    FollowerPosition position;
 
     static constexpr std::uint32_t nobody = 0xFFFFFFFFu;
+
+    // Following ------------------------------------------------------------------------------------------------
+    void rebuild(const Cluster& cluster) {
+        shape_of.clear();
+        shapes.clear();
+        birth.clear();
+        everywhere = {};
+        const auto nodes = cluster.node_slots(), tasks = cluster.task_slots();
+        rank.rebuild(cluster.nodes(), nodes,
+                     [&](std::size_t i) -> const std::string& { return cluster.name(make_id<NodeId>(i)); });
+        task_rank.rebuild(cluster.tasks(), tasks, [&](std::size_t i) -> const std::string& {
+            return cluster.name(make_id<TaskId>(i));
+        });
+        for (std::size_t i = 0; i < nodes; ++i)
+            rank.set_generation(i, cluster.handle(make_id<NodeId>(i)).generation);
+        for (std::size_t i = 0; i < tasks; ++i)
+            task_rank.set_generation(i, cluster.handle(make_id<TaskId>(i)).generation);
+        shape_of_task.assign(tasks, nobody);
+        shape_birth_of_task.assign(tasks, 0);
+        leaves = std::bit_ceil(std::max<std::size_t>(nodes, 1));
+        hardware_since = cluster.inventory().hardware_since;
+    }
+    void usage_changed(const Cluster&, NodeId node) { mark(node); }
+    void node_changed(const Cluster& cluster, NodeId node) {
+        if (hardware_since != cluster.inventory().hardware_since) {
+            // Shapes hold a table of all machines' localities.
+            hardware_since = cluster.inventory().hardware_since;
+            shape_of.clear();
+            shapes.clear();
+            birth.clear();
+        }
+        rank.renew(index(node), cluster.handle(node).generation);
+        make_room(cluster);
+        mark(node);
+    }
+    void task_changed(const Cluster& cluster, TaskId task) {
+        task_rank.renew(index(task), cluster.handle(task).generation);
+        if (shape_of_task.size() < cluster.task_slots()) {
+            shape_of_task.resize(cluster.task_slots(), nobody);
+            shape_birth_of_task.resize(cluster.task_slots(), 0);
+        }
+        shape_of_task[index(task)] = nobody;
+    }
+    void time_changed(const Cluster& cluster) {
+        if (options.now) return;
+        for (auto& shape : shapes) shape->request.now = cluster.inventory().now;
+        for (const auto node : cluster.nodes()) mark(node);
+    }
 
     void mark(NodeId node) {
         for (auto& shape : shapes) {
@@ -77,12 +163,30 @@ struct PreemptionIndex::State {
             shape->marked.push_back(node);
         }
     }
-    void mark_all() {
-        for (const auto node : cluster.nodes()) mark(node);
+
+    // Makes room for nodes in new slots.
+    void make_room(const Cluster& cluster) {
+        const auto slots = cluster.node_slots();
+        if (!shapes.empty() && shapes[0]->candidates.size() >= slots) return;
+        leaves = std::max(leaves, std::bit_ceil(slots));
+        for (auto& shape : shapes) grow(*shape, slots);
+    }
+    void grow(detail::Shape& shape, std::size_t slots) {
+        const auto before = shape.candidates.size();
+        shape.candidates.resize(slots);
+        shape.is_marked.resize(slots, 0);
+        if (shape.winners.size() != 2 * leaves) {
+            shape.winners.assign(2 * leaves, nobody);
+            shape.must_fill = true;
+        }
+        for (std::size_t i = shape.must_fill ? 0 : before; i < slots; ++i)
+            shape.winners[leaves + i] = static_cast<std::uint32_t>(i);
     }
 
+    // Asking ---------------------------------------------------------------------------------------------------
     // Does node a beat node b?
-    [[nodiscard]] bool beats(const detail::Shape& shape, std::uint32_t a, std::uint32_t b) const {
+    [[nodiscard]] bool beats(const Cluster& cluster, const detail::Shape& shape, std::uint32_t a,
+                             std::uint32_t b) const {
         if (b == nobody || a == nobody) return a != nobody;
         const auto& x = shape.candidates[a];
         const auto& y = shape.candidates[b];
@@ -94,17 +198,20 @@ struct PreemptionIndex::State {
             order = shape.request.qos == Qos::none ? 0 : int{x.locality} - int{y.locality};
         else
             order = detail::compare(x, y, objective, true);
-        return order != 0 ? order < 0 : rank[a] < rank[b];
+        if (order != 0) return order < 0;
+        if (rank[a] != detail::NameRanks::unranked && rank[b] != detail::NameRanks::unranked)
+            return rank[a] < rank[b];
+        return cluster.name(make_id<NodeId>(a)) < cluster.name(make_id<NodeId>(b));
     }
 
-    void ask(detail::Shape& shape, NodeId node) {
+    void ask(const Cluster& cluster, detail::Shape& shape, NodeId node) {
         auto& candidate = shape.candidates[index(node)];
         candidate = {};
         const auto& inv = cluster.inventory();
-        if (gone[index(node)] != 0 || inv.nodes.schedulable[index(node)] == 0 ||
-            !inv.eligible(shape.request.requirement, inv.nodes.node_class[index(node)]))
+        if (!cluster.contains(node) || inv.nodes.schedulable[index(node)] == 0 ||
+            !shape.request.may_run_on(inv, node))
             return;
-        problem.read(cluster, shape.request, options.cost, node, nullptr, healthy(node));
+        problem.read(cluster, shape.request, options.cost, node);
         if (!shape.many.empty()) shape.many.erase(static_cast<std::uint32_t>(index(node)));
         if (const auto found = problem.locality_now(); found != detail::infeasible)
             candidate.locality = found;
@@ -115,37 +222,38 @@ struct PreemptionIndex::State {
                 shape.many[static_cast<std::uint32_t>(index(node))] = std::move(answer.many);
         }
     }
-    [[nodiscard]] GpuMask healthy(NodeId node) const {
-        return static_cast<GpuMask>(first_gpus(cluster.gpu_count(node)) & ~failed[index(node)]);
-    }
 
     // After the candidate of the leaf `at` changed. Above a match that another node has won as before nothing changes.
-    void replay(detail::Shape& shape, std::size_t at) const {
+    void replay(const Cluster& cluster, detail::Shape& shape, std::size_t at) const {
         const auto changed = shape.winners[at];
         for (at /= 2; at > 0; at /= 2) {
             const auto a = shape.winners[2 * at], b = shape.winners[2 * at + 1];
-            const auto winner = beats(shape, a, b) ? a : b;
+            const auto winner = beats(cluster, shape, a, b) ? a : b;
             if (winner == shape.winners[at] && winner != changed) return;
             shape.winners[at] = winner;
         }
     }
 
-    void fill(detail::Shape& shape) {
-        for (const auto node : cluster.nodes()) ask(shape, node);
+    void fill(const Cluster& cluster, detail::Shape& shape) {
+        for (const auto node : cluster.nodes()) ask(cluster, shape, node);
+        for (const auto node : shape.marked)
+            if (!cluster.contains(node)) shape.candidates[index(node)] = {};
         for (std::size_t at = leaves; at-- > 1;) {
             const auto a = shape.winners[2 * at], b = shape.winners[2 * at + 1];
-            shape.winners[at] = beats(shape, a, b) ? a : b;
+            shape.winners[at] = beats(cluster, shape, a, b) ? a : b;
         }
+        shape.must_fill = false;
         for (const auto node : shape.marked) shape.is_marked[index(node)] = 0;
         shape.marked.clear();
     }
 
-    detail::Shape& shape_for(TaskId task) {
+    detail::Shape& shape_for(const Cluster& cluster, TaskId task) {
         ++clock;
         if (index(task) < shape_of_task.size()) {
             const auto slot = shape_of_task[index(task)];
-            if (slot != nobody && birth[slot] == shape_birth_of_task[index(task)] &&
-                !cluster.is_placed(task)) {
+            // Another task of its job may have brought it under a constraint of groups since.
+            if (slot < birth.size() && birth[slot] == shape_birth_of_task[index(task)] &&
+                !cluster.is_placed(task) && cluster.inventory().memberships(task).empty()) {
                 shapes[slot]->last_asked = clock;
                 return *shapes[slot];
             }
@@ -153,15 +261,15 @@ struct PreemptionIndex::State {
         detail::Request request(cluster, task, options);
         request.name_rank = task_rank.data();
         if (request.grouped) {  // answers depend on other nodes: never found again
-            start(everywhere, std::move(request));
+            start(cluster, everywhere, std::move(request));
             return everywhere;
         }
-        const auto key = detail::shape_key(request);
+        const auto key = detail::shape_key(cluster.inventory(), request);
         auto found = shape_of.find(key);
         if (found == shape_of.end()) {
             // Where a cost function throws, nothing has changed.
             auto fresh = std::make_unique<detail::Shape>();
-            start(*fresh, std::move(request));
+            start(cluster, *fresh, std::move(request));
             std::size_t slot = shapes.size();
             if (slot == most_shapes) {
                 slot = 0;
@@ -183,7 +291,7 @@ struct PreemptionIndex::State {
         return shape;
     }
 
-    void start(detail::Shape& shape, detail::Request request) {
+    void start(const Cluster& cluster, detail::Shape& shape, detail::Request request) {
         shape.request = std::move(request);
         shape.candidates.assign(cluster.node_slots(), {});
         shape.many.clear();
@@ -194,38 +302,15 @@ struct PreemptionIndex::State {
         shape.marked.reserve(cluster.node_slots());
         shape.is_marked.assign(cluster.node_slots(), 0);
         problem.forget();
-        fill(shape);
-    }
-
-    void check(NodeId node) const {
-        if (!cluster.contains(node))
-            throw InvalidInput(bad_value("node", "#" + std::to_string(index(node)),
-                                         "below " + std::to_string(cluster.node_slots())));
-    }
-    void check(TaskId task) const {
-        if (!cluster.contains(task))
-            throw InvalidInput(bad_value("task", "#" + std::to_string(index(task)),
-                                         "below " + std::to_string(cluster.task_slots())));
-    }
-    void check(TaskId task, NodeId node, GpuMask gpus) const {
-        check(task);
-        check(node);
-        const auto wanted = int{cluster.inventory().tasks.gpu_count[index(task)]};
-        if (gpu_count(gpus) != wanted || (gpus & ~first_gpus(cluster.gpu_count(node))) != 0)
-            throw InvalidInput("gpus: " + std::to_string(gpu_count(gpus)) + " for task " +
-                               gpusched::quoted(cluster.name(task)) + "; expected " + std::to_string(wanted) +
-                               " of node " + gpusched::quoted(cluster.name(node)));
-        if (gone[index(node)] != 0)
-            throw InvalidInput("node " + gpusched::quoted(cluster.name(node)) +
-                               ": has failed; expected one that runs");
+        fill(cluster, shape);
     }
 };
 
-GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Cluster cluster, Options options, std::size_t most_shapes) {
+GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Options options, std::size_t most_shapes) {
     validate(options);
     Problems problems;
-    if (options.policy != Policy::imp && options.policy != Policy::exhaustive)
-        problems.add(bad_value("policy", enum_name(options.policy), "imp or exhaustive"));
+    if (!(options.policy == Policy::imp || options.policy == Policy::exhaustive))
+        problems.add(bad_value("policy", options.policy.name(), "imp or exhaustive"));
     check_at_least(problems, "most_shapes", most_shapes, 1);
     if (options.time_limit)
         problems.add(
@@ -233,116 +318,46 @@ GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Cluster cluster, Options option
     problems.throw_if_any();
     state_ = std::make_unique<State>();
     auto& s = *state_;
-    s.cluster = std::move(cluster);
-    s.cluster.commit();
     s.options = std::move(options);
     s.most_shapes = most_shapes;
     s.objective = detail::objective_of(s.options.policy);
-    const auto nodes = s.cluster.node_slots();
-    const auto ranks = [](std::size_t count, auto&& name) {
-        std::vector<std::uint32_t> order(count), rank(count);
-        std::iota(order.begin(), order.end(), 0u);
-        std::sort(order.begin(), order.end(),
-                  [&](std::uint32_t x, std::uint32_t y) { return name(x) < name(y); });
-        for (std::size_t i = 0; i < count; ++i) rank[order[i]] = static_cast<std::uint32_t>(i);
-        return rank;
-    };
-    s.rank =
-        ranks(nodes, [&](std::size_t i) -> const std::string& { return s.cluster.name(make_id<NodeId>(i)); });
-    s.task_rank = ranks(s.cluster.task_slots(), [&](std::size_t i) -> const std::string& {
-        return s.cluster.name(make_id<TaskId>(i));
-    });
-    s.failed = s.cluster.inventory().nodes.failed_gpus;
-    s.gone.assign(nodes, 0);
-    s.shape_of_task.assign(s.cluster.task_slots(), State::nobody);
-    s.shape_birth_of_task.assign(s.cluster.task_slots(), 0);
-    s.leaves = std::bit_ceil(std::max<std::size_t>(nodes, 1));
     s.decision.victims.reserve(detail::most_victims);
 }
 GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(PreemptionIndex&&) noexcept = default;
 GPUSCHED_INLINE PreemptionIndex& PreemptionIndex::operator=(PreemptionIndex&&) noexcept = default;
 GPUSCHED_INLINE PreemptionIndex::~PreemptionIndex() = default;
 
-GPUSCHED_INLINE void PreemptionIndex::place(TaskId task, NodeId node, GpuMask gpus) {
-    auto& s = *state_;
-    s.check(task, node, gpus);
-    if (const auto old = s.cluster.node_of(task); old != none<NodeId>) s.mark(old);
-    s.cluster.assign(task, node, gpus);
-    s.cluster.commit();
-    s.mark(node);
+GPUSCHED_INLINE bool PreemptionIndex::proven() const noexcept {
+    return state_->problem.proven() && state_->proven_before;
 }
-
-GPUSCHED_INLINE void PreemptionIndex::remove(TaskId task) {
-    auto& s = *state_;
-    s.check(task);
-    const auto node = s.cluster.node_of(task);
-    if (node == none<NodeId>) return;
-    s.cluster.remove(task);
-    s.cluster.commit();
-    s.mark(node);
-}
-
-GPUSCHED_INLINE void PreemptionIndex::fail_gpu(NodeId node, int gpu, bool failed) {
-    auto& s = *state_;
-    s.check(node);
-    if (gpu < 0 || gpu >= s.cluster.gpu_count(node))
-        throw InvalidInput(bad_value("gpu", std::to_string(gpu),
-                                     "a GPU of node " + gpusched::quoted(s.cluster.name(node)) +
-                                         ", which has " + std::to_string(s.cluster.gpu_count(node))));
-    auto& mask = s.failed[index(node)];
-    mask = static_cast<GpuMask>(failed ? mask | gpu_bit(gpu) : mask & ~gpu_bit(gpu));
-    s.mark(node);
-}
-
-GPUSCHED_INLINE void PreemptionIndex::fail_node(NodeId node, bool failed) {
-    auto& s = *state_;
-    s.check(node);
-    if (failed)
-        while (!s.cluster.tasks_on(node).empty()) s.cluster.remove(*s.cluster.tasks_on(node).begin());
-    s.cluster.commit();
-    s.gone[index(node)] = failed ? 1 : 0;
-    s.mark(node);
-}
-
-GPUSCHED_INLINE void PreemptionIndex::apply(const Decision& decision, TaskId preemptor) {
-    const Decision copy = decision;  // it may be the index's own
-    state_->check(preemptor, copy.node, copy.gpus);
-    for (const auto victim : copy.victims) state_->check(victim);
-    for (const auto victim : copy.victims) remove(victim);
-    place(preemptor, copy.node, copy.gpus);
-}
-
-GPUSCHED_INLINE void PreemptionIndex::set_now(std::int64_t now) {
-    auto& s = *state_;
-    require_range("now", now, -detail::latest, detail::latest);
-    s.options.now = now;
-    for (auto& shape : s.shapes) shape->request.now = now;
-    s.mark_all();
-}
-
-GPUSCHED_INLINE const Cluster& PreemptionIndex::cluster() const noexcept { return state_->cluster; }
-GPUSCHED_INLINE GpuMask PreemptionIndex::failed_gpus(NodeId node) const {
-    state_->check(node);
-    return state_->failed[index(node)];
-}
-GPUSCHED_INLINE bool PreemptionIndex::has_failed(NodeId node) const {
-    state_->check(node);
-    return state_->gone[index(node)] != 0;
-}
-GPUSCHED_INLINE bool PreemptionIndex::proven() const noexcept { return state_->problem.proven(); }
 GPUSCHED_INLINE std::size_t PreemptionIndex::shapes() const noexcept { return state_->shapes.size(); }
 
-GPUSCHED_INLINE const Decision* PreemptionIndex::decide(TaskId preemptor) {
+GPUSCHED_INLINE void PreemptionIndex::catch_up(const Cluster& cluster) {
+    if (cluster.events() != nullptr) state_->position.catch_up(*state_, cluster);
+}
+
+GPUSCHED_INLINE const Decision* PreemptionIndex::decide(const Cluster& cluster, TaskId preemptor) {
     auto& s = *state_;
-    s.check(preemptor);
-    auto& shape = s.shape_for(preemptor);
-    if (shape.marked.size() > s.leaves / 8) {
-        s.fill(shape);
+    if (cluster.events() == nullptr) {
+        auto result = preempt(cluster, preemptor, s.options);
+        s.proven_before = s.proven_before && result.proven;
+        if (!result.decision) return nullptr;
+        s.decision = std::move(*result.decision);
+        return &s.decision;
+    }
+    if (!cluster.contains(preemptor))
+        throw InvalidInput(bad_value("task", "#" + std::to_string(index(preemptor)),
+                                     "below " + std::to_string(cluster.task_slots())));
+    s.position.catch_up(s, cluster);
+    auto& shape = s.shape_for(cluster, preemptor);
+    shape.request.name_rank = s.task_rank.data();  // newcomers may have moved it
+    if (shape.must_fill || shape.marked.size() > s.leaves / 8) {
+        s.fill(cluster, shape);
     } else {
         for (const auto node : shape.marked) {
-            s.ask(shape, node);
+            s.ask(cluster, shape, node);
             shape.is_marked[index(node)] = 0;
-            s.replay(shape, s.leaves + index(node));
+            s.replay(cluster, shape, s.leaves + index(node));
         }
         shape.marked.clear();
     }
@@ -355,13 +370,12 @@ GPUSCHED_INLINE const Decision* PreemptionIndex::decide(TaskId preemptor) {
         ~Restore() { at = before; }
     } restore{shape.request.task, shape.request.task};
     shape.request.task = preemptor;
-    const auto healthy = s.healthy(node);
-    s.problem.read(s.cluster, shape.request, s.options.cost, node, nullptr, healthy);
+    s.problem.read(cluster, shape.request, s.options.cost, node);
     detail::Answer answer{shape.candidates[winner], {}};
     if (s.problem.has_many())
         if (const auto many = shape.many.find(winner); many != shape.many.end()) answer.many = many->second;
     s.problem.decide(answer, false, s.decision);
-    detail::require_placement(s.cluster, shape.request, s.decision, healthy);
+    detail::require_placement(cluster, shape.request, s.decision, cluster.healthy_gpus(node));
     return &s.decision;
 }
 

@@ -8,24 +8,38 @@
 
 namespace GPUSCHED_NAMESPACE::preemption::detail {
 
-GPUSCHED_INTERNAL Objective objective_of(Policy policy) noexcept {
-    return policy == Policy::imp || policy == Policy::first_fit || policy == Policy::reprieve
-               ? Objective::fewest
-           : policy == Policy::exhaustive ? Objective::score
-                                          : Objective::cost;
+GPUSCHED_INTERNAL Objective objective_of(const VictimPolicy& policy) noexcept {
+    const auto named = policy.named();
+    if (!named) return Objective::cost;
+    switch (*named) {  // all of them, so that the compiler misses a new one
+    case Policy::imp:
+    case Policy::first_fit:
+    case Policy::reprieve:
+        return Objective::fewest;
+    case Policy::exhaustive:
+        return Objective::score;
+    case Policy::spot:
+    case Policy::spot_exact:
+        return Objective::cost;
+    }
+    return Objective::cost;
 }
 
 template <class Set>
 Choice<Set> best_of_node(const Cluster& cluster, const NodeProblem<Set>& node, const Request& request,
                          const Options& options, Search<Set>& search) {
-    switch (options.policy) {
+    const auto policy = options.policy.named();
+    if (!policy) return search.in_order(cluster, node, request, options.policy);
+    switch (*policy) {  // all of them, too
     case Policy::spot:
         return search.cheapest_prefix(node, request);
     case Policy::first_fit:
         return search.first_fit(node, request);
     case Policy::reprieve:
         return search.reprieve(cluster, node, request);
-    default:
+    case Policy::imp:
+    case Policy::exhaustive:
+    case Policy::spot_exact:
         break;
     }
     const auto objective = objective_of(options.policy);

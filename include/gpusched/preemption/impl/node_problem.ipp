@@ -31,7 +31,33 @@ bool NodeProblem<Set>::enough_cpu_and_memory(Argument leaving) const {
         if (v.claims) firm += v.cpu_milli;
     });
     return memory >= request_->memory_mib && lendable >= request_->cpu_milli &&
-           (request_->borrows || firm >= request_->cpu_milli);
+           (request_->borrows || firm >= request_->cpu_milli) &&
+           (extras_ == nullptr || extras_obstacle(leaving) == Obstacle::none);
+}
+
+template <class Set>
+GpuMask NodeProblem<Set>::free_devices(Argument leaving) const {
+    auto free = devices_;
+    for_each_victim(leaving, [&](int i) { free |= victim(i).devices; });
+    return free & ~cluster_->inventory().nodes.failed_gpus[index(node_)];
+}
+
+template <class Set>
+Obstacle NodeProblem<Set>::extras_obstacle(Argument leaving) const {
+    const auto& inv = cluster_->inventory();
+    for (std::size_t r = 0; r < resources_.size(); ++r) {
+        auto free = resources_[r];
+        for_each_victim(leaving, [&](int i) {
+            for (const auto& [resource, amount] :
+                 inv.extras[inv.tasks.extras[index(victim(i).task)]].resources)
+                if (resource == extras_->resources[r].resource) free += amount;
+        });
+        if (free < extras_->resources[r].amount) return Obstacle::resource;
+    }
+    if (extras_->device_count == 0) return Obstacle::none;
+    return gpusched::detail::choose_devices(inv, *extras_, node_, free_devices(leaving)) == 0
+               ? Obstacle::device
+               : Obstacle::none;
 }
 
 template <class Set>
@@ -84,7 +110,7 @@ std::uint8_t NodeProblem<Set>::local_cores(Argument leaving, GpuMask free, GpuMa
         GpuMask free;
         int socket;
     };
-    std::array<Numa, max_gpus_per_node> numa{};  // only those with free GPUs: GPUs are on one each
+    std::array<Numa, most_gpu_localities> numa{};  // only those with free GPUs: GPUs are on one each
     std::size_t size = 0;
     for (std::size_t n = 0; n < nodes.size(); ++n) {
         const auto here = static_cast<GpuMask>(nodes[n].gpus & free);
@@ -175,6 +201,14 @@ std::int64_t NodeProblem<Set>::first_cost(int i) const noexcept {
 
 template <class Set>
 GpuMask NodeProblem<Set>::choose_gpus(Argument leaving) const {
+    const auto whole = choose_whole_gpus(leaving);
+    if (extras_ == nullptr) return whole;
+    return whole |
+           gpusched::detail::choose_devices(cluster_->inventory(), *extras_, node_, free_devices(leaving));
+}
+
+template <class Set>
+GpuMask NodeProblem<Set>::choose_whole_gpus(Argument leaving) const {
     const auto free = free_gpus(leaving);
     const int wanted = request_->gpus;
     if (wanted == 0) return 0;
@@ -225,12 +259,18 @@ template <class Set>
 bool NodeProblem<Set>::names_before(Argument a, Argument b) const {
     // Of two different sets of one size, the one that has the first name of those that only one has comes first.
     if (const auto* const rank = request_->name_rank; rank != nullptr) {
+        bool all_ranked = true;
         const auto lowest = [&](const Set& set) {
             auto least = UINT32_MAX;
-            for_each_victim(set, [&](int i) { least = std::min(least, rank[index(victim(i).task)]); });
+            for_each_victim(set, [&](int i) {
+                const auto its = rank[index(victim(i).task)];
+                all_ranked = all_ranked && its != UINT32_MAX;
+                least = std::min(least, its);
+            });
             return least;
         };
-        return lowest(minus(a, b)) < lowest(minus(b, a));
+        const auto mine = lowest(minus(a, b)), theirs = lowest(minus(b, a));
+        if (all_ranked) return mine < theirs;
     }
     const auto first = [&](const Set& set) {
         const std::string* name = nullptr;
@@ -254,6 +294,10 @@ bool NodeProblem<Set>::alike(int a, int b) const noexcept {
         v.memory_mib != w.memory_mib || v.gpu_memory_mib != w.gpu_memory_mib || v.claims != w.claims ||
         v.gang >= 0 || w.gang >= 0 || request_->grouped)
         return false;
+    if (extras_ != nullptr) {
+        const auto& extras = cluster_->inventory().tasks.extras;
+        if (extras[index(v.task)] != extras[index(w.task)] || v.devices != w.devices) return false;
+    }
     if (request_->cpu_local) {
         const auto& inv = cluster_->inventory();
         const auto lists_cores = [&](const Victim& x) {
@@ -276,10 +320,8 @@ bool NodeProblem<Set>::alike(int a, int b) const noexcept {
     const auto possible = static_cast<GpuMask>(idle_ | contested_);
     for (const auto* const level : {&hardware_->numa, &hardware_->socket})
         for (const auto mask : *level)
-            if ((request_->cpu_local ||
-                 bits_of(static_cast<std::uint32_t>(mask & possible)) >= request_->gpus) &&
-                bits_of(static_cast<std::uint32_t>(mask & v.gpus)) !=
-                    bits_of(static_cast<std::uint32_t>(mask & w.gpus)))
+            if ((request_->cpu_local || gpu_count(mask & possible) >= request_->gpus) &&
+                gpu_count(mask & v.gpus) != gpu_count(mask & w.gpus))
                 return false;
     return true;
 }
@@ -291,6 +333,9 @@ bool NodeProblem<Set>::helps(int i) const noexcept {
     if (r.cpu_local || r.grouped) return true;
     if (r.gpus > 0 && (v.gpus & (r.fraction ? usable_ : contested_)) != 0) return true;
     if (memory_ < r.memory_mib && v.memory_mib > 0) return true;
+    if (extras_ != nullptr && cluster_->inventory().tasks.extras[index(v.task)] != 0 &&
+        extras_obstacle(Set{}) != Obstacle::none)
+        return true;
     if (v.cpu_milli == 0) return false;
     return cpu_lendable_ < r.cpu_milli || (!r.borrows && v.claims && cpu_firm_ < r.cpu_milli);
 }
@@ -310,7 +355,9 @@ Shortage NodeProblem<Set>::shortage(Argument leaving) const {
     missing.memory_mib = std::max<std::int64_t>(0, request_->memory_mib - memory);
     const auto free = free_gpus(leaving);
     missing.gpus = std::max(0, request_->gpus - gpu_count(free));
-    if (missing.gpus == 0 && missing.cpu_milli == 0 && missing.memory_mib == 0) {
+    if (extras_ != nullptr) missing.extras = extras_obstacle(leaving);
+    if (missing.gpus == 0 && missing.cpu_milli == 0 && missing.memory_mib == 0 &&
+        missing.extras == Obstacle::none) {
         missing.locality = (request_->cpu_local ? local_cores(leaving, free, nullptr)
                                                 : request_->locality(hardware_, free)) == infeasible;
         if (!missing.locality && request_->grouped) missing.group = group_obstacle(leaving);

@@ -27,6 +27,14 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
                  : nullptr;
     cpu_lendable_ = cpu_firm_ = n.cpu_milli[at];
     memory_ = n.memory_mib[at];
+    const auto devices = cluster.devices(node);
+    extras_ = request.extras == 0 ? nullptr : &inv.extras[request.extras];
+    if (extras_ != nullptr) {
+        devices_ = devices & ~n.failed_gpus[at];
+        resources_.clear();
+        for (const auto& one : extras_->resources)
+            resources_.push_back(inv.node_resources[at * inv.resource_names.size() + one.resource]);
+    }
     GpuMask taken = 0, held = 0, shared = 0;  // by tasks that stay, by victims, by several victims
     for (int g = 0; g < gpu_count_; ++g) {
         const auto i = static_cast<std::size_t>(g);
@@ -38,7 +46,13 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
         const auto i = index(task);
         const bool consumes = !t.standby[i];
         const bool claims = t.standby[i] || t.priority_class[i] != PriorityClass::lp;
-        const auto gpus = cluster.gpus_of(task);
+        const auto gpus = cluster.gpus_of(task) & ~devices;
+        if (extras_ != nullptr) {
+            devices_ &= ~cluster.gpus_of(task);
+            for (const auto& [resource, amount] : inv.extras[t.extras[i]].resources)
+                for (std::size_t r = 0; r < resources_.size(); ++r)
+                    if (extras_->resources[r].resource == resource) resources_[r] -= amount;
+        }
         if (consumes) cpu_lendable_ -= t.cpu_milli[i];
         if (claims) cpu_firm_ -= t.cpu_milli[i];
         memory_ -= t.memory_mib[i];
@@ -69,7 +83,8 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
              t.memory_mib[i],
              gpus == 0 ? 0 : t.gpu_memory_mib[i],
              t.priority[i],
-             cost_of(cluster, task, request.now, cost)};
+             cost_of(cluster, task, request.now, cost),
+             cluster.gpus_of(task) & devices};
         const auto job = t.job[i];
         if (gangs == nullptr || job == none<JobId>) continue;
         const auto known = std::find_if(gangs_.begin(), gangs_.begin() + gang_count_,
@@ -96,7 +111,8 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
     idle_ = static_cast<GpuMask>(usable_ & ~taken & ~held);
     contested_ = static_cast<GpuMask>(usable_ & ~taken & held);
     enough_without_ = memory_ >= request.memory_mib && cpu_lendable_ >= request.cpu_milli &&
-                      (request.borrows || cpu_firm_ >= request.cpu_milli);
+                      (request.borrows || cpu_firm_ >= request.cpu_milli) &&
+                      (extras_ == nullptr || extras_obstacle(Set{}) == Obstacle::none);
     only_gpus_ = !request.fraction && !request.cpu_local && !request.grouped && (shared & contested_) == 0;
     if (request.grouped && scratch_of_ != &cluster) {
         scratch_ = std::make_unique<Cluster>(cluster);

@@ -10,6 +10,7 @@ namespace GPUSCHED_NAMESPACE::preemption {
 
 GPUSCHED_INLINE void validate(const Options& options) {
     Problems problems;
+    gpusched::detail::check_enumerator(problems, "policy", options.policy.named(), {});
     check_fields(problems, options);
     const auto finite = [&](const char* field, double value) {
         if (!std::isfinite(value)) problems.add(bad_value(field, number_text(value), "a finite number"));
@@ -18,7 +19,7 @@ GPUSCHED_INLINE void validate(const Options& options) {
                           options.policy == Policy::spot_exact;
     if (options.engine != Options{}.engine && !searches)
         problems.add(bad_value("engine", enum_name(options.engine),
-                               "the default with policy " + std::string(enum_name(options.policy)) +
+                               "the default with policy " + std::string(options.policy.name()) +
                                    ", which searches in one way; imp, exhaustive and spot_exact have two"));
     finite("numa_score", options.numa_score);
     finite("socket_score", options.socket_score);

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::preemption::detail {
 
@@ -46,7 +48,7 @@ inline std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hard
         if (list_of(task)) return;
         std::int64_t parts = 0, mine = -1;  // NUMA nodes it is spread over
         for (std::size_t i = 0; i < places.size(); ++i) {
-            const auto gpus = cluster.gpus_of(task);
+            const auto gpus = cluster.gpus_of(task) & ~cluster.devices(decision.node);
             if (gpus != 0 && (places[i].gpus & gpus) == 0) continue;
             if (i == numa) mine = parts;
             ++parts;
@@ -69,10 +71,10 @@ GPUSCHED_INTERNAL bool placement_holds(const Cluster& cluster, const Request& re
     const auto& t = inv.tasks;
     const auto node = decision.node;
     const auto n = index(node);
-    if (gpu_count(decision.gpus) != request.gpus) return false;
-    if ((decision.gpus & ~healthy) != 0) return false;
-    if (!inv.nodes.schedulable[n] || !inv.eligible(request.requirement, inv.nodes.node_class[n]))
-        return false;
+    const auto devices = decision.gpus & cluster.devices(node), whole = decision.gpus & ~devices;
+    if (gpu_count(whole) != request.gpus) return false;
+    if ((whole & ~healthy) != 0) return false;
+    if (!inv.nodes.schedulable[n] || !request.may_run_on(inv, node)) return false;
     for (const auto victim : decision.victims)
         if (cluster.node_of(victim) != node || !is_potential_victim(cluster, request, victim)) return false;
 
@@ -99,7 +101,7 @@ GPUSCHED_INTERNAL bool placement_holds(const Cluster& cluster, const Request& re
     if (memory < request.memory_mib || cpu < request.cpu_milli) return false;
     if (!request.borrows && cpu_claimed < request.cpu_milli) return false;
     bool good = true;
-    for_each_gpu(decision.gpus, [&](int g) {
+    for_each_gpu(whole, [&](int g) {
         const auto k = static_cast<std::size_t>(g);
         const int room = whole_gpu_milli - request.share_milli;
         good = good && share[k] <= room && (request.borrows || claimed[k] <= room);
@@ -110,7 +112,7 @@ GPUSCHED_INTERNAL bool placement_holds(const Cluster& cluster, const Request& re
     if (request.level) {
         if (hardware == nullptr) return false;
         const auto& places = *request.level == HardwareLevel::numa ? hardware->numa : hardware->socket;
-        if (std::none_of(places.begin(), places.end(), [&](GpuMask m) { return (decision.gpus & ~m) == 0; }))
+        if (std::none_of(places.begin(), places.end(), [&](GpuMask m) { return (whole & ~m) == 0; }))
             return false;
     }
     if (request.cpu_local) {
@@ -119,9 +121,27 @@ GPUSCHED_INTERNAL bool placement_holds(const Cluster& cluster, const Request& re
         std::int64_t local = 0;
         for (std::size_t i = 0, first = 0; i < numa.size();
              first += static_cast<std::size_t>(numa[i++].cores))
-            if ((numa[i].gpus & decision.gpus) != 0)
+            if ((numa[i].gpus & whole) != 0)
                 local += free_cores(cluster, *hardware, request, decision, i, static_cast<int>(first));
         if (local < request.cpu_milli) return false;
+    }
+    if (request.extras != 0 || devices != 0) {
+        const auto& asked = inv.extras[request.extras];
+        auto held = inv.nodes.failed_gpus[n];
+        std::vector<std::int64_t> left;
+        for (const auto& [resource, amount] : asked.resources)
+            left.push_back(inv.node_resources[n * inv.resource_names.size() + resource] - amount);
+        for (const auto task : cluster.tasks_on(node)) {
+            if (std::find(decision.victims.begin(), decision.victims.end(), task) != decision.victims.end())
+                continue;
+            held |= cluster.gpus_of(task);
+            for (const auto& [resource, amount] : inv.extras[t.extras[index(task)]].resources)
+                for (std::size_t r = 0; r < left.size(); ++r)
+                    if (asked.resources[r].resource == resource) left[r] -= amount;
+        }
+        if ((devices & held) != 0 || !gpusched::detail::are_of_one_class(inv, asked, node, devices) ||
+            std::any_of(left.begin(), left.end(), [](std::int64_t free) { return free < 0; }))
+            return false;
     }
     if (!request.grouped) return true;
     Cluster after(cluster);

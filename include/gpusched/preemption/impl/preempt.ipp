@@ -27,12 +27,11 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
     Budget budget(context, options.time_limit);
     const detail::Request request(cluster, task, options);
     const auto& inv = cluster.inventory();
-    const auto problem = std::make_unique<detail::NodeQuestion>();
+    const auto problem = std::make_unique_for_overwrite<detail::NodeQuestion>();
     Result result;
 
     const auto may_run = [&](NodeId node) {
-        return inv.nodes.schedulable[index(node)] != 0 &&
-               inv.eligible(request.requirement, inv.nodes.node_class[index(node)]);
+        return inv.nodes.schedulable[index(node)] != 0 && request.may_run_on(inv, node);
     };
     const auto earlier = [&](NodeId a, NodeId b) {
         return b == none<NodeId> || cluster.name(a) < cluster.name(b);
@@ -111,10 +110,8 @@ GPUSCHED_INLINE MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId t
                                      "below " + std::to_string(cluster.node_slots())));
     MinimalSets result;
     const auto& inv = cluster.inventory();
-    if (!inv.nodes.schedulable[index(node)] ||
-        !inv.eligible(request.requirement, inv.nodes.node_class[index(node)]))
-        return result;
-    const auto problem = std::make_unique<detail::NodeQuestion>();
+    if (!inv.nodes.schedulable[index(node)] || !request.may_run_on(inv, node)) return result;
+    const auto problem = std::make_unique_for_overwrite<detail::NodeQuestion>();
     problem->read(cluster, request, options.cost, node);
     if (request.spot && request.borrows) {
         if (problem->locality_now() != detail::infeasible) result.sets.emplace_back();

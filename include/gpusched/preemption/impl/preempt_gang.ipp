@@ -4,6 +4,7 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
+#include <gpusched/model/detail/placement_order.hpp>
 #include <gpusched/preemption/detail/cost.hpp>
 #include <gpusched/preemption/detail/node_answer.hpp>
 #include <gpusched/preemption/detail/placement_check.hpp>
@@ -91,6 +92,7 @@ class GangSearch {
             // One domain is looked at at a time, so network levels need no further question.
             const auto groups = inv.affinity_memberships(pod);
             requests_.back().grouped = !inv.anti_affinity_memberships(pod).empty() ||
+                                       !inv.selection_memberships(pod).empty() ||
                                        std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
                                            return inv.group_sets[m.set].kind != GroupKind::network;
                                        });
@@ -158,7 +160,21 @@ class GangSearch {
             now_.assign(pods_[i], decision.node, decision.gpus);
         }
         finish(made);
-        return true;
+        return holds_in_some_order(made);
+    }
+
+    /// All victims leave before the first pod comes: who leaves later for another pod may have filled a domain.
+    [[nodiscard]] bool holds_in_some_order(const GangDecision& made) const {
+        const auto& inv = cluster_.inventory();
+        if (std::all_of(pods_.begin(), pods_.end(),
+                        [&](TaskId pod) { return inv.selection_memberships(pod).empty(); }))
+            return true;
+        Cluster after(cluster_);
+        for (const auto victim : made.victims) after.remove(victim);
+        std::vector<Placement> placements;
+        for (std::size_t i = 0; i < pods_.size(); ++i)
+            placements.push_back({pods_[i], made.pods[i].node, made.pods[i].gpus});
+        return gpusched::detail::can_be_placed(after, placements);
     }
 
     /// By the exact search, nobody leaving; into `without_`.
@@ -205,7 +221,8 @@ class GangSearch {
             const auto h = inv.nodes.hardware[index(at.node)];
             decision.gpus = at.gpus;
             const auto* const hardware = h == NodeTable::no_hardware ? nullptr : &inv.hardware[h];
-            decision.topology = static_cast<topology::GpuLocality>(request.locality(hardware, at.gpus));
+            decision.topology = static_cast<topology::GpuLocality>(
+                request.locality(hardware, at.gpus & ~now_.devices(at.node)));
         }
         if (!placement_holds(now_, request, decision, now_.healthy_gpus(at.node))) return false;
         now_.assign(at.task, at.node, decision.gpus);
@@ -268,7 +285,7 @@ class GangSearch {
         for (const auto node : nodes) {
             if (asked++ % 16 == 0 ? budget_.exhausted() : budget_.reason() != StopReason::completed)
                 return {};
-            if (!inv.eligible(request.requirement, inv.nodes.node_class[index(node)])) continue;
+            if (!request.may_run_on(inv, node)) continue;
             problem_->read(now_, request, options_.cost, node, &gangs_);
             Answer candidate;
             if (const auto found = problem_->locality_now(); found != infeasible)
@@ -307,7 +324,7 @@ class GangSearch {
     Losses losses_;
     std::size_t placed_ = 0;
     bool bound_ = false;
-    std::unique_ptr<NodeQuestion> problem_ = std::make_unique<NodeQuestion>();
+    std::unique_ptr<NodeQuestion> problem_ = std::make_unique_for_overwrite<NodeQuestion>();
 };
 
 }  // namespace detail

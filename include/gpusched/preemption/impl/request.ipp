@@ -30,7 +30,9 @@ GPUSCHED_INTERNAL Request::Request(const Cluster& cluster, TaskId id, const Opti
     gpu_memory_mib = gpus > 0 ? t.gpu_memory_mib[i] : 0;
     priority = t.priority[i];
     requirement = t.requirement[i];
-    grouped = !inv.anti_affinity_memberships(id).empty() || !inv.affinity_memberships(id).empty();
+    extras = t.extras[i];
+    grouped = !inv.memberships(id).empty();
+    wants_near = !inv.terms(id).near.empty();
     spot = options.policy == Policy::spot || options.policy == Policy::spot_exact;
     const auto& wishes = inv.task_affinities[t.affinities[i]];
     cpu_local = wishes.cpu_local && gpus > 0;
@@ -62,25 +64,35 @@ GPUSCHED_INTERNAL Request::Request(const Cluster& cluster, TaskId id, const Opti
         made[h].fill(infeasible);
         const auto all = inv.hardware[h].description.gpus();
         if (all > 0xFF) continue;
-        for (unsigned free = 0; free < 256; ++free)
-            if ((free & ~unsigned{all}) == 0)
-                made[h][free] = locality(&inv.hardware[h], static_cast<GpuMask>(free));
+        for (GpuMask free = 0; free < 256; ++free)
+            if ((free & ~all) == 0) made[h][free] = locality(&inv.hardware[h], free);
     }
     if (!made.empty())
         table = std::make_shared<const std::vector<std::array<std::uint8_t, 256>>>(std::move(made));
 }
 
 GPUSCHED_INTERNAL std::uint8_t Request::locality(const HardwareMasks* hardware, GpuMask free) const noexcept {
-    if (bits_of(free) < gpus) return infeasible;
+    if (gpu_count(free) < gpus) return infeasible;
     if (gpus < 2) return 0;
     if (hardware != nullptr) {
         for (const auto mask : hardware->numa)
-            if (bits_of(static_cast<std::uint32_t>(mask & free)) >= gpus) return 0;
+            if (gpu_count(mask & free) >= gpus) return 0;
         if (admits(1))
             for (const auto mask : hardware->socket)
-                if (bits_of(static_cast<std::uint32_t>(mask & free)) >= gpus) return 1;
+                if (gpu_count(mask & free) >= gpus) return 1;
     }
     return admits(2) ? 2 : infeasible;
+}
+
+/// Is `other` one of those that `task` wants near? Nobody is evicted for a task that wants it to stay.
+inline bool is_wanted_near(const Cluster& cluster, TaskId task, TaskId other) noexcept {
+    const auto& inv = cluster.inventory();
+    const auto own = inv.selection_memberships(task), others = inv.selection_memberships(other);
+    return std::any_of(own.begin(), own.end(), [&](const Membership& m) {
+        return m.is_bound() && inv.group_sets[m.set].kind == GroupKind::near &&
+               std::any_of(others.begin(), others.end(),
+                           [&](const Membership& o) { return o.set == m.set && o.is_member(); });
+    });
 }
 
 GPUSCHED_INTERNAL bool is_potential_victim(const Cluster& cluster, const Request& request,
@@ -89,6 +101,7 @@ GPUSCHED_INTERNAL bool is_potential_victim(const Cluster& cluster, const Request
     const auto i = index(task);
     if (!t.preemptible[i] || t.locked[i] || t.standby[i] || t.daemon[i]) return false;
     if (request.spared != nullptr && request.spared[i] != 0) return false;
+    if (request.wants_near && is_wanted_near(cluster, request.task, task)) return false;
     return request.spot ? t.priority_class[i] == PriorityClass::lp : t.priority[i] < request.priority;
 }
 

@@ -3,6 +3,8 @@
 #include <gpusched/preemption/detail/search.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::preemption::detail {
 
@@ -34,6 +36,25 @@ template <class Set>
 Choice<Set> Search<Set>::first_fit(const Node& node, const Request& request) {
     return prefix(node, request,
                   [&](int a, int b) { return node.victim(a).priority < node.victim(b).priority; });
+}
+
+template <class Set>
+Choice<Set> Search<Set>::in_order(const Cluster& cluster, const Node& node, const Request& request,
+                                  const VictimPolicy& policy) {
+    std::vector<std::int64_t> keys;
+    for (int i = 0; i < node.size(); ++i)
+        keys.push_back(policy.key(cluster, node.victim(i).task, request.now));
+    const auto enough = prefix(node, request, [&](int a, int b) {
+        return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)];
+    });
+    if (!enough.found()) return enough;
+    auto leaving = enough.victims;
+    for (int i = enough.count - 2; i >= 0; --i) {  // without the last one it was not enough
+        const auto kept = minus(leaving, only<Set>(order_[static_cast<std::size_t>(i)]));
+        ++steps_;
+        if (node.locality(kept) != infeasible) leaving = kept;
+    }
+    return make(node, request, leaving, node.locality(leaving));
 }
 
 template <class Set>

@@ -51,7 +51,7 @@ class GreedyServing {
 
     bool buy() {
         const auto C = costs_.size(), W = left_.size();
-        // What a workload is worth: the least that all of it could be had for now.
+        // The worth of a workload: the lowest cost at which all of it could be served now.
         std::vector<double> worth(W, milp::infinity), prices(C, 0.0);
         std::vector<bool> can(C, false);
         for (std::size_t c = 0; c < C; ++c) {

@@ -13,15 +13,16 @@
 
 namespace GPUSCHED_NAMESPACE::sim::detail {
 
-inline void validate_spot(const SpotTrace& trace, const SpotReplayOptions& o) {
+inline void validate_spot(const SpotTrace& trace, const SpotReplayOptions& o,
+                          const allocation::Registries& known) {
     Problems problems;
     if (o.rankers.empty() || o.rankers.size() > most_rankers)
         problems.add(bad_value("rankers", std::to_string(o.rankers.size()) + " names",
                                "1 to " + std::to_string(most_rankers)));
     for (const auto& name : o.rankers)
-        if (allocation::expects_workload(name))
+        if (known.rankers.expects_workload(name))
             problems.add(bad_value("rankers", gpusched::quoted(name), "rankers that need no workload"));
-    if (allocation::expects_workload(o.gpu_picker))
+    if (known.gpu_pickers.expects_workload(o.gpu_picker))
         problems.add(
             bad_value("gpu_picker", gpusched::quoted(o.gpu_picker), "a picker that needs no workload"));
     const auto before = problems.count();

@@ -46,7 +46,7 @@ struct NodeEvictions {
 
 inline constexpr std::size_t most_rankers = 6;
 
-/// Rankers in a row, without allocating.
+/// Rankers in a row; a score does not allocate.
 struct RankerRow {
     std::vector<allocation::AnyRanker> rankers{};
     std::array<std::int64_t, most_rankers> operator()(const Cluster& cluster, TaskId task, NodeId node,
@@ -55,18 +55,24 @@ struct RankerRow {
         for (std::size_t i = 0; i < rankers.size(); ++i) scores[i] = rankers[i](cluster, task, node, rng);
         return scores;
     }
+    [[nodiscard]] RankerRow for_task(const Cluster& cluster, TaskId task) const {
+        RankerRow row;
+        for (const auto& ranker : rankers) row.rankers.push_back(ranker.for_task(cluster, task));
+        return row;
+    }
 };
 
 class SpotScheduler {
   public:
-    SpotScheduler(const SpotReplayOptions& options, const Cluster& cluster, const Gangs& gangs)
+    SpotScheduler(const SpotReplayOptions& options, const Cluster& cluster, const Gangs& gangs,
+                  const allocation::Registries& known)
         : victims_(options.victims), gangs_(gangs), evictions_(cluster.node_slots(), 0),
           rng_(Rng(options.seed).split(1)),
-          picker_(allocation::gpu_pickers().make(options.gpu_picker, cluster.inventory(), {})) {
+          picker_(known.gpu_pickers.make(options.gpu_picker, cluster.inventory(), {})) {
         for (const auto& name : options.rankers)
             rank_.rankers.push_back(name == "eviction_history"
                                         ? allocation::AnyRanker(NodeEvictions{&evictions_})
-                                        : allocation::rankers().make(name, cluster.inventory(), {}));
+                                        : known.rankers.make(name, cluster.inventory(), {}));
     }
     SpotScheduler(const SpotScheduler&) = delete;  // the rankers know where the history is
     SpotScheduler& operator=(const SpotScheduler&) = delete;
@@ -173,7 +179,7 @@ class SpotScheduler {
         std::map<DomainId, std::int64_t> room;
         for (const auto node : cluster.nodes()) {
             auto& sum = room[inv.domain(level, node)];
-            if (sum >= pods || !inv.eligible(t.requirement[pod], inv.nodes.node_class[index(node)])) continue;
+            if (sum >= pods || !inv.eligible(make_id<TaskId>(pod), node)) continue;
             auto most = pods;
             const auto bounded_by = [&](std::int64_t free, std::int64_t each) {
                 if (each > 0) most = std::min(most, std::max<std::int64_t>(0, free / each));
@@ -315,8 +321,9 @@ class Hopeless {
                    tasks_.memory_mib[p] >= tasks_.memory_mib[f] &&
                    tasks_.gpu_memory_mib[p] >= tasks_.gpu_memory_mib[f] &&
                    tasks_.priority_class[p] == tasks_.priority_class[f] &&
-                   tasks_.requirement[p] == tasks_.requirement[f] && plain_[tasks_.affinities[p]] &&
-                   plain_[tasks_.affinities[f]];
+                   tasks_.requirement[p] == tasks_.requirement[f] &&
+                   (tasks_.extras[f] == 0 || tasks_.extras[p] == tasks_.extras[f]) &&
+                   plain_[tasks_.affinities[p]] && plain_[tasks_.affinities[f]];
         });
     }
 

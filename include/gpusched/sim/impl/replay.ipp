@@ -10,6 +10,7 @@
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/model/describe_obstacle.hpp>
 #include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/follower.hpp>
 #include <gpusched/sim/replay.hpp>
 #include <gpusched/sim/resample.hpp>
 
@@ -49,6 +50,7 @@ class Replay {
                   [](const NodeSpec& a, const NodeSpec& b) { return a.name < b.name; });
         if (options.resample_to) order.shuffle(std::span(spec.nodes));
         Problems problems;
+        spec.tasks.reserve(tasks.size());
         for (const auto& task : tasks) {
             if (task.task.node)
                 problems.add(bad_value("node", gpusched::quoted(*task.task.node),
@@ -58,28 +60,25 @@ class Replay {
         }
         problems.throw_if_any();
         cluster_ = Cluster::build(spec);
+        cluster_.keep_events();
     }
 
     [[nodiscard]] const Cluster& cluster() const { return cluster_; }
     [[nodiscard]] const fragmentation::Workload& workload() const { return workload_; }
 
     ReplayResult run(allocation::AnyPlacement& policy) {
-        std::optional<fragmentation::Incremental<fragmentation::Fgd>> fragmented;
+        using Fragmented = fragmentation::Incremental<fragmentation::Fgd>;
+        std::optional<Followed<Fragmented>> fragmented;
         if (!workload_.shapes.empty())
-            fragmented.emplace(fragmentation::Fgd(workload_, cluster_.inventory()), cluster_);
-        const auto changed = [&](NodeId node) {
-            policy.changed(node);
-            if (fragmented) fragmented->update(cluster_, node);
-        };
+            fragmented.emplace(Fragmented(fragmentation::Fgd(workload_, cluster_.inventory())));
         const bool departing = !timeless_ && !options_.ignore_departures;
         std::int64_t allocated = 0, requested = 0, running = 0;
         ReplayResult out;
         const auto depart_until = [&](std::int64_t time) {
             for (; !departures_.empty() && departures_.top().first <= time; departures_.pop()) {
                 const auto task = make_id<TaskId>(departures_.top().second);
-                const auto node = cluster_.node_of(task);
                 cluster_.remove(task);
-                changed(node);
+                cluster_.commit();
                 allocated -= cluster_.gpu_milli(task);
                 --running;
             }
@@ -104,7 +103,7 @@ class Replay {
             if (const auto chosen = policy(cluster_, task, rng_)) {
                 check(task, *chosen);
                 cluster_.assign(task, chosen->node, chosen->gpus);
-                changed(chosen->node);
+                cluster_.commit();
                 allocated += cluster_.gpu_milli(task);
                 ++running;
                 trace_.tasks[arrived].scheduled_time = now;
@@ -112,14 +111,13 @@ class Replay {
             } else {
                 out.unplaced.push_back(arrival.task.name);
             }
-            cluster_.commit();
             auto& t = out.timeline;
             t.time.push_back(now);
             t.requested_gpu_milli.push_back(requested);
             t.allocated_gpu_milli.push_back(allocated);
             t.running.push_back(running);
             t.unplaced.push_back(static_cast<std::int64_t>(out.unplaced.size()));
-            t.fragmented_gpus.push_back(fragmented ? fragmented->result() : 0.0);
+            t.fragmented_gpus.push_back(fragmented ? fragmented->of(cluster_).result() : 0.0);
         }
         out.stop_reason = budget_.reason();
         if (options_.until && out.stop_reason == StopReason::completed) {
@@ -159,6 +157,7 @@ class Replay {
         ClusterSpec spec;
         spec.now = now;
         spec.nodes = trace_.nodes;
+        spec.tasks.reserve(arrived);
         std::size_t next_unplaced = 0;
         for (std::size_t i = 0; i < arrived; ++i) {
             const auto task = make_id<TaskId>(i);
@@ -192,11 +191,10 @@ class Replay {
 
 }  // namespace detail
 
-GPUSCHED_INLINE ReplayResult replay(const Trace& trace, const ReplayOptions& options,
-                                    const Context& context) {
+GPUSCHED_INLINE ReplayResult replay(const Trace& trace, const ReplayOptions& options, const Context& context,
+                                    const allocation::Registries& known) {
     detail::Replay replay(trace, options, context);
-    auto policy =
-        allocation::placements().make(options.placement, replay.cluster().inventory(), replay.workload());
+    auto policy = known.placements.make(options.placement, replay.cluster().inventory(), replay.workload());
     return replay.run(policy);
 }
 

@@ -24,14 +24,15 @@ inline constexpr std::int64_t no_event = std::numeric_limits<std::int64_t>::max(
 /// One replay under way.
 class SpotReplay {
   public:
-    SpotReplay(const SpotTrace& trace, const SpotReplayOptions& options, const Context& context)
+    SpotReplay(const SpotTrace& trace, const SpotReplayOptions& options, const Context& context,
+               const allocation::Registries& known)
         : trace_(trace), options_(options), budget_(context),
           clock_(context.clock != nullptr ? *context.clock : SteadyClock::instance()),
           eviction_rng_(Rng(options.seed).split(2)) {
-        validate_spot(trace, options);
+        validate_spot(trace, options, known);
         cluster_ = Cluster::build(make_spec());
         hopeless_.emplace(cluster_);
-        scheduler_.emplace(options, cluster_, gangs_);
+        scheduler_.emplace(options, cluster_, gangs_, known);
         runs_.resize(trace.jobs.size());
         result_.jobs.resize(trace.jobs.size());
         from_ = options.measure_from_s;
@@ -354,8 +355,8 @@ class SpotReplay {
 }  // namespace detail
 
 GPUSCHED_INLINE SpotReplayResult replay_spot(const SpotTrace& trace, const SpotReplayOptions& options,
-                                             const Context& context) {
-    return detail::SpotReplay(trace, options, context).run();
+                                             const Context& context, const allocation::Registries& known) {
+    return detail::SpotReplay(trace, options, context, known).run();
 }
 
 GPUSCHED_INLINE Spread spread_of(std::vector<double> values) {

@@ -2,6 +2,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/gpu_sets.hpp>
 #include <gpusched/topology/detail/hardware_search.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 
@@ -105,7 +106,7 @@ GPUSCHED_INLINE HardwareGraph::HardwareGraph(std::vector<HardwareVertex> vertice
 
 GPUSCHED_INLINE HardwareGraph::HardwareGraph(const HardwareGraph& other)
     : graph_(std::make_unique<BoostHardware>(*other.graph_)), gpu_vertex_(other.gpu_vertex_),
-      masks_(other.masks_), distance_(other.distance_), bandwidth_(other.bandwidth_) {}
+      masks_(other.masks_), distance_(other.distance_), bandwidth_(other.bandwidth_), row_(other.row_) {}
 GPUSCHED_INLINE HardwareGraph::HardwareGraph(HardwareGraph&&) noexcept = default;
 GPUSCHED_INLINE HardwareGraph& HardwareGraph::operator=(HardwareGraph other) noexcept {
     std::swap(graph_, other.graph_);
@@ -113,6 +114,7 @@ GPUSCHED_INLINE HardwareGraph& HardwareGraph::operator=(HardwareGraph other) noe
     std::swap(masks_, other.masks_);
     std::swap(distance_, other.distance_);
     std::swap(bandwidth_, other.bandwidth_);
+    std::swap(row_, other.row_);
     return *this;
 }
 GPUSCHED_INLINE HardwareGraph::~HardwareGraph() = default;
@@ -195,8 +197,11 @@ GPUSCHED_INLINE void HardwareGraph::index_graph() {
     }
     refresh_state();
 
-    for (auto& row : distance_) row.fill(-1);
-    for (auto& row : bandwidth_) row.fill(0);
+    row_ = 0;
+    for (std::size_t g = 0; g < gpu_vertex_.size(); ++g)
+        if (gpu_vertex_[g] >= 0) row_ = g + 1;
+    distance_.assign(row_ * row_, -1);
+    bandwidth_.assign(row_ * row_, 0);
     for (int g = 0; g < max_gpus_per_node; ++g) {
         if (gpu_vertex_[static_cast<std::size_t>(g)] < 0) continue;
         const auto from = static_cast<Vertex>(gpu_vertex_[static_cast<std::size_t>(g)]);
@@ -205,10 +210,8 @@ GPUSCHED_INLINE void HardwareGraph::index_graph() {
         for (int h = 0; h < max_gpus_per_node; ++h) {
             const auto to = gpu_vertex_[static_cast<std::size_t>(h)];
             if (to < 0) continue;
-            distance_[static_cast<std::size_t>(g)][static_cast<std::size_t>(h)] =
-                hops[static_cast<Vertex>(to)];
-            bandwidth_[static_cast<std::size_t>(g)][static_cast<std::size_t>(h)] =
-                width[static_cast<Vertex>(to)];
+            distance_[pair(g, h)] = hops[static_cast<Vertex>(to)];
+            bandwidth_[pair(g, h)] = width[static_cast<Vertex>(to)];
         }
     }
 }
@@ -242,20 +245,18 @@ GPUSCHED_INLINE HardwareGraph::Vertex HardwareGraph::gpu_vertex(int gpu) const {
 
 GPUSCHED_INLINE std::optional<int> HardwareGraph::distance(int a, int b) const {
     (void)gpu_vertex(a), (void)gpu_vertex(b);
-    const int hops = distance_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
+    const int hops = distance_[pair(a, b)];
     return hops < 0 ? std::nullopt : std::optional(hops);
 }
 GPUSCHED_INLINE double HardwareGraph::bandwidth(int a, int b) const {
     (void)gpu_vertex(a), (void)gpu_vertex(b);
-    return bandwidth_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
+    return bandwidth_[pair(a, b)];
 }
 GPUSCHED_INLINE double HardwareGraph::bottleneck_bandwidth(GpuMask gpus) const {
     double worst = detail::no_bottleneck;
     for_each_gpu(gpus, [&](int a) {
-        for_each_gpu(gpus, [&](int b) {
-            if (a < b)
-                worst = std::min(worst, bandwidth_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]);
-        });
+        for_each_gpu(gpus & ~first_gpus(a + 1),
+                     [&](int b) { worst = std::min(worst, bandwidth_[pair(a, b)]); });
     });
     return worst;
 }
@@ -280,16 +281,18 @@ GPUSCHED_INLINE std::optional<GpuMask> HardwareGraph::best_gpus(int count, GpuMa
     if (count == 0) return GpuMask{0};
     constexpr int no_path = 1 << 20;
     std::optional<std::tuple<GpuLocality, double, int, GpuMask>> best;
-    for_each_gpu_set(candidates, count, [&](GpuMask chosen) {
+    const auto judge = [&](GpuMask chosen) {
         int total = 0;
         for_each_gpu(chosen, [&](int a) {
-            for_each_gpu(chosen, [&](int b) {
-                if (a >= b) return;
-                const int hops = distance_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
+            for_each_gpu(chosen & ~first_gpus(a + 1), [&](int b) {
+                const int hops = distance_[pair(a, b)];
                 total += hops < 0 ? no_path : hops;
             });
         });
-        const std::tuple now(locality(chosen), -bottleneck_bandwidth(chosen), total, chosen);
+        return std::tuple(locality(chosen), -bottleneck_bandwidth(chosen), total, chosen);
+    };
+    for_each_promising_gpu_set(candidates, count, judge, [&](GpuMask chosen) {
+        const auto now = judge(chosen);
         if (!best || now < *best) best = now;
     });
     return std::get<3>(*best);
@@ -307,9 +310,9 @@ GPUSCHED_INLINE void HardwareGraph::set_failed(int gpu, bool failed) {
 
 GPUSCHED_INLINE void HardwareGraph::allocate(GpuMask gpus, const std::string& user) {
     if (user.empty()) throw InvalidInput("user: ''; expected a name");
-    if (const auto taken = static_cast<GpuMask>(gpus & ~masks_.free); taken != 0)
-        throw InvalidInput(bad_value("gpus", std::to_string(std::countr_zero(unsigned{taken})),
-                                     "free, healthy GPUs of this machine"));
+    if (const auto taken = gpus & ~masks_.free; taken != 0)
+        throw InvalidInput(
+            bad_value("gpus", std::to_string(std::countr_zero(taken)), "free, healthy GPUs of this machine"));
     for_each_gpu(gpus, [&](int g) {
         auto& v = (*graph_)[gpu_vertex(g)];
         v.status = HardwareStatus::allocated;

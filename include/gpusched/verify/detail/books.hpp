@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -31,14 +32,25 @@ struct Card {
     bool failed = false;
 };
 
+/// A device beside the whole GPUs.
+struct Device {
+    std::string_view device_class;
+    int holders = 0;
+    bool failed = false;
+};
+
 struct Machine {
     const NodeSpec* spec = nullptr;
     InUse cpu;
     std::int64_t memory_mib = 0;
-    std::vector<Card> cards;
+    std::vector<Card> cards;                               ///< whole GPUs
+    std::vector<Device> devices{};                         ///< numbered after them
+    std::map<std::string_view, std::int64_t> resources{};  ///< in use
+    [[nodiscard]] int gpus() const { return static_cast<int>(cards.size() + devices.size()); }
     int occupants = 0;  ///< tasks other than daemons whose place this is
     bool occupied_before = false;
-    bool listed_as_vacated = false;
+    bool listed_as_vacated = false, listed_as_opened = false;
+    bool opened = false;  ///< a move leads to it
 };
 
 /// Members of one group at one level: how many copies are in each domain, and the limits they bring.
@@ -78,20 +90,40 @@ struct Books {
     std::vector<Pod> pods;
     std::vector<Tally> tallies;
     std::unordered_map<std::string_view, int> machine_of, pod_of;
+    /// Of each group, and of each group that somebody avoids: the copies of its members and of those who avoid it, by task and
+    /// node.
+    using Copies = std::map<std::pair<int, int>, int>;
+    std::map<std::string_view, Copies> members, avoiding;
 
-    explicit Books(const ClusterSpec& snapshot) {
+    explicit Books(const ClusterSpec& snapshot) : snapshot_(snapshot) {
         open_machines(snapshot);
         open_pods(snapshot);
         open_groups(snapshot);
-        for (std::size_t p = 0; p < pods.size(); ++p) settle(snapshot.tasks[p], pods[p]);
+        for (std::size_t p = 0; p < pods.size(); ++p)
+            if (!snapshot.tasks[p].assign_gpus) settle(snapshot.tasks[p], pods[p], snapshot.tasks[p].gpus);
+        for (std::size_t p = 0; p < pods.size(); ++p)
+            if (snapshot.tasks[p].assign_gpus)
+                settle(snapshot.tasks[p], pods[p], unknown_gpus(snapshot.tasks[p]));
         for (auto& machine : machines) machine.occupied_before = machine.occupants > 0;
     }
 
-    /// The domain of a node at a level; a node of unknown position is one of its own.
+    /// The domain of a node at a level; a node of unknown position is one of its own, one without the level's label in none.
     [[nodiscard]] int domain(Level level, int node) const {
         if (level == node_level) return node;
+        if (level >= first_label_level)
+            return label_domains_[static_cast<std::size_t>(level - first_label_level)]
+                                 [static_cast<std::size_t>(node)];
         return domains_[static_cast<std::size_t>(level)][static_cast<std::size_t>(node)];
     }
+    /// How a message names the level.
+    [[nodiscard]] std::string level_text(Level level) const {
+        if (level >= first_label_level)
+            return "label " +
+                   gpusched::quoted(
+                       snapshot_.label_levels[static_cast<std::size_t>(level - first_label_level)]);
+        return level == node_level ? "node" : "network level " + std::to_string(level);
+    }
+    [[nodiscard]] int number(const Pod& pod) const { return static_cast<int>(&pod - pods.data()); }
     [[nodiscard]] Machine& machine(int node) { return machines[static_cast<std::size_t>(node)]; }
     [[nodiscard]] const Machine& machine(int node) const { return machines[static_cast<std::size_t>(node)]; }
 
@@ -108,7 +140,12 @@ struct Books {
         };
         add(m.cpu, task.cpu_milli);
         m.memory_mib += sign * task.memory_mib;
+        for (const auto& [name, amount] : task.resources) m.resources[name] += sign * amount;
         for (const int c : cards) {
+            if (const auto at = static_cast<std::size_t>(c); at >= m.cards.size()) {
+                m.devices[at - m.cards.size()].holders += sign;
+                continue;
+            }
             auto& card = m.cards[static_cast<std::size_t>(c)];
             add(card.milli, task.gpu_share_milli);
             card.memory_mib += sign * task.gpu_memory_mib;
@@ -122,6 +159,15 @@ struct Books {
             const auto limit = at.limits.try_emplace(part.limit, 0).first;
             if ((limit->second += sign) == 0) at.limits.erase(limit);
         }
+        const auto count = [&](Copies& copies) {
+            const auto copy = copies.try_emplace({number(pod), node}, 0).first;
+            if ((copy->second += sign) == 0) copies.erase(copy);
+        };
+        for (const auto& group : std::set<std::string_view>(task.groups.begin(), task.groups.end()))
+            count(members[group]);
+        std::set<std::string_view> avoided;
+        for (const auto& term : task.avoid) avoided.insert(term.group);
+        for (const auto& group : avoided) count(avoiding[group]);
     }
 
     /// Makes `node` (or nowhere) the task's place, without entering or striking out anything.
@@ -150,20 +196,45 @@ struct Books {
             for (const auto& term : task.anti_affinity) name(term.level);
             for (const auto& term : task.affinity) name(term.level);
             if (task.network_affinity) name(task.network_affinity->level);
+            const auto name_any = [&](Level l) {
+                const auto labels = static_cast<Level>(snapshot.label_levels.size());
+                if (l < first_label_level || l >= first_label_level + labels) name(l);
+            };
+            for (const auto& term : task.avoid) name_any(term.level);
+            for (const auto& term : task.near) name_any(term.level);
+            for (const auto& term : task.spread) name_any(term.level);
+        }
+        for (const auto& key : snapshot.label_levels) {
+            std::map<std::string_view, int> values;
+            auto& domains = label_domains_.emplace_back();
+            for (const auto& node : snapshot.nodes) {
+                const auto label = node.labels.find(key);
+                domains.push_back(
+                    label == node.labels.end()
+                        ? nowhere
+                        : values.try_emplace(label->second, static_cast<int>(values.size())).first->second);
+            }
         }
         domains_.resize(levels);
         int next = static_cast<int>(snapshot.nodes.size());  // below: nodes standing for themselves
         for (const auto& node : snapshot.nodes) {
             const auto id = static_cast<int>(machines.size());
             if (!machine_of.emplace(node.name, id).second) refuse("node", node.name, "is a duplicate");
-            const auto has = [&](int card) { return card >= 0 && card < node.gpu_count; };
-            if (node.gpu_count < 0 || node.gpu_count > 16 ||
+            std::int64_t gpus = node.gpu_count;
+            for (const auto& group : node.devices)
+                gpus = group.count < 1 || group.count > 64 ? -1'000 : gpus + group.count;
+            const auto has = [&](int card) { return card >= 0 && card < gpus; };
+            if (node.gpu_count < 0 || gpus < 0 || gpus > 64 ||
                 !std::all_of(node.failed_gpus.begin(), node.failed_gpus.end(), has))
                 refuse("node", node.name, "has impossible GPUs");
             auto& m = machines.emplace_back();
             m.spec = &node;
             m.cards.resize(static_cast<std::size_t>(node.gpu_count));
-            for (const int c : node.failed_gpus) m.cards[static_cast<std::size_t>(c)].failed = true;
+            for (const auto& group : node.devices)
+                for (std::int64_t d = 0; d < group.count; ++d) m.devices.push_back({group.device_class});
+            for (const int c : node.failed_gpus)
+                (c < node.gpu_count ? m.cards[static_cast<std::size_t>(c)].failed
+                                    : m.devices[static_cast<std::size_t>(c - node.gpu_count)].failed) = true;
             for (std::size_t l = 0; l < levels; ++l) {
                 const bool known = l < node.network.size();
                 const auto found =
@@ -226,21 +297,61 @@ struct Books {
         }
     }
 
-    void settle(const TaskSpec& task, Pod& pod) {
+    /// GPUs for a task that runs on GPUs that the snapshot does not say: the lowest healthy ones with enough left, then
+    /// failed ones that nobody holds; devices of the first class that has enough, likewise.
+    std::vector<int> unknown_gpus(const TaskSpec& task) {
+        const auto found = task.node ? machine_of.find(*task.node) : machine_of.end();
+        if (found == machine_of.end()) return {};
+        const auto& m = machine(found->second);
+        std::vector<int> taken;
+        const auto choose = [&](std::int64_t count, std::vector<int> sound, const std::vector<int>& broken) {
+            sound.insert(sound.end(), broken.begin(), broken.end());
+            if (static_cast<std::int64_t>(sound.size()) < count) return false;
+            taken.insert(taken.end(), sound.begin(), sound.begin() + count);
+            return true;
+        };
+        std::vector<int> sound, broken;
+        for (int c = 0; c < static_cast<int>(m.cards.size()); ++c) {
+            const auto& card = m.cards[static_cast<std::size_t>(c)];
+            const auto used = std::max(card.milli.consumed, claims(task) ? card.milli.claimed : 0);
+            const bool roomy = !m.spec->gpu_memory_mib || task.gpu_memory_mib == 0 ||
+                               card.memory_mib + task.gpu_memory_mib <= *m.spec->gpu_memory_mib;
+            if (card.failed && card.milli.consumed == 0 && card.milli.claimed == 0)
+                broken.push_back(c);
+            else if (!card.failed && used + task.gpu_share_milli <= 1000 && roomy)
+                sound.push_back(c);
+        }
+        if (task.gpu_count > 0 && !choose(task.gpu_count, sound, broken)) return {};
+        bool enough = task.device_count == 0;
+        for (const auto& accepted : task.device_classes) {
+            sound.clear();
+            broken.clear();
+            for (std::size_t d = 0; d < m.devices.size(); ++d)
+                if (m.devices[d].device_class == accepted && m.devices[d].holders == 0)
+                    (m.devices[d].failed ? broken : sound).push_back(static_cast<int>(m.cards.size() + d));
+            enough = enough || choose(task.device_count, sound, broken);
+            if (enough) break;
+        }
+        return enough ? taken : std::vector<int>{};
+    }
+
+    void settle(const TaskSpec& task, Pod& pod, const std::vector<int>& gpus) {
         if (!task.node) return;
         const auto found = machine_of.find(*task.node);
         if (found == machine_of.end())
             refuse("task", task.name, "runs on unknown node " + gpusched::quoted(*task.node));
-        for (const int c : task.gpus)
-            if (c < 0 || c >= machine(found->second).spec->gpu_count)
+        for (const int c : gpus)
+            if (c < 0 || c >= machine(found->second).gpus())
                 refuse("task", task.name,
                        "holds GPU " + std::to_string(c) + ", which node " + gpusched::quoted(*task.node) +
                            " lacks");
-        enter(pod, found->second, task.gpus, +1);
-        relocate(pod, found->second, task.gpus);
+        enter(pod, found->second, gpus, +1);
+        relocate(pod, found->second, gpus);
     }
 
-    std::vector<std::vector<int>> domains_;  // [level][node]
+    const ClusterSpec& snapshot_;
+    std::vector<std::vector<int>> domains_;        // [level][node]
+    std::vector<std::vector<int>> label_domains_;  // [label level][node], `nowhere` without the label
 };
 
 }  // namespace GPUSCHED_NAMESPACE::verify::detail

@@ -4,6 +4,8 @@
 #include <gpusched/core/order.hpp>
 #include <gpusched/verify/detail/books.hpp>
 #include <gpusched/verify/detail/constraints.hpp>
+#include <gpusched/verify/detail/downtime.hpp>
+#include <gpusched/verify/detail/selection.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
@@ -21,13 +23,15 @@ namespace detail {
 class Replay {
   public:
     Replay(const ClusterSpec& snapshot, const PlanSpec& plan, const Options& options)
-        : plan_(plan), books_(snapshot), limit_(options.max_violations) {
+        : plan_(plan), books_(snapshot), downtime_(snapshot), limit_(options.max_violations) {
         for (const auto& job : snapshot.jobs)
             if (job.max_disrupted) max_disrupted_.emplace(job.name, *job.max_disrupted);
     }
 
     Report run() {
         read_vacated_list();
+        read_opened_list();
+        check_chains();
         for (const auto& task : plan_.evictions) evict(task);
         run_waves();
         place_all();
@@ -60,6 +64,41 @@ class Replay {
         }
     }
 
+    void read_opened_list() {
+        for (const auto& name : plan_.opened_nodes) {
+            const auto node = find(books_.machine_of, name);
+            if (node == nowhere)
+                violation("opened_nodes", "unknown node " + named(name));
+            else if (std::exchange(books_.machine(node).listed_as_opened, true))
+                violation("opened_nodes", "node " + named(name) + " is listed twice");
+            else if (books_.machine(node).occupied_before)
+                violation("opened_nodes",
+                          "node " + named(name) + " held tasks other than daemons from the start");
+        }
+    }
+
+    // What moves say of why they are made: nothing that a replay shows.
+    void check_chains() {
+        std::unordered_map<std::int64_t, const std::string*> serves;  // by chain
+        for (std::size_t i = 0; i < plan_.moves.size(); ++i) {
+            const auto& m = plan_.moves[i];
+            const auto step = "move #" + std::to_string(i) + " of task " + named(m.task);
+            if (m.chain && *m.chain < 0)
+                violation(step, "chain: is " + std::to_string(*m.chain));
+            else if (m.chain)
+                if (const auto* first = serves.try_emplace(*m.chain, &m.serves).first->second;
+                    *first != m.serves)
+                    violation(step, "for: " + (m.serves.empty() ? "no node" : named(m.serves)) +
+                                        ", but an earlier move of chain " + std::to_string(*m.chain) +
+                                        " serves " + (first->empty() ? "none" : named(*first)));
+            if (m.serves.empty()) continue;
+            if (const auto node = find(books_.machine_of, m.serves); node == nowhere)
+                violation(step, "for: unknown node " + named(m.serves));
+            else if (!books_.machine(node).listed_as_vacated)
+                violation(step, "for: node " + named(m.serves) + " is none of vacated_nodes");
+        }
+    }
+
     // Evictions --------------------------------------------------------------------------------------------
     void evict(const std::string& name) {
         const auto step = "eviction of task " + named(name);
@@ -71,9 +110,10 @@ class Replay {
             return violation(step, "it does not run" + std::string(task.node ? " any more" : ""));
         if (!task.preemptible.value_or(task.priority_class == PriorityClass::lp))
             violation(step, "preemptible: it is not");
-        check_fixed(task, [&](const std::string& what) { violation(step, what); });
-        books_.enter(pod, pod.node, pod.cards, -1);
-        books_.relocate(pod, nowhere, {});
+        const auto report = [&](const std::string& what) { violation(step, what); };
+        check_fixed(task, report);
+        downtime_.begin(task, report);
+        leave(pod);
     }
 
     // Waves ------------------------------------------------------------------------------------------------
@@ -134,28 +174,43 @@ class Replay {
                 found.push_back("to: the task is there already");
                 possible = false;
             }
-            if (possible && !gpus_exist(*books_.machine(to).spec, m.gpus, found)) possible = false;
+            if (possible && !gpus_exist(books_.machine(to), m.gpus, found)) possible = false;
             if (!possible) {
                 for (const auto& what : found) violation(step, what);
                 continue;
             }
             pod->moved_in_wave = wave_number_;
-            check_fixed(*pod->spec, [&](const std::string& what) { found.push_back(what); });
+            const auto report = [&](const std::string& what) { found.push_back(what); };
+            check_fixed(*pod->spec, report);
+            check_how(*pod->spec, m.how, report);
+            const bool restarts = m.how == MoveMode::restart;
+            if (restarts) downtime_.begin(*pod->spec, report);
             if (const auto job = max_disrupted_.find(pod->spec->job);
                 job != max_disrupted_.end() && ++disrupted[job->first] > job->second)
                 found.push_back("max_disrupted: more than " + std::to_string(job->second) +
                                 " members of job " + named(pod->spec->job) + " move in this wave");
             // No one has left or arrived yet: occupants are those of the wave's start.
-            const auto& machine = books_.machine(to);
-            if (machine.occupants == 0) found.push_back("to: the node is empty");
+            auto& machine = books_.machine(to);
+            machine.opened = true;
+            if (machine.occupants == 0 && !machine.listed_as_opened) found.push_back("to: the node is empty");
             if (machine.listed_as_vacated) found.push_back("to: the node is one of vacated_nodes");
-            arrivals.push_back({pod, to, m.gpus, step, std::move(found)});
+            arrivals.push_back({pod, to, m.gpus, step, std::move(found), restarts});
         }
-        judge(arrivals);
+        for (const auto& a : arrivals)
+            if (a.restarts) leave(*a.pod);
+        judge(arrivals, false);
         for (auto& a : arrivals) {
-            books_.enter(*a.pod, a.pod->node, a.pod->cards, -1);
+            if (a.restarts)
+                downtime_.end(*a.pod->spec);
+            else
+                books_.enter(*a.pod, a.pod->node, a.pod->cards, -1);
             books_.relocate(*a.pod, a.node, a.cards);
         }
+    }
+
+    void leave(Pod& pod) {
+        books_.enter(pod, pod.node, pod.cards, -1);
+        books_.relocate(pod, nowhere, {});
     }
 
     // Placements -------------------------------------------------------------------------------------------
@@ -176,33 +231,66 @@ class Replay {
                 found.push_back("the task runs already, on " + named(node_name(pod->node)));
             if (pod != nullptr && pod->moved_in_wave == wave_number_)
                 found.push_back("the task is placed twice");
-            if (!found.empty() || !gpus_exist(*books_.machine(node).spec, p.gpus, found)) {
+            if (!found.empty() || !gpus_exist(books_.machine(node), p.gpus, found)) {
                 for (const auto& what : found) violation(step, what);
                 continue;
             }
             pod->moved_in_wave = wave_number_;
             arrivals.push_back({pod, node, p.gpus, step});
         }
-        judge(arrivals);
+        judge(arrivals, true);
         for (auto& a : arrivals) books_.relocate(*a.pod, a.node, a.cards);
     }
 
     // Constraints ------------------------------------------------------------------------------------------
     // All arrivals happen together: enters them all, then looks at what depends on the others.
-    void judge(std::vector<Arrival>& arrivals) {
+    /// @param in_turn one after the other: of those that near and spread let in the first, again and again
+    void judge(std::vector<Arrival>& arrivals, bool in_turn) {
         for (auto& a : arrivals) {
             check_node(books_, a);
             books_.enter(*a.pod, a.node, a.cards, +1);
             check_room(books_, a);
         }
+        if (in_turn) take_turns(arrivals);
         for (auto& a : arrivals) {
+            if (!in_turn) SelectionCheck(books_, a).run();
             for (const auto& part : a.pod->parts) check_group(books_, a, books_.tallies[part.tally]);
             for (const auto& what : a.found) violation(a.step, what);
         }
     }
 
+    // What near and spread say of each depends on who came before it.
+    void take_turns(std::vector<Arrival>& arrivals) {
+        std::vector<Arrival*> waiting;
+        for (auto& a : arrivals) {
+            books_.enter(*a.pod, a.node, a.cards, -1);
+            waiting.push_back(&a);
+        }
+        for (bool stuck = false; !waiting.empty();) {
+            const auto before = waiting.size();
+            std::vector<Arrival*> later;
+            for (auto* a : waiting) {
+                const auto known = a->found.size();
+                books_.enter(*a->pod, a->node, a->cards, +1);
+                SelectionCheck(books_, *a).run();
+                const bool waits =
+                    std::any_of(a->found.begin() + static_cast<std::ptrdiff_t>(known), a->found.end(),
+                                [](const std::string& what) { return !what.starts_with("avoid: "); });
+                if (stuck || !waits) continue;
+                books_.enter(*a->pod, a->node, a->cards, -1);
+                a->found.resize(known);
+                later.push_back(a);
+            }
+            stuck = later.size() == before;
+            waiting = std::move(later);
+        }
+    }
+
     // The result -------------------------------------------------------------------------------------------
     void compare_vacated() {
+        for (const auto& m : books_.machines)
+            if (m.listed_as_opened && !m.opened)
+                violation("opened_nodes", "no move leads to node " + named(m.spec->name));
         for (auto& m : books_.machines) {
             const bool vacated = m.occupied_before && m.occupants == 0;
             if (vacated) {
@@ -226,8 +314,10 @@ class Replay {
         if (bound.occupied_nodes_at_least < 0 || bound.vacated_nodes_at_most < 0 ||
             bound.vacated_gpus_at_most < 0)
             violation("bound", "is negative");
-        // It speaks of the same tasks in other places, so not of plans that evict or place.
-        if (bound.method.empty() || !plan_.evictions.empty() || !plan_.placements.empty()) return;
+        // It speaks of the same tasks in other places, so not of plans that evict or place; and it opens no empty node.
+        if (bound.method.empty() || !plan_.evictions.empty() || !plan_.placements.empty() ||
+            !plan_.opened_nodes.empty())
+            return;
         const auto compare = [&](const char* what, std::int64_t value, bool good, std::int64_t limit) {
             if (!good)
                 violation("bound", std::string(what) + " is " + std::to_string(limit) +
@@ -246,6 +336,7 @@ class Replay {
 
     const PlanSpec& plan_;
     Books books_;
+    Downtime downtime_;
     std::size_t limit_;
     std::unordered_map<std::string_view, std::int64_t> max_disrupted_;
     int wave_number_ = 0;  // of this replay; placements count as one more

@@ -1,0 +1,110 @@
+// Victim policies: one of the library's, or an order of the caller's in which the potential victims of a node leave.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/detail/policy_checks.hpp>
+#include <gpusched/core/enum_names.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace GPUSCHED_NAMESPACE::preemption {
+
+/// How a node's victims, and the node, are chosen.
+enum class Policy : std::uint8_t {
+    spot,        ///< ASI: cheapest spot tasks first until the task fits; the node that loses the least work
+    spot_exact,  ///< ours: the victims that lose the least work, per node and over all nodes
+    imp,         ///< FlexTopo's Incremental Minimal Preemption: fewest victims per node, then Equation 1
+    exhaustive,  ///< the optimum of FlexTopo's Equation 1 over all sets of victims
+    reprieve,    ///< Kubernetes: all potential victims leave, the most important ones come back first
+    first_fit,   ///< the first node on which leaving by ascending priority makes room
+};
+constexpr auto enum_names(Policy) {
+    return name_table<Policy>({
+        {Policy::spot, "spot"},
+        {Policy::spot_exact, "spot_exact"},
+        {Policy::imp, "imp"},
+        {Policy::exhaustive, "exhaustive"},
+        {Policy::reprieve, "reprieve"},
+        {Policy::first_fit, "first_fit"},
+    });
+}
+
+/// In which order the potential victims of a node leave: ascending by the returned key, a whole number, then by name.
+///
+/// They leave one by one until the preemptor fits; then those who left before come back, the last of the order first, where it
+/// still fits. So nobody is evicted in vain, but the set need not be the best one by any measure: an order promises no optimum.
+/// Of the nodes, the one whose victims cost the least wins (`Options::cost`), then as the other policies break ties. Potential
+/// victims are tasks of lower priority. `now` is in seconds.
+template <class P>
+concept VictimOrder = requires(const P& order, const Cluster& cluster, TaskId victim, std::int64_t now) {
+    { order(cluster, victim, now) } -> gpusched::detail::WholeNumber;
+};
+
+namespace detail {
+
+template <class P>
+concept FloatPerVictim = requires(const P& order, const Cluster& cluster, TaskId victim, std::int64_t now) {
+    { order(cluster, victim, now) } -> std::floating_point;
+};
+
+/// Only static_asserts, so that the compiler's first message is the cause. Always true.
+template <class P>
+constexpr bool check_victim_order() {
+    static_assert(!FloatPerVictim<P>,
+                  "a victim order returns whole numbers, not floating point, which would be cut off; scale "
+                  "them, for example to thousandths");
+    static_assert(FloatPerVictim<P> || VictimOrder<P>,
+                  "a victim order is called as `order(const Cluster&, TaskId victim, std::int64_t now)`, "
+                  "returns a whole number, and its operator() is const");
+    return true;
+}
+
+}  // namespace detail
+
+struct Options;
+
+/// One of the library's policies, or any VictimOrder.
+class VictimPolicy {
+  public:
+    template <class P>
+    static constexpr bool check() {
+        return detail::check_victim_order<P>();
+    }
+    VictimPolicy(
+        Policy policy = Policy::imp)  // NOLINT(google-explicit-constructor): a policy of another type
+        : named_(policy) {}
+    template <class P>
+        requires(std::is_class_v<P> ? !std::derived_from<P, VictimPolicy> && !std::derived_from<P, Options>
+                                    : std::invocable<P&, const Cluster&, TaskId, std::int64_t>)
+    VictimPolicy(P order)  // NOLINT(google-explicit-constructor): a policy of another type
+        : named_(std::nullopt) {
+        static_assert(detail::check_victim_order<P>());
+        if constexpr (VictimOrder<P>)  // all else is said above
+            order_ = [order = std::move(order)](const Cluster& cluster, TaskId victim, std::int64_t now) {
+                return static_cast<std::int64_t>(order(cluster, victim, now));
+            };
+    }
+
+    /// Which of the library's; nothing for an order.
+    [[nodiscard]] std::optional<Policy> named() const noexcept { return named_; }
+    /// As messages call it.
+    [[nodiscard]] const char* name() const noexcept { return named_ ? enum_name(*named_) : "a victim order"; }
+    /// The key of a potential victim; only of an order.
+    [[nodiscard]] std::int64_t key(const Cluster& cluster, TaskId victim, std::int64_t now) const {
+        return order_(cluster, victim, now);
+    }
+    friend bool operator==(const VictimPolicy& a, Policy b) noexcept { return a.named_ == b; }
+
+  private:
+    std::optional<Policy> named_;
+    std::function<std::int64_t(const Cluster&, TaskId, std::int64_t)> order_{};
+};
+
+}  // namespace GPUSCHED_NAMESPACE::preemption

@@ -1,0 +1,15 @@
+// expect: a victim order is called as .order.const Cluster&, TaskId victim, std::int64_t now
+// A victim order that could not be called.
+#include <gpusched/preemption/options.hpp>
+
+using namespace gpusched;
+
+struct Mine {
+#ifdef GPUSCHED_CONTROL
+    std::int64_t operator()(const Cluster&, TaskId, std::int64_t) const { return 0; }
+#else
+    std::int64_t operator()(const Cluster&, TaskId, std::int64_t) { return 0; }
+#endif
+};
+
+preemption::Options options() { return {.policy = Mine{}}; }

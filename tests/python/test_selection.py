@@ -1,0 +1,94 @@
+"""Groups that tasks avoid, want near or spread, as Python sees them."""
+
+import pickle
+
+import pytest
+
+import gpusched as gs
+
+
+def document(**more):
+    node = {"gpu_count": 0, "cpu_milli": 8000, "memory_mib": 1000}
+    task = {"cpu_milli": 1000, "memory_mib": 1, "gpu_count": 0}
+    return {
+        "format": "gpusched.cluster",
+        "version": 2,
+        "label_levels": ["zone"],
+        "nodes": [
+            {**node, "name": "a0", "labels": {"zone": "a"}},
+            {**node, "name": "a1", "labels": {"zone": "a"}},
+            {**node, "name": "b0", "labels": {"zone": "b"}},
+            {**node, "name": "x"},
+        ],
+        "tasks": [
+            {**task, "name": "web", "node": "a0", "groups": ["web", "all"]},
+            {**task, "name": "picky", "avoid": [{"group": "web", "level": "zone"}, {"group": "db"}]},
+            {**task, "name": "close", "near": [{"group": "web", "level": "zone"}]},
+            {**task, "name": "even", "groups": ["web"], "spread": [{"group": "web", "level": "zone"}]},
+        ],
+        **more,
+    }
+
+
+def fits(cluster, task):
+    return [cluster.nodes[int(n)].name for n in gs.allocation.feasible_nodes(cluster, task)]
+
+
+def test_tasks_say_their_groups():
+    cluster = gs.Cluster.from_json(document())
+    assert cluster.label_levels == ["zone"]
+    assert cluster.tasks["web"].groups == ["web", "all"]
+    assert cluster.tasks["web"].avoid == cluster.tasks["web"].near == cluster.tasks["web"].spread == []
+    assert cluster.tasks["picky"].avoid == [
+        {"group": "web", "level": "zone"},
+        {"group": "db", "level": "node"},
+    ]
+    assert cluster.tasks["close"].near == [{"group": "web", "level": "zone"}]
+    assert cluster.tasks["even"].spread == [
+        {
+            "group": "web",
+            "level": "zone",
+            "max_skew": 1,
+            "min_domains": 1,
+            "honor_node_affinity": True,
+            "honor_taints": False,
+        }
+    ]
+
+
+def test_they_come_back():
+    cluster = gs.Cluster.from_json(document())
+    again = cluster.to_json()
+    assert again["version"] == 2
+    assert again["label_levels"] == ["zone"]
+    assert again["tasks"][1]["avoid"][0] == {"group": "web", "level": "zone"}
+    assert gs.Cluster.from_json(again) == cluster == pickle.loads(pickle.dumps(cluster))
+
+
+def test_they_decide_where_tasks_fit():
+    cluster = gs.Cluster.from_json(document())
+    assert fits(cluster, "picky") == ["b0", "x"]
+    assert fits(cluster, "close") == ["a0", "a1"]
+    assert fits(cluster, "even") == ["b0"]
+
+
+def test_a_new_task_may_name_the_levels_of_the_cluster():
+    cluster = gs.Cluster.from_json(document())
+    task = {"name": "new", "cpu_milli": 1, "memory_mib": 1, "gpu_count": 0}
+    assert fits(cluster, {**task, "avoid": [{"group": "web", "level": "zone"}]}) == ["b0", "x"]
+    with pytest.raises(gs.errors.InvalidInput, match="a key of label_levels or an integer, found \"rack\""):
+        fits(cluster, {**task, "avoid": [{"group": "web", "level": "rack"}]})
+    pods = {k: v for k, v in task.items() if k != "name"}
+    job = {"name": "j", "pods": [{**pods, "count": 2, "near": [{"group": "web", "level": "zone"}]}]}
+    found = gs.allocation.allocate(cluster, job)
+    assert found.placed
+    assert {node for _, node, _ in found.pods} <= {"a0", "a1"}
+
+
+def test_what_is_wrong_is_said():
+    bad = document()
+    bad["tasks"][3]["spread"][0]["max_skew"] = 0
+    with pytest.raises(gs.errors.InvalidInput, match="spread max_skew: 0; expected 1 to 1000000000"):
+        gs.Cluster.from_json(bad)
+    with pytest.raises(gs.errors.InvalidInput, match="label_levels: is a field of version 2"):
+        gs.Cluster.from_json(document(version=1))

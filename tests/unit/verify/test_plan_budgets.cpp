@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan checker on how tasks move, disruption budgets, chains and opened nodes.
+#include "plan_scenario.hpp"
+#include "support/catch.hpp"
+
+#include <gpusched/verify/verify.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+using namespace testing_support;
+
+namespace {
+
+/// The scenario, in which `a` restarts and `b` is suspended: chain 0 empties n0. One of the two may be down; `spot` counts in
+/// a budget of its own.
+Scenario restarting() {
+    auto s = scenario();
+    s.task("a").how = Mobility::restart;
+    s.task("b").how = Mobility::suspend;
+    s.snapshot.budgets = {{"job", {"a", "b"}, {}, 2, false}, {"spot", {"spot"}, {}, 1, false}};
+    for (auto& move : s.plan.moves) {
+        move.how = MoveMode::restart;
+        move.chain = 0;
+        move.serves = "n0";
+    }
+    return s;
+}
+
+}  // namespace
+
+TEST_CASE("a plan of restarts within its budgets is valid") {
+    auto s = restarting();
+    CHECK(verify::plan(s.snapshot, s.plan).ok);
+    // A task is down until its wave ends only: one may be down, and each wave restarts one.
+    s.snapshot.budgets[0].allowed_down = 1;
+    s.plan.moves[1].wave = 1;
+    s.plan.moves[2].wave = 2;
+    s.plan.waves = 3;
+    CHECK(verify::plan(s.snapshot, s.plan).ok);
+    // Copies take nothing from a budget.
+    auto copies = scenario();
+    copies.snapshot.budgets = {{"all", {"a", "b", "c", "d"}, {}, 0, false}};
+    CHECK(verify::plan(copies.snapshot, copies.plan).ok);
+}
+
+TEST_CASE("the source of a task that restarts is free when its wave starts, that of a copy is not") {
+    auto s = restarting();
+    // c comes to n0 where a and b leave, which are the only ones that stand in its way.
+    s.node("n0").cpu_milli = 2000;
+    s.plan.moves = {{"a", "n0", "n1", {2, 3}, 0, MoveMode::restart}, {"c", "n1", "n0", {0}, 0}};
+    s.plan.waves = 1;
+    s.plan.vacated_nodes.clear();
+    CHECK(verify::plan(s.snapshot, s.plan).ok);
+    s.task("a").how = Mobility::copy;
+    s.plan.moves[0].how = MoveMode::copy;
+    const auto report = verify::plan(s.snapshot, s.plan);
+    REQUIRE(report.violation_count == 2);
+    CHECK_THAT(report.violations[0], Catch::Matchers::ContainsSubstring("cpu_milli: needs 1000"));
+    CHECK_THAT(report.violations[1], Catch::Matchers::ContainsSubstring("gpus: GPU 0: needs 1000"));
+}
+
+TEST_CASE("a victim that is placed again in the same plan is one task") {
+    auto s = scenario();
+    s.plan.placements = {{"spot", "n4", {0, 1, 2, 3}}};
+    s.plan.vacated_nodes = {"n0", "n3"};
+    CHECK(verify::plan(s.snapshot, s.plan).ok);
+}
+
+TEST_CASE("a plan may lead to an empty node that it opens") {
+    auto s = scenario();
+    s.plan.moves[2].to = "n4";
+    s.plan.opened_nodes = {"n4"};
+    CHECK(verify::plan(s.snapshot, s.plan).ok);
+}
+
+TEST_CASE("every way to spoil what version 2 says is found and named") {
+    const std::string a0 = "wave 0, move #0 of task 'a' from 'n0' to 'n1': ";
+    const std::string b0 = "wave 0, move #1 of task 'b' from 'n0' to 'n1': ";
+    const std::string a1 = "wave 1, move #2 of task 'a' from 'n1' to 'n2': ";
+    const std::vector<Corruption> corruptions{
+        // How
+        {"a copy of a task that can only restart",
+         [](auto& s) { s.plan.moves[0].how = MoveMode::copy; },
+         {a0 + "how: is copy, but the task can move by restart"}},
+        {"a copy of a task that can only be suspended",
+         [](auto& s) { s.plan.moves[1].how = MoveMode::copy; },
+         {b0 + "how: is copy, but the task can move by suspend"}},
+        {"a restart of a task that can be copied",
+         [](auto& s) { s.task("b").how = Mobility::copy; },
+         {b0 + "how: is restart, but the task can move by copy"}},
+        {"a task that never moves",
+         [](auto& s) { s.task("b").how = Mobility::none; },
+         {b0 + "how: the task never moves"}},
+        // Budgets
+        {"one more down than may be",
+         [](auto& s) { s.snapshot.budgets[0].allowed_down = 1; },
+         {b0 + "budgets: 2 tasks of 'job' would be down, 1 may be"}},
+        {"a budget that is broken allows none",
+         [](auto& s) { s.snapshot.budgets[0].broken = true; },
+         {a0 + "budgets: 1 tasks of 'job' would be down, 0 may be",
+          b0 + "budgets: 2 tasks of 'job' would be down, 0 may be",
+          a1 + "budgets: 1 tasks of 'job' would be down, 0 may be"}},
+        {"an eviction that a budget forbids",
+         [](auto& s) { s.snapshot.budgets[1].allowed_down = 0; },
+         {"eviction of task 'spot': budgets: 1 tasks of 'spot' would be down, 0 may be"}},
+        {"a victim is down while others restart",
+         [](auto& s) { s.snapshot.budgets[0].tasks.push_back("spot"); },
+         {b0 + "budgets: 3 tasks of 'job' would be down, 2 may be"}},
+        {"a budget of a group",
+         [](auto& s) {
+             s.task("b").anti_affinity = {{"g", node_level, 5}};
+             s.snapshot.budgets = {{"g", {}, {"g"}, 0, false}};
+         },
+         {b0 + "budgets: 1 tasks of 'g' would be down, 0 may be"}},
+        {"a task in two budgets",
+         [](auto& s) {
+             s.snapshot.budgets.push_back({"b", {"b"}, {}, 0, false});
+         },
+         {b0 + "budgets: 1 tasks of 'b' would be down, 0 may be"}},
+        // Chains
+        {"a chain below zero",
+         [](auto& s) { s.plan.moves[1].chain = -2; },
+         {"move #1 of task 'b': chain: is -2"}},
+        {"a chain that serves two nodes",
+         [](auto& s) { s.plan.moves[1].serves = ""; },
+         {"move #1 of task 'b': for: no node, but an earlier move of chain 0 serves 'n0'"}},
+        {"for an unknown node",
+         [](auto& s) {
+             s.plan.moves[1].chain.reset();
+             s.plan.moves[1].serves = "x";
+         },
+         {"move #1 of task 'b': for: unknown node 'x'"}},
+        {"for a node that is not vacated",
+         [](auto& s) {
+             s.plan.moves[1].chain = 1;
+             s.plan.moves[1].serves = "n2";
+         },
+         {"move #1 of task 'b': for: node 'n2' is none of vacated_nodes"}},
+        // Opened nodes
+        {"an empty node that is not opened",
+         [](auto& s) { s.plan.moves[2].to = "n4"; },
+         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node is empty"}},
+        {"an opened node to which nothing moves",
+         [](auto& s) { s.plan.opened_nodes = {"n4"}; },
+         {"opened_nodes: no move leads to node 'n4'"}},
+        {"an opened node that was in use",
+         [](auto& s) { s.plan.opened_nodes = {"n1"}; },
+         {"opened_nodes: node 'n1' held tasks other than daemons from the start"}},
+        {"an unknown opened node",
+         [](auto& s) { s.plan.opened_nodes = {"x"}; },
+         {"opened_nodes: unknown node 'x'"}},
+        {"an opened node twice",
+         [](auto& s) {
+             s.plan.moves[2].to = "n4";
+             s.plan.opened_nodes = {"n4", "n4"};
+         },
+         {"opened_nodes: node 'n4' is listed twice"}},
+    };
+    for (const auto& corruption : corruptions) {
+        DYNAMIC_SECTION(corruption.name) {
+            auto s = restarting();
+            REQUIRE(verify::plan(s.snapshot, s.plan).ok);
+            corruption.spoil(s);
+            const auto report = verify::plan(s.snapshot, s.plan);
+            std::string all;
+            for (const auto& text : report.violations) all += text + "\n";
+            INFO(all);
+            REQUIRE(report.violations.size() == corruption.expected.size());
+            for (std::size_t i = 0; i < report.violations.size(); ++i)
+                REQUIRE_THAT(report.violations[i],
+                             Catch::Matchers::ContainsSubstring(corruption.expected[i]));
+        }
+    }
+}
