@@ -8,6 +8,8 @@
 // allocations per change in the last round. `--soak` instead makes that many random changes at a steady population, followers in
 // step every 16 changes, and prints memory and the time per change at every tenth of them; at every hundredth the cluster is
 // compared with one built anew.
+#include "../large_cluster.hpp"
+
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/ranked_placement.hpp>
 #include <gpusched/allocation/rankers/rankers.hpp>
@@ -17,8 +19,6 @@
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/follower.hpp>
 #include <gpusched/preemption/index.hpp>
-
-#include <malloc.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -48,49 +48,14 @@ namespace {
 
 using namespace gpusched;
 
-std::size_t heap_bytes() {
-    const auto info = mallinfo2();
-    return info.uordblks + info.hblkhd;
-}
-
 double nanoseconds(std::clock_t since) {
     return static_cast<double>(std::clock() - since) * 1e9 / CLOCKS_PER_SEC;
 }
 
-NodeSpec make_node(int n) {
-    NodeSpec node;
-    node.name = "node-" + std::to_string(n);
-    node.gpu_model = n % 3 == 0 ? "A100" : n % 3 == 1 ? "H800" : "L20";
-    node.gpu_count = 4;
-    node.cpu_milli = 128'000;
-    node.memory_mib = 1'048'576;
-    node.network = {"cluster", "agg-" + std::to_string(n / 512), "asw-" + std::to_string(n / 32)};
-    return node;
-}
-
-// Nodes of 4 GPUs under switches of 32; tasks of a quarter of a GPU to one, a third in a group, jobs of 8.
+// The large cluster, half of its tasks preemptible, and a task that waits.
 ClusterSpec make(int nodes, int per_node) {
-    ClusterSpec spec;
-    for (int n = 0; n < nodes; ++n) {
-        const auto node = make_node(n);
-        for (int i = 0; i < per_node; ++i) {
-            TaskSpec task;
-            const auto id = n * per_node + i;
-            task.name = "namespace/task-" + std::to_string(id);
-            task.job = "job-" + std::to_string(id / 8);
-            task.cpu_milli = 8'000;
-            task.memory_mib = 32'768;
-            task.gpu_count = i < 6 ? 1 : 0;
-            if (i >= 2) task.gpu_share_milli = task.gpu_count == 1 ? 500 : 1000;
-            if (task.gpu_count == 1) task.gpus = {i < 2 ? i : 2 + (i - 2) / 2};
-            if (id % 3 == 0) task.anti_affinity = {{task.job, node_level, 4}};
-            task.gpu_models = {node.gpu_model};
-            task.preemptible = id % 2 == 0;
-            task.node = node.name;
-            spec.tasks.push_back(std::move(task));
-        }
-        spec.nodes.push_back(node);
-    }
+    auto spec = benchmarks::large_cluster(nodes, per_node);
+    for (std::size_t i = 0; i < spec.tasks.size(); i += 2) spec.tasks[i].preemptible = true;
     spec.tasks.push_back({.name = "waits", .cpu_milli = 16'000, .gpu_count = 2, .priority = 100});
     return spec;
 }
@@ -264,7 +229,7 @@ bool soak(Cluster& cluster, std::uint64_t events) {
             if (compared % 10 == 0) {
                 std::printf("{\"events\": %llu, \"heap_mib\": %.1f, \"ns_per_event\": %.0f}\n",
                             static_cast<unsigned long long>(done),
-                            static_cast<double>(heap_bytes()) / 1048576,
+                            static_cast<double>(benchmarks::heap_bytes()) / 1048576,
                             nanoseconds(start) / (static_cast<double>(events) / 10));
                 std::fflush(stdout);
             }

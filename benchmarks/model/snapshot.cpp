@@ -7,11 +7,11 @@
 // question and, where it says yes, one change of a random task on a random node; `undo_ns` is one undo. A second line says
 // what changes of membership cost, least of ten rounds of as many tasks and nodes as it says; `rebuild_ms` is what one of
 // them would cost without.
+#include "../large_cluster.hpp"
+
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
-
-#include <malloc.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -27,45 +27,15 @@ namespace {
 
 using namespace gpusched;
 
-std::size_t heap_bytes() {
-    const auto info = mallinfo2();
-    return info.uordblks + info.hblkhd;
-}
-
 // Processor time, which a busy machine disturbs least.
 double milliseconds(std::clock_t since) {
     return static_cast<double>(std::clock() - since) * 1e3 / CLOCKS_PER_SEC;
 }
 
-// Nodes of 4 GPUs under switches of 32; tasks of a quarter of a GPU to one, a third in a group, jobs of 8.
+// The large cluster, two fifths of its tasks locked.
 ClusterSpec make(int nodes, int per_node) {
-    ClusterSpec spec;
-    for (int n = 0; n < nodes; ++n) {
-        NodeSpec node;
-        node.name = "node-" + std::to_string(n);
-        node.gpu_model = n % 3 == 0 ? "A100" : n % 3 == 1 ? "H800" : "L20";
-        node.gpu_count = 4;
-        node.cpu_milli = 128'000;
-        node.memory_mib = 1'048'576;
-        node.network = {"cluster", "agg-" + std::to_string(n / 512), "asw-" + std::to_string(n / 32)};
-        for (int i = 0; i < per_node; ++i) {
-            TaskSpec task;
-            const auto id = n * per_node + i;
-            task.name = "namespace/task-" + std::to_string(id);
-            task.job = "job-" + std::to_string(id / 8);
-            task.cpu_milli = 8'000;
-            task.memory_mib = 32'768;
-            task.gpu_count = i < 6 ? 1 : 0;
-            if (i >= 2) task.gpu_share_milli = task.gpu_count == 1 ? 500 : 1000;
-            if (task.gpu_count == 1) task.gpus = {i < 2 ? i : 2 + (i - 2) / 2};
-            if (id % 3 == 0) task.anti_affinity = {{task.job, node_level, 4}};
-            task.gpu_models = {node.gpu_model};
-            task.locked = id % 5 < 2;
-            task.node = node.name;
-            spec.tasks.push_back(std::move(task));
-        }
-        spec.nodes.push_back(std::move(node));
-    }
+    auto spec = benchmarks::large_cluster(nodes, per_node);
+    for (std::size_t i = 0; i < spec.tasks.size(); ++i) spec.tasks[i].locked = i % 5 < 2;
     return spec;
 }
 
@@ -144,16 +114,16 @@ int main(int argc, char** argv) {
     const int attempts = smoke ? 10'000 : 2'000'000;
     const auto spec = make(nodes, 5);
 
-    const auto empty = heap_bytes();
+    const auto empty = benchmarks::heap_bytes();
     auto start = std::clock();
     auto cluster = Cluster::build(spec);
     const auto build_ms = milliseconds(start);
-    const auto built = heap_bytes() - empty;
+    const auto built = benchmarks::heap_bytes() - empty;
 
     start = std::clock();
     const auto copy = cluster;
     const auto copy_ms = milliseconds(start);
-    const auto copied = heap_bytes() - empty - built;
+    const auto copied = benchmarks::heap_bytes() - empty - built;
 
     // Random moves to wherever there is room, all undone at the end.
     Rng rng(1);
@@ -185,7 +155,7 @@ int main(int argc, char** argv) {
 
     const int changed = smoke ? 200 : 10'000;
     cluster = Cluster::build(spec);
-    const auto before = heap_bytes();
+    const auto before = benchmarks::heap_bytes();
     const auto costs = churn(cluster, changed);
     const auto& slow = cluster.inventory().changes;
     std::printf("{\"changed\": %d, \"first_change_ms\": %.1f, \"remove_ns\": %.0f, \"add_ns\": %.0f, "
@@ -193,7 +163,8 @@ int main(int argc, char** argv) {
                 "\"unbind_ns\": %.0f, \"update_node_ns\": %.0f, \"copy_ms\": %.2f, \"lookups_mib\": %.1f, "
                 "\"regroupings\": %llu, \"reclassifications\": %llu, \"rebuild_ms\": %.0f}\n",
                 changed, costs.first_change_ms, costs.remove_ns, costs.add_ns, costs.bind_ns, costs.unbind_ns,
-                costs.update_node_ns, costs.copy_ms, static_cast<double>(heap_bytes() - before) / 1048576,
+                costs.update_node_ns, costs.copy_ms,
+                static_cast<double>(benchmarks::heap_bytes() - before) / 1048576,
                 static_cast<unsigned long long>(slow.regroupings),
                 static_cast<unsigned long long>(slow.reclassifications), build_ms);
     return 0;

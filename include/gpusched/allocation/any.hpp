@@ -16,7 +16,8 @@
 namespace GPUSCHED_NAMESPACE::allocation {
 namespace detail {
 
-/// Callable, whatever it returns and const or not: the checks below say what is wrong with it.
+/// Can be called with these arguments. Wrong return types and calls that are not const are let through: the checks below name
+/// them.
 template <class P, class... Arguments>
 concept CalledWith = std::invocable<P&, Arguments...>;
 template <class P>

@@ -25,7 +25,7 @@ struct PlaceOptions {
     /// Which GPUs of the node. Names: see `gpu_pickers()`.
     std::string gpu_picker = "by_wish";
     std::uint64_t seed = 0;  ///< for "random"
-    /// What is expected to come, for policies that look at it, such as "fgd" and "expected_fill"; absent = tasks like the
+    /// The tasks that are expected to come, for policies that look at them, such as "fgd" and "expected_fill"; absent = tasks like the
     /// cluster's own, which costs O(tasks) each time.
     std::optional<fragmentation::Workload> workload{};
 };

@@ -41,6 +41,13 @@ class GPUSCHED_EXPORT InternalError : public std::logic_error {
 
 /// A name as it appears in messages.
 [[nodiscard]] std::string quoted(std::string_view name);
+/// "'a' or 'b'": one of these names.
+template <class Names>
+[[nodiscard]] std::string either_of(const Names& names) {
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : " or ") + gpusched::quoted(name);
+    return text;
+}
 
 /// Collects problems up to a limit, then throws them together.
 class Problems {

@@ -413,7 +413,8 @@ class Cluster {
     void count_selection(TaskId task, NodeId node, int sign);
     void count_spread(std::uint32_t set, NodeId node, int sign);
     void add_second_table(std::uint32_t set);
-    void find_fewest();
+    [[nodiscard]] std::vector<std::uint32_t> spread_domains() const;
+    void find_fewest(std::span<const std::uint32_t> domains_before);
     void use_extras(const Extras& extras, NodeId node, GpuMask devices, int sign);
     void link(TaskId task, NodeId node, TaskId previous);
     void unlink(TaskId task);

@@ -22,11 +22,12 @@ enum class EventKind : std::uint8_t {
     job_added,
     job_updated,
     job_removed,
-    time,  ///< `Inventory::now`
+    budgets,  ///< a disruption budget came, changed or left
+    time,     ///< `Inventory::now`
 };
 
-/// One committed change: what happened to whom. What is so now, the cluster says: when somebody reads the event, more may have
-/// happened.
+/// One committed change: what happened, and to whom. It holds no data of the node or task: read these from the cluster, which may
+/// have changed again since.
 struct Event {
     std::uint64_t version = 0;  ///< 1 for the first event of a log, and one more for each
     EventKind kind = EventKind::time;

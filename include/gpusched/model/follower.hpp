@@ -18,6 +18,7 @@ namespace GPUSCHED_NAMESPACE {
 ///     node_changed(const Cluster&, NodeId)    the node came, changed or left; without this call, `usage_changed`
 ///     task_changed(const Cluster&, TaskId)    the task came, changed, left, or runs somewhere else
 ///     job_changed(const Cluster&, JobId)      the job was added, updated or removed
+///     budgets_changed(const Cluster&)         a disruption budget was added, updated or removed
 ///     time_changed(const Cluster&)            `Inventory::now`
 ///
 /// A slot may be new, or one that nobody has any more (`Cluster::contains`). Nodes are told first, all else in the order in which
@@ -42,10 +43,12 @@ template <class F>
 concept HearsOfJobs =
     requires(F& follower, const Cluster& cluster, JobId job) { follower.job_changed(cluster, job); };
 template <class F>
+concept HearsOfBudgets = requires(F& follower, const Cluster& cluster) { follower.budgets_changed(cluster); };
+template <class F>
 concept HearsOfTime = requires(F& follower, const Cluster& cluster) { follower.time_changed(cluster); };
 template <class F>
-concept HearsOfParts =
-    HearsOfUsage<F> || HearsOfNodes<F> || HearsOfTasks<F> || HearsOfJobs<F> || HearsOfTime<F>;
+concept HearsOfParts = HearsOfUsage<F> || HearsOfNodes<F> || HearsOfTasks<F> || HearsOfJobs<F> ||
+                       HearsOfBudgets<F> || HearsOfTime<F>;
 
 template <class F>
 constexpr bool check_follower() {
@@ -160,6 +163,9 @@ class FollowerPosition {
         case EventKind::job_updated:
         case EventKind::job_removed:
             if constexpr (detail::HearsOfJobs<F>) follower.job_changed(cluster, event.job.id);
+            break;
+        case EventKind::budgets:
+            if constexpr (detail::HearsOfBudgets<F>) follower.budgets_changed(cluster);
             break;
         case EventKind::time:
             if constexpr (detail::HearsOfTime<F>) follower.time_changed(cluster);

@@ -256,11 +256,11 @@ class Inventory {
 
     detail::FreeSlots job_free;  ///< slots that nobody has
     ChangeStatistics changes;
-    /// Another number after every change, and for every inventory of the process: what is derived from an inventory knows by it
-    /// whether it still holds.
+    /// A number that every change replaces and that no two inventories of the process share: whatever was derived from this
+    /// inventory is up to date while the number is the same.
     std::uint64_t serial = 0;
-    /// By requirement (extras): the serial since which the index stands for what it stands for now; what is beyond the end does
-    /// since the inventory was built. See `since`.
+    /// An index of a requirement (of `extras`) that nobody uses any more is given to another. Here stands the serial at which that
+    /// last happened, by index; indices beyond the end have kept their meaning since the inventory was built. See `since`.
     std::vector<std::uint64_t> requirement_since, extras_since;
     /// The same of all indices of `hardware` together; 0 = none is newer.
     std::uint64_t hardware_since = 0;

@@ -92,8 +92,9 @@ struct MinimalSets {
 struct Explanation {
     NodeId node = none<NodeId>;          ///< none = the task may run on no schedulable node
     Obstacle obstacle = Obstacle::none;  ///< none = evictions (or nothing) do help
-    std::int64_t missing = 0;            ///< milli-cores, MiB or GPUs; 0 where the obstacle is no quantity
-    std::string text{};                  ///< in words
+    std::int64_t missing =
+        0;  ///< milli-cores, MiB, GPUs or of a named resource; 0 where the obstacle is no quantity
+    std::string text{};  ///< in words
 };
 
 /// Closest is the node with the fewest kinds of things missing, then with the fewest GPUs, the least memory, the least

@@ -77,6 +77,41 @@ TEST_CASE("no wave restarts more tasks of a budget than it allows") {
     CHECK(con::consolidate(Cluster::build(spec), {}).plan.moves.empty());
 }
 
+TEST_CASE("who wants a task near does not arrive in the wave in which that restarts") {
+    ClusterSpec spec{.nodes = {node("a", 2), node("b", 2), node("c", 2), node("d", 2)},
+                     .tasks = {task("member", "a", {0}), task("wants", "c", {0}), task("p", "b", {1}, true),
+                               task("q", "d", {1}, true)},
+                     .label_levels = {"zone"}};
+    for (auto& n : spec.nodes) n.labels["zone"] = n.name == "a" || n.name == "d" ? "east" : "west";
+    spec.tasks[0].how = Mobility::restart;
+    spec.tasks[0].groups = {"g"};
+    spec.tasks[1].near = {{"g", first_label_level}};
+    const auto before = Cluster::build(spec);
+    const auto moved = [&](const char* who, const char* to, std::uint32_t chain) {
+        const auto mover = before.find_task(who);
+        return con::Step{mover, before.node_of(mover), before.find_node(to), gpu_bit(0), chain};
+    };
+    const std::vector<std::uint8_t> closed(4);
+    const auto judged = [&](const std::vector<con::Step>& steps) {
+        auto order = con::order_into_waves(before, steps, closed);
+        Plan plan;
+        plan.waves = order.waves;
+        plan.moves = order.moves;
+        for (const auto n : before.nodes())
+            if (before.occupants(n) > 0 && order.after.occupants(n) == 0) plan.vacated_nodes.push_back(n);
+        CHECK(check(spec, before, plan).ok);
+        return order;
+    };
+    // While the member is still in the east, a wave earlier, it can come; once it has left, no more.
+    CHECK(judged({moved("wants", "d", 0), moved("member", "b", 1)}).waves == 2);
+    CHECK(judged({moved("member", "b", 1), moved("wants", "d", 0)}).dropped_chains == 1);
+    // A copy is there until the wave ends.
+    spec.tasks[0].how = Mobility::copy;
+    const auto copied = Cluster::build(spec);
+    CHECK(con::order_into_waves(copied, std::vector{moved("member", "b", 1), moved("wants", "d", 0)}, closed)
+              .waves == 1);
+}
+
 TEST_CASE("moves that cannot be ordered are dropped and counted") {
     const auto before = Cluster::build(swap(false));
     const auto order = con::order_into_waves(before, crossing(before), std::vector<std::uint8_t>(2));

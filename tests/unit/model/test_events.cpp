@@ -44,12 +44,13 @@ constexpr TaskId x{0}, y{1};
 
 // Counts what it is told.
 struct Counting {
-    int rebuilt = 0, nodes = 0, usage = 0, tasks = 0, jobs = 0, times = 0;
+    int rebuilt = 0, nodes = 0, usage = 0, tasks = 0, jobs = 0, budgets = 0, times = 0;
     void rebuild(const Cluster&) { ++rebuilt; }
     void node_changed(const Cluster&, NodeId) { ++nodes; }
     void usage_changed(const Cluster&, NodeId) { ++usage; }
     void task_changed(const Cluster&, TaskId) { ++tasks; }
     void job_changed(const Cluster&, JobId) { ++jobs; }
+    void budgets_changed(const Cluster&) { ++budgets; }
     void time_changed(const Cluster&) { ++times; }
 };
 
@@ -90,6 +91,9 @@ TEST_CASE("every committed change is one event") {
     const auto job = cluster.add_job({.name = "j"});
     cluster.update_job(job, {.name = "j", .min_members = 2});
     cluster.remove_job(job);
+    cluster.add_budget({.name = "q", .tasks = {"x"}, .allowed_down = 1});
+    cluster.update_budget({.name = "q", .tasks = {"x"}, .allowed_down = 0});
+    cluster.remove_budget("q");
     cluster.set_now(5);
     using K = EventKind;
     const std::vector<Event> expected{
@@ -105,13 +109,18 @@ TEST_CASE("every committed change is one event") {
         {.version = 10, .kind = K::job_added, .job = job},
         {.version = 11, .kind = K::job_updated, .job = job},
         {.version = 12, .kind = K::job_removed, .job = job},
-        {.version = 13, .kind = K::time},
+        {.version = 13, .kind = K::budgets},
+        {.version = 14, .kind = K::budgets},
+        {.version = 15, .kind = K::budgets},
+        {.version = 16, .kind = K::time},
     };
     CHECK(since(cluster, 0) == expected);
     // What is refused is no event.
     CHECK_THROWS_AS(cluster.add_node(node("a")), InvalidInput);
     CHECK_THROWS_AS(cluster.remove_task(z), InvalidInput);
-    CHECK(log.version() == 13);
+    CHECK_THROWS_AS(cluster.remove_budget("q"), InvalidInput);
+    CHECK_THROWS_AS(cluster.add_budget({.name = "r", .tasks = {"nobody"}}), InvalidInput);
+    CHECK(log.version() == 16);
 }
 
 TEST_CASE("what-if is private until commit, which publishes what it comes to") {

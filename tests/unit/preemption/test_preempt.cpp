@@ -326,6 +326,35 @@ TEST_CASE("what is missing is told of the node that comes closest") {
     CHECK(why.node == none<NodeId>);
 }
 
+TEST_CASE("a named resource or a class of devices that is missing is named") {
+    ClusterSpec spec;
+    spec.nodes = {machine("n")};
+    spec.nodes[0].resources = {{"pods", 9}, {"rdma/hca", 4}};
+    spec.nodes[0].devices = {{"mig-1g", 2}, {"mig-2g", 1}};
+    spec.tasks = {running("x", "n", {0}, 50), running("stays", "n", {1}, 50), pending("p", 1, 10)};
+    spec.tasks[0].preemptible = true;
+    spec.tasks[0].priority = 1;
+    spec.tasks[0].resources = {{"rdma/hca", 1}};
+    spec.tasks[1].resources = {{"rdma/hca", 2}};
+    spec.tasks[2].resources = {{"pods", 1}, {"rdma/hca", 3}};
+    auto cluster = Cluster::build(spec);
+    auto why = explain(cluster, cluster.find_task("p"));
+    CHECK(why.obstacle == Obstacle::resource);
+    CHECK(why.missing == 1);
+    CHECK(why.text ==
+          "node 'n' comes closest: with its 1 potential victims gone 1 of resource 'rdma/hca' are missing");
+    spec.tasks[2].resources = {};
+    spec.tasks[2].device_count = 3;
+    spec.tasks[2].device_classes = {"mig-2g", "mig-1g"};
+    cluster = Cluster::build(spec);
+    why = explain(cluster, cluster.find_task("p"));
+    CHECK(why.obstacle == Obstacle::device);
+    CHECK(why.missing == 0);
+    CHECK(why.text ==
+          "node 'n' comes closest: with its 1 potential victims gone fewer than 3 devices of class 'mig-2g' "
+          "or 'mig-1g' are left");
+}
+
 TEST_CASE("a daemon that clears a node says so in its plan") {
     ClusterSpec spec;
     spec.nodes = {machine("n")};

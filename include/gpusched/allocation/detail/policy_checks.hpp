@@ -46,7 +46,8 @@ inline constexpr bool loads_in_floating_point = [] {
     else
         return false;
 }();
-/// Hooks, also as templates, whose address says nothing, and called on what is not const.
+/// A type that has a hook of this name. Templates have no address to ask for, and a hook may be wrong in not being const, so the
+/// hook is also looked for by calling it on an object that is not const.
 template <class P>
 concept HasPrepare = requires { &P::prepare; } || requires(P& policy, const Cluster& cluster, NodeId node) {
     policy.prepare(cluster, node);

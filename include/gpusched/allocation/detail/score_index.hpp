@@ -51,8 +51,8 @@ class ScoreIndex {
                 return std::nullopt;
             return score_of(node);
         });
-        // Groups are not a matter of the node alone: look at them last, and hide the nodes that they forbid. All else is asked
-        // once more, so that whatever went wrong before, no node is answered that the task does not fit.
+        // Groups depend on other nodes too, so no score knows of them: they are looked at here, and nodes that they forbid are
+        // hidden. All else is checked again as well: even if a score is out of date, the answer is a node that the task fits.
         hidden_.clear();
         NodeId found = none<NodeId>;
         for (;;) {
@@ -85,7 +85,7 @@ class ScoreIndex {
         [[nodiscard]] bool is_open(NodeId node) const { return position[index(node)] != closed; }
     };
     static constexpr std::uint32_t closed = 0xFFFFFFFFu;
-    /// What node-local scores may depend on: everything that a task asks of a single node.
+    /// All that a task asks of a single node. Tasks equal in it have the same node-local scores and share a row.
     using Kind = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::uint32_t, std::uint32_t,
                             std::uint64_t, int, int, PriorityClass, int>;
     struct Row {

@@ -154,7 +154,8 @@ GPUSCHED_INTERNAL void Gang::place_alike(Allocation& result) const {
     const auto& c = classes.front();
     const auto count = static_cast<std::int64_t>(c.pods.size());
     auto room = rooms(c);
-    // Groups that others select: what a domain holds alone says nothing of what it holds beside others.
+    // Where pods avoid, want near or spread others, how many pods a domain can hold depends on what the other domains hold, so
+    // `room` proves nothing.
     const bool selected = !inv.selection_memberships(c.sample).empty();
     bool sure = !selected;  // and no domain held less than it could alone
     while (const auto counts = spread(room.domain, count, options.policy)) {

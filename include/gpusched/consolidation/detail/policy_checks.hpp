@@ -12,7 +12,8 @@ concept SaysSkipping = requires { typename std::bool_constant<static_cast<bool>(
 template <class P>
 concept SaysCheapestFirst = requires { typename std::bool_constant<static_cast<bool>(P::cheapest_first)>; };
 
-/// Hooks, also as templates, whose address says nothing, and called on what is not const.
+/// A type that has a hook of this name. Templates have no address to ask for, and a hook may be wrong in not being const, so the
+/// hook is also looked for by calling it on an object that is not const.
 template <class P>
 concept HasForRound =
     requires { &P::for_round; } || requires(P& policy, const Cluster& cluster) { policy.for_round(cluster); };

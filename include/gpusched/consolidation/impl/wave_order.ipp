@@ -81,11 +81,11 @@ class WaveBuilder {
             return inv.domain(level, from) == inv.domain(level, to);
         };
         const auto sets = inv.anti_affinity_memberships(task);
-        const bool selected = !inv.selection_memberships(task).empty();
+        const bool selected = is_selected(task);
         if (!selected && std::none_of(sets.begin(), sets.end(), doubled)) return false;
         return std::any_of(wave_.begin(), wave_.end(), [&](const Move& earlier) {
             if (inv.anti_affinity_memberships(earlier.task).empty() &&
-                !(selected && !inv.selection_memberships(earlier.task).empty()))
+                !(selected && is_selected(earlier.task)))
                 return false;
             cluster_.unreserve(earlier.task, earlier.to, earlier.gpus);
             const auto found = find_group_obstacle(cluster_, earlier.task, earlier.to);
@@ -94,9 +94,20 @@ class WaveBuilder {
         });
     }
 
+    // A task that restarts leaves its source when the wave starts. Tasks that want it near, or are spread with it, were let in while
+    // it still counted there, so they arrive in another wave.
+    [[nodiscard]] bool conflicts_with_restart(TaskId task) const {
+        const bool restarts = cluster_.inventory().tasks.how(task) != Mobility::copy;
+        return is_selected(task) && (restarts ? selected_ > 0 : restarting_ > 0);
+    }
+    [[nodiscard]] bool is_selected(TaskId task) const {
+        return !cluster_.inventory().selection_memberships(task).empty();
+    }
+
     bool take(const Waiting& waiting, NodeId to, GpuMask planned, bool other_gpus) {
         const auto task = waiting.task;
-        if (cluster_.occupants(to) == 0 || !within_limits(task, to)) return false;
+        if (cluster_.occupants(to) == 0 || !within_limits(task, to) || conflicts_with_restart(task))
+            return false;
         if (find_obstacle(cluster_, task, to) != Obstacle::none) return false;
         auto gpus = planned;
         if (!gpus_fit(cluster_, task, to, planned)) {
@@ -115,6 +126,10 @@ class WaveBuilder {
         const auto how = move_mode(cluster_.inventory().tasks.how(task));
         wave_.push_back(
             {task, from, to, gpus, waves_, how, options_.record_chains ? waiting.chain : Move::no_chain});
+        if (is_selected(task)) {
+            ++selected_;
+            if (how == MoveMode::restart) ++restarting_;
+        }
         if (how == MoveMode::restart)
             for (const auto budget : cluster_.inventory().budgets_of(task)) ++down_[budget];
         ++touched_[index(from)];
@@ -192,6 +207,7 @@ class WaveBuilder {
         std::fill(tried_.begin(), tried_.end(), std::uint8_t{0});
         moves_.insert(moves_.end(), wave_.begin(), wave_.end());
         wave_.clear();
+        selected_ = restarting_ = 0;
         ++waves_;
     }
 
@@ -201,6 +217,8 @@ class WaveBuilder {
     std::vector<std::int64_t> touched_, disrupted_;
     std::vector<std::int64_t> down_;  // by budget: tasks that restart in this wave
     std::vector<int> leaving_;        // tasks that this wave takes away from a node
+    int selected_ = 0,
+        restarting_ = 0;  // of this wave's tasks with groups that others select; of these, restarts
     std::vector<Waiting> waiting_;
     std::vector<Move> wave_;
     std::vector<Move> moves_;

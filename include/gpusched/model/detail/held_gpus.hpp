@@ -13,13 +13,6 @@
 
 namespace GPUSCHED_NAMESPACE::detail {
 
-inline std::string names_of_classes(const TaskSpec& task) {
-    std::string text;
-    for (const auto& name : task.device_classes)
-        text += (text.empty() ? "" : " or ") + gpusched::quoted(name);
-    return text;
-}
-
 /// The GPUs and other devices that the task says it holds on the node; nothing after a problem.
 inline std::optional<GpuMask> said_gpus(const Cluster& cluster, const Demand& demand, const TaskSpec& task,
                                         NodeId node, Problems& problems) {
@@ -47,7 +40,7 @@ inline std::optional<GpuMask> said_gpus(const Cluster& cluster, const Demand& de
     }
     if (!are_of_one_class(cluster.inventory(), demand.extras, node, devices)) {
         problems.add(owner + ": asks for " + std::to_string(demand.extras.device_count) + " devices" +
-                     (demand.extras.device_count == 0 ? "" : " of class " + names_of_classes(task)) +
+                     (demand.extras.device_count == 0 ? "" : " of class " + either_of(task.device_classes)) +
                      ", but holds " + (devices == 0 ? "none" : "others") + on_node());
         good = false;
     }

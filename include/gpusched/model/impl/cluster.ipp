@@ -307,13 +307,26 @@ GPUSCHED_INLINE void Cluster::count_spread(std::uint32_t set, NodeId node, int s
     }
 }
 
-// The fewest members of every spread again: which domains are eligible has changed.
-GPUSCHED_INLINE void Cluster::find_fewest() {
+// How many domains each rule of spreads counts.
+GPUSCHED_INLINE std::vector<std::uint32_t> Cluster::spread_domains() const {
+    std::vector<std::uint32_t> domains;
+    for (const auto& rule : inventory_->spread_rules) domains.push_back(rule.domains);
+    return domains;
+}
+
+// The fewest members of each spread again whose rule counts other domains than before.
+GPUSCHED_INLINE void Cluster::find_fewest(std::span<const std::uint32_t> domains_before) {
+    const auto& rules = inventory_->spread_rules;
+    GPUSCHED_ASSERT(domains_before.size() == rules.size());
+    const auto changed = [&](std::size_t rule) { return rules[rule].domains != domains_before[rule]; };
+    bool any = false;
+    for (std::size_t rule = 0; rule < rules.size(); ++rule) any = any || changed(rule);
+    if (!any) return;
     for (std::uint32_t set = 0; set < fewest_.size(); ++set) {
         const auto& s = inventory_->group_sets[set];
-        if (s.members == 0 || s.kind != GroupKind::spread) continue;
+        if (s.members == 0 || s.kind != GroupKind::spread || !changed(s.rule)) continue;
         auto& fewest = fewest_[set] = 0;
-        const auto& rule = inventory_->spread_rules[s.rule];
+        const auto& rule = rules[s.rule];
         if (rule.domains == 0 || rule.domains > groups_.domains(group_tables_[set])) continue;
         while (groups_.count(second_tables_[set], make_id<DomainId>(fewest)) == 0) ++fewest;
     }

@@ -215,17 +215,6 @@ GPUSCHED_INLINE void Cluster::check_devices(const NodeSpec& to, NodeId node, Pro
         if (r.node == node) check(r.task, r.gpus, " has reserved");
 }
 
-namespace detail {
-
-/// How many domains the rule of each spread counts.
-inline std::vector<std::uint32_t> spread_domains(const Inventory& inventory) {
-    std::vector<std::uint32_t> domains;
-    for (const auto& rule : inventory.spread_rules) domains.push_back(rule.domains);
-    return domains;
-}
-
-}  // namespace detail
-
 // Reports cores of the node that the task would use and others there use wholly.
 GPUSCHED_INLINE void Cluster::check_cores(TaskSpec task, NodeId node, Problems& problems) const {
     if (!task.cpu_local || !task.cores) return;
@@ -255,10 +244,11 @@ GPUSCHED_INLINE NodeHandle Cluster::add_node(const NodeSpec& node) {
     edit.domains().check(node, none<NodeId>, problems);
     problems.throw_if_any();
     const auto columns = inventory_->resource_names.size();
+    const auto domains = spread_domains();
     const auto id = edit.add_node(node);
     resize_node_arrays(columns);
     set_capacity(id);
-    find_fewest();
+    find_fewest(domains);
     if (events_) events_->publish({.kind = EventKind::node_added, .node = handle(id)});
     return handle(id);
 }
@@ -327,13 +317,13 @@ GPUSCHED_INLINE void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
     for (const auto& r : reservations_)
         if (r.node == id) reserved.push_back(r);
     const auto columns = inventory_->resource_names.size();
-    const auto domains = detail::spread_domains(*inventory_);
+    const auto domains = spread_domains();
     for (const auto task : tasks_on(id)) use(task, id, gpus_of(task), -1);
     for (const auto& r : reserved) use(r.task, id, r.gpus, -1);
     edit.update_node(id, to);
     resize_node_arrays(columns);
     set_capacity(id);
-    if (detail::spread_domains(*inventory_) != domains) find_fewest();
+    find_fewest(domains);
     for (const auto task : tasks_on(id)) use(task, id, gpus_of(task), +1);
     for (const auto& r : reserved) use(r.task, id, r.gpus, +1);
     if (events_) events_->publish({.kind = EventKind::node_updated, .node = node});
@@ -352,8 +342,9 @@ GPUSCHED_INLINE void Cluster::remove_node(NodeHandle node) {
             problems.add("node " + gpusched::quoted(name(id)) + ": room is reserved there for task " +
                          gpusched::quoted(name(r.task)));
     problems.throw_if_any();
+    const auto domains = spread_domains();
     editor().remove_node(id);
-    find_fewest();
+    find_fewest(domains);
     usage_[index(id)] = {};
     const auto columns = inventory_->resource_names.size();
     std::fill_n(resources_.begin() + static_cast<std::ptrdiff_t>(index(id) * columns), columns, 0);
@@ -414,6 +405,7 @@ GPUSCHED_INLINE void Cluster::add_budget(const BudgetSpec& budget) {
         problems.add(detail::Owner("budget", budget.name) + ": duplicate budget name");
     problems.throw_if_any();
     editor().add_budget(budget);
+    if (events_) events_->publish({.kind = EventKind::budgets});
 }
 
 GPUSCHED_INLINE void Cluster::update_budget(const BudgetSpec& to) {
@@ -423,12 +415,14 @@ GPUSCHED_INLINE void Cluster::update_budget(const BudgetSpec& to) {
     detail::check_budget(to, found, inventory_->tasks.names, problems);
     problems.throw_if_any();
     editor().update_budget(found, to);
+    if (events_) events_->publish({.kind = EventKind::budgets});
 }
 
 GPUSCHED_INLINE void Cluster::remove_budget(std::string_view name) {
     require_no_what_if();
     const auto found = find_budget(name);
     editor().remove_budget(found);
+    if (events_) events_->publish({.kind = EventKind::budgets});
 }
 
 GPUSCHED_INLINE std::uint32_t Cluster::find_budget(std::string_view name) const {

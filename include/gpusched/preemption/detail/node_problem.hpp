@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::preemption::detail {
@@ -46,7 +47,8 @@ struct Shortage {
     std::int64_t cpu_milli = 0, memory_mib = 0;
     int gpus = 0;  ///< of the preemptor's GPUs, how many find none
     bool locality = false;
-    Obstacle extras = Obstacle::none;  ///< a named resource, or devices
+    Obstacle extras = Obstacle::none;          ///< a named resource, or devices
+    std::optional<Extras::Amount> resource{};  ///< the first named resource that is short, and by how much
     Obstacle group = Obstacle::none;
 };
 
@@ -119,6 +121,7 @@ class NodeProblem {
     [[nodiscard]] Obstacle group_obstacle(Argument leaving) const;
     [[nodiscard]] GpuMask choose_whole_gpus(Argument leaving) const;
     [[nodiscard]] GpuMask free_devices(Argument leaving) const;
+    [[nodiscard]] std::optional<Extras::Amount> missing_resource(Argument leaving) const;
     [[nodiscard]] Obstacle extras_obstacle(Argument leaving) const;
 
     const Cluster* cluster_ = nullptr;

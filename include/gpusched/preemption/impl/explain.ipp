@@ -6,7 +6,9 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::preemption {
 
@@ -53,9 +55,17 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
             what += std::to_string(missing.cpu_milli) + " thousandths of a core are missing";
         } else if (missing.extras != Obstacle::none) {
             result.obstacle = missing.extras;
-            result.missing = 0;
-            what += missing.extras == Obstacle::resource ? "not enough of a named resource is left"
-                                                         : "not enough devices of one class are left";
+            result.missing = missing.resource ? missing.resource->amount : 0;
+            if (missing.resource) {
+                what += std::to_string(result.missing) + " of resource " +
+                        gpusched::quoted(inv.resource_names[missing.resource->resource]) + " are missing";
+            } else {
+                const auto& extras = inv.extras[request.extras];
+                std::vector<std::string> classes;
+                for (const auto c : extras.device_classes) classes.push_back(inv.device_classes[c]);
+                what += "fewer than " + std::to_string(extras.device_count) + " devices of class " +
+                        either_of(classes) + " are left";
+            }
         } else if (missing.locality) {
             result.obstacle = Obstacle::hardware;
             result.missing = 0;

@@ -43,7 +43,7 @@ GpuMask NodeProblem<Set>::free_devices(Argument leaving) const {
 }
 
 template <class Set>
-Obstacle NodeProblem<Set>::extras_obstacle(Argument leaving) const {
+std::optional<Extras::Amount> NodeProblem<Set>::missing_resource(Argument leaving) const {
     const auto& inv = cluster_->inventory();
     for (std::size_t r = 0; r < resources_.size(); ++r) {
         auto free = resources_[r];
@@ -52,8 +52,16 @@ Obstacle NodeProblem<Set>::extras_obstacle(Argument leaving) const {
                  inv.extras[inv.tasks.extras[index(victim(i).task)]].resources)
                 if (resource == extras_->resources[r].resource) free += amount;
         });
-        if (free < extras_->resources[r].amount) return Obstacle::resource;
+        const auto& [resource, amount] = extras_->resources[r];
+        if (free < amount) return Extras::Amount{resource, amount - free};
     }
+    return std::nullopt;
+}
+
+template <class Set>
+Obstacle NodeProblem<Set>::extras_obstacle(Argument leaving) const {
+    if (missing_resource(leaving)) return Obstacle::resource;
+    const auto& inv = cluster_->inventory();
     if (extras_->device_count == 0) return Obstacle::none;
     return gpusched::detail::choose_devices(inv, *extras_, node_, free_devices(leaving)) == 0
                ? Obstacle::device
@@ -355,7 +363,10 @@ Shortage NodeProblem<Set>::shortage(Argument leaving) const {
     missing.memory_mib = std::max<std::int64_t>(0, request_->memory_mib - memory);
     const auto free = free_gpus(leaving);
     missing.gpus = std::max(0, request_->gpus - gpu_count(free));
-    if (extras_ != nullptr) missing.extras = extras_obstacle(leaving);
+    if (extras_ != nullptr) {
+        missing.extras = extras_obstacle(leaving);
+        missing.resource = missing_resource(leaving);
+    }
     if (missing.gpus == 0 && missing.cpu_milli == 0 && missing.memory_mib == 0 &&
         missing.extras == Obstacle::none) {
         missing.locality = (request_->cpu_local ? local_cores(leaving, free, nullptr)
