@@ -6,6 +6,9 @@
 //   bench_consolidation_quality --summary rows.jsonl [--gates]
 //
 // With --gates the summary is compared with what the presets are held to; the exit status is 1 when a gate is missed.
+// baseline.jsonl holds the rows of ipc, fast and best on seeds 1 to 20, without the LP, as they were before moves had a price: what
+// they may not fall behind.
+//
 // Algorithms: first_fit, random_eviction, highest_utilisation, ipc, fast, best (the default set); ipc_without_memory,
 // best_at_any_price, best_with_fractions_gathered.
 #include "baselines.hpp"

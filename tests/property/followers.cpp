@@ -79,10 +79,7 @@ struct Mirror {
     void task_changed(const Cluster& cluster, TaskId task) {
         if (tasks_.size() < cluster.task_slots()) tasks_.resize(cluster.task_slots());
         tasks_[index(task)] = {.there = cluster.contains(task)};
-        if (cluster.contains(task))
-            tasks_[index(task)].spec = cluster.task_spec(task);
-        else
-            budgets_changed(cluster);  // a task that leaves is taken out of the budgets that name it
+        if (cluster.contains(task)) tasks_[index(task)].spec = cluster.task_spec(task);
     }
     void budgets_changed(const Cluster& cluster) { budgets_ = cluster.to_spec().budgets; }
     void time_changed(const Cluster& cluster) { now_ = cluster.inventory().now; }

@@ -22,7 +22,7 @@ enum class EventKind : std::uint8_t {
     job_added,
     job_updated,
     job_removed,
-    budgets,  ///< a disruption budget came, changed or left
+    budgets,  ///< a disruption budget came, changed or left, or a task that one named left
     time,     ///< `Inventory::now`
 };
 

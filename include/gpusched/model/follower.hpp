@@ -18,7 +18,7 @@ namespace GPUSCHED_NAMESPACE {
 ///     node_changed(const Cluster&, NodeId)    the node came, changed or left; without this call, `usage_changed`
 ///     task_changed(const Cluster&, TaskId)    the task came, changed, left, or runs somewhere else
 ///     job_changed(const Cluster&, JobId)      the job was added, updated or removed
-///     budgets_changed(const Cluster&)         a disruption budget was added, updated or removed
+///     budgets_changed(const Cluster&)         a disruption budget was added, updated or removed, or a task that one named left
 ///     time_changed(const Cluster&)            `Inventory::now`
 ///
 /// A slot may be new, or one that nobody has any more (`Cluster::contains`). Nodes are told first, all else in the order in which

@@ -91,8 +91,12 @@ TEST_CASE("every committed change is one event") {
     const auto job = cluster.add_job({.name = "j"});
     cluster.update_job(job, {.name = "j", .min_members = 2});
     cluster.remove_job(job);
+    const auto w = cluster.add_task(task("w"));
     cluster.add_budget({.name = "q", .tasks = {"x"}, .allowed_down = 1});
     cluster.update_budget({.name = "q", .tasks = {"x"}, .allowed_down = 0});
+    cluster.remove_budget("q");
+    cluster.add_budget({.name = "q", .tasks = {"w"}});
+    cluster.remove_task(w);  // which the budget named
     cluster.remove_budget("q");
     cluster.set_now(5);
     using K = EventKind;
@@ -109,10 +113,15 @@ TEST_CASE("every committed change is one event") {
         {.version = 10, .kind = K::job_added, .job = job},
         {.version = 11, .kind = K::job_updated, .job = job},
         {.version = 12, .kind = K::job_removed, .job = job},
-        {.version = 13, .kind = K::budgets},
+        {.version = 13, .kind = K::task_added, .task = w},
         {.version = 14, .kind = K::budgets},
         {.version = 15, .kind = K::budgets},
-        {.version = 16, .kind = K::time},
+        {.version = 16, .kind = K::budgets},
+        {.version = 17, .kind = K::budgets},
+        {.version = 18, .kind = K::task_removed, .task = w},
+        {.version = 19, .kind = K::budgets},
+        {.version = 20, .kind = K::budgets},
+        {.version = 21, .kind = K::time},
     };
     CHECK(since(cluster, 0) == expected);
     // What is refused is no event.
@@ -120,7 +129,7 @@ TEST_CASE("every committed change is one event") {
     CHECK_THROWS_AS(cluster.remove_task(z), InvalidInput);
     CHECK_THROWS_AS(cluster.remove_budget("q"), InvalidInput);
     CHECK_THROWS_AS(cluster.add_budget({.name = "r", .tasks = {"nobody"}}), InvalidInput);
-    CHECK(log.version() == 16);
+    CHECK(log.version() == 21);
 }
 
 TEST_CASE("what-if is private until commit, which publishes what it comes to") {

@@ -79,11 +79,14 @@ class BudgetEditor {
     }
 
     /// A task that leaves: no budget names it any more.
-    void remove_task(std::size_t task) {
-        if (out_.tasks.budgets.empty()) return;
+    /// True if budgets named the task, and no longer do.
+    bool remove_task(std::size_t task) {
+        if (out_.tasks.budgets.empty()) return false;
+        std::size_t named = 0;
         for (const auto b : out_.budget_lists[out_.tasks.budgets[task]])
-            std::erase(out_.budgets[b].tasks, make_id<TaskId>(task));
+            named += std::erase(out_.budgets[b].tasks, make_id<TaskId>(task));
         write_list(task, {});
+        return named > 0;
     }
 
   private:

@@ -12,6 +12,8 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -62,7 +64,6 @@ class GroupEditor {
         for (const auto& term : asked.anti_affinity)
             for (const auto set : family(GroupKind::anti_affinity)[term.group])
                 enter(set, limit_of(asked, out_.group_sets[set]));
-        for (const auto& term : asked.anti_affinity) ++members_with(term);
         const auto affinity = static_cast<std::uint32_t>(joined_.size());
         for (const auto& term : asked.affinity) open(GroupKind::affinity, term.group, term.level);
         for (const auto& term : asked.affinity)
@@ -81,8 +82,9 @@ class GroupEditor {
             for (const auto& m : selection_.memberships_of(id)) enter(m.set, m.limit);
             for (const auto& group : out_.terms(id).groups) ++listed_[group];
         }
-        each_named(task, [&](std::uint32_t set) { ++named_[set]; });
         out_.tasks.profile[task] = acquire_profile(affinity, selection);
+        for (const auto& term : asked.anti_affinity) ++members_with(task, term);
+        each_named(task, [&](std::uint32_t set) { ++named_[set]; });
         return true;
     }
 
@@ -92,7 +94,7 @@ class GroupEditor {
         bool same = true;
         const auto& asked = wishes(task);
         each_named(task, [&](std::uint32_t set) { --named_[set]; });
-        for (const auto& term : asked.anti_affinity) --members_with(term);
+        for (const auto& term : asked.anti_affinity) --members_with(task, term);
         for (const auto& group : out_.terms(make_id<TaskId>(task)).groups)
             if (const auto found = listed_.find(group); --found->second == 0) listed_.erase(found);
         for (const auto& m : out_.memberships(make_id<TaskId>(task))) {
@@ -110,7 +112,7 @@ class GroupEditor {
 
   private:
     using Sets = std::vector<std::uint32_t>;
-    using Family = std::map<std::string, Sets, std::less<>>;
+    using Family = std::unordered_map<std::string, Sets>;
     using Key = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
     // Leaves out the memberships of profiles that nobody has: who knew where they are may have been another editor.
@@ -140,10 +142,16 @@ class GroupEditor {
         return std::any_of(sets.begin(), sets.end(),
                            [&](std::uint32_t set) { return out_.group_sets[set].level == level; });
     }
-    [[nodiscard]] std::uint32_t set_at(GroupKind kind, const std::string& group, Level level) {
-        const auto& sets = family(kind)[group];
-        return *std::find_if(sets.begin(), sets.end(),
-                             [&](std::uint32_t set) { return out_.group_sets[set].level == level; });
+    // The set of that kind, group and level among those that the task is a member of.
+    [[nodiscard]] std::uint32_t set_at(std::size_t task, GroupKind kind, std::string_view group,
+                                       Level level) const {
+        const auto memberships = out_.memberships(make_id<TaskId>(task));
+        return std::find_if(memberships.begin(), memberships.end(),
+                            [&](const Membership& m) {
+                                const auto& set = out_.group_sets[m.set];
+                                return set.kind == kind && set.level == level && set.group == group;
+                            })
+            ->set;
     }
     [[nodiscard]] static std::uint32_t limit_of(const TaskAffinities& asked, const GroupSet& set) {
         auto limit = Membership::no_limit;
@@ -152,8 +160,8 @@ class GroupEditor {
                 limit = std::min(limit, static_cast<std::uint32_t>(own.limit));
         return limit;
     }
-    [[nodiscard]] std::uint32_t& members_with(const AntiAffinity& term) {
-        auto& set = out_.group_sets[set_at(GroupKind::anti_affinity, term.group, term.level)];
+    [[nodiscard]] std::uint32_t& members_with(std::size_t task, const AntiAffinity& term) {
+        auto& set = out_.group_sets[set_at(task, GroupKind::anti_affinity, term.group, term.level)];
         const auto at =
             std::lower_bound(set.limits.begin(), set.limits.end(), static_cast<std::uint32_t>(term.limit));
         return set.members_with[static_cast<std::size_t>(at - set.limits.begin())];
@@ -164,10 +172,11 @@ class GroupEditor {
     void each_named(std::size_t task, Visit&& visit) {
         const auto& asked = wishes(task);
         for (const auto& term : asked.anti_affinity)
-            visit(set_at(GroupKind::anti_affinity, term.group, term.level));
-        for (const auto& term : asked.affinity) visit(set_at(GroupKind::affinity, term.group, term.level));
+            visit(set_at(task, GroupKind::anti_affinity, term.group, term.level));
+        for (const auto& term : asked.affinity)
+            visit(set_at(task, GroupKind::affinity, term.group, term.level));
         if (requires_level(asked))
-            visit(set_at(GroupKind::network, GroupBuilder::network_group(out_, task),
+            visit(set_at(task, GroupKind::network, GroupBuilder::network_group(out_, task),
                          asked.network_affinity->level));
         if (asked.group_terms > 0)
             selection_.each_term(make_id<TaskId>(task),
@@ -304,9 +313,9 @@ class GroupEditor {
 
     Inventory& out_;
     GroupSelection selection_;
-    std::array<Family, 3> families_;               // of kinds anti_affinity, affinity and network
-    std::map<std::string, std::uint32_t> listed_;  // tasks that list each group
-    std::vector<std::uint32_t> named_;             // by set: terms that name its level
+    std::array<Family, 3> families_;                         // of kinds anti_affinity, affinity and network
+    std::unordered_map<std::string, std::uint32_t> listed_;  // tasks that list each group
+    std::vector<std::uint32_t> named_;                       // by set: terms that name its level
     std::deque<std::uint32_t> free_sets_, free_profiles_;
     std::vector<std::uint32_t> references_;  // by profile
     std::map<Key, std::uint32_t> profile_ids_;

@@ -143,14 +143,16 @@ class InventoryEditor {
         write_task(id, task, !stays);
     }
 
-    void remove_task(TaskId id) {
+    /// True if budgets named the task, and no longer do.
+    bool remove_task(TaskId id) {
         changed();
         auto& t = out_.tasks;
         const auto i = index(id);
-        budgets_.remove_task(i);
+        const bool named = budgets_.remove_task(i);
         clear_task(id, true);
         write_row(t, i, TaskSpec{});
         give_up(t, i);
+        return named;
     }
 
     // Budgets ------------------------------------------------------------------------------------------------
@@ -313,8 +315,7 @@ class InventoryEditor {
         if (extras_.add_columns(task.resources)) ++out_.changes.resources;
         extras_.write_task(task, i, requirement_of(task, out_.gpu_models),
                            [&](const Requirement& requirement) { return acquire_requirement(requirement); });
-        const auto terms = group_terms_of(task);
-        const auto group_terms = terms == GroupTerms{} ? 0 : group_terms_.acquire(terms).first;
+        const auto group_terms = has_group_terms(task) ? group_terms_.acquire(group_terms_of(task)).first : 0;
         t.affinities[i] = affinities_.acquire(affinities_of(task, group_terms)).first;
         if (domains_.reach(static_cast<std::size_t>(deepest_level_named(task) + 1))) ++out_.changes.levels;
         budgets_.write_task(i);

@@ -36,20 +36,21 @@ class SharedValues {
     }
 
     /// The index of `value`, one reference more; `second` tells whether it was new.
-    std::pair<std::uint32_t, bool> acquire(const T& value) {
-        if (const auto found = ids_.find(value); found != ids_.end()) {
+    template <class Value = T>
+    std::pair<std::uint32_t, bool> acquire(Value&& value) {
+        if (const auto found = ids_.find(std::as_const(value)); found != ids_.end()) {
             ++references_[*found];
             return {*found, false};
         }
         std::uint32_t id = 0;
         if (free_.empty()) {
             id = static_cast<std::uint32_t>(values_->size());
-            values_->push_back(value);
+            values_->push_back(std::forward<Value>(value));
             references_.push_back(1);
         } else {
             id = free_.front();
             free_.pop_front();
-            (*values_)[id] = value;
+            (*values_)[id] = std::forward<Value>(value);
             references_[id] = 1;
         }
         ids_.insert(id);

@@ -63,6 +63,9 @@ using LabelKeys = std::set<std::string, std::less<>>;
     return requirement;
 }
 
+[[nodiscard]] inline bool has_group_terms(const TaskSpec& task) noexcept {
+    return !task.groups.empty() || !task.avoid.empty() || !task.near.empty() || !task.spread.empty();
+}
 [[nodiscard]] inline GroupTerms group_terms_of(const TaskSpec& task) {
     return {task.groups, task.avoid, task.near, task.spread};
 }

@@ -527,10 +527,11 @@ GPUSCHED_INLINE void Cluster::remove_task(TaskHandle task) {
     const auto node = node_of(id);
     place(id, none<NodeId>, 0, none<TaskId>);
     remember_sets(id);
-    edit.remove_task(id);
+    const bool budgets_changed = edit.remove_task(id);
     drop_tables();
     if (edit.regroup()) recount_groups(none<TaskId>);
     publish(EventKind::task_removed, task, node);
+    if (budgets_changed && events_) events_->publish({.kind = EventKind::budgets});
 }
 
 GPUSCHED_INLINE void Cluster::bind(TaskHandle task, NodeHandle node, GpuMask gpus) {
