@@ -355,22 +355,21 @@ GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
     GPUSCHED_ASSERT(std::max(u.cpu_lendable, u.cpu_firm) <= inventory_->nodes.cpu_milli[index(node)]);
     GPUSCHED_ASSERT(u.memory <= inventory_->nodes.memory_mib[index(node)]);
     const auto share = static_cast<std::int32_t>(sign * t.gpu_share_milli[i]);
+    auto* const gpu = gpu_.data() + inventory_->nodes.first_gpu[index(node)];
+    const auto take = [&](std::int32_t & left, GpuMask & idle, GpuMask bit) __attribute__((always_inline)) {
+        left -= share;
+        idle = left == whole_gpu_milli ? idle | bit : idle & ~bit;
+        GPUSCHED_ASSERT(left <= whole_gpu_milli);
+    };
+    auto lendable = u.idle_lendable, firm = u.idle_firm;
     for_each_gpu(gpus, [&](int g) {
-        const auto at = slot(node, g);
-        const auto bit = gpu_bit(g);
-        if (consumes) {
-            gpu_[at].lendable -= share;
-            u.idle_lendable = static_cast<GpuMask>(
-                gpu_[at].lendable == whole_gpu_milli ? u.idle_lendable | bit : u.idle_lendable & ~bit);
-        }
-        if (claims) {
-            gpu_[at].firm -= share;
-            u.idle_firm = static_cast<GpuMask>(gpu_[at].firm == whole_gpu_milli ? u.idle_firm | bit
-                                                                                : u.idle_firm & ~bit);
-        }
-        gpu_memory_[at] -= sign * t.gpu_memory_mib[i];
-        GPUSCHED_ASSERT(std::max(gpu_[at].lendable, gpu_[at].firm) <= whole_gpu_milli);
+        if (consumes) take(gpu[g].lendable, lendable, gpu_bit(g));
+        if (claims) take(gpu[g].firm, firm, gpu_bit(g));
     });
+    u.idle_lendable = lendable;
+    u.idle_firm = firm;
+    if (const auto memory = sign * t.gpu_memory_mib[i]; memory != 0)
+        for_each_gpu(gpus, [&](int g) { gpu_memory_[slot(node, g)] -= memory; });
     count_groups(task, node, sign);
 }
 
