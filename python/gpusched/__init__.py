@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import (
     allocation,
+    bundles,
     consolidation,
     control,
     fragmentation,
@@ -45,6 +46,7 @@ __all__ = [
     "allocate_many",
     "allocation",
     "apply",
+    "bundles",
     "consolidate",
     "consolidation",
     "control",

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TextIO, cast
 
 from . import __version__, allocation, consolidation
-from ._commands import clusters, completion, control, jobs, plans, serving, topology
+from ._commands import bundles, clusters, completion, control, jobs, plans, serving, topology
 from ._commands.arguments import FILES, Parser, budgets, choices, flag, level, library_option, names, shapes
 from ._commands.shared import BAD_INPUT, CLOSED_PIPE, INTERRUPTED
 from .errors import BackendError, InvalidInput
@@ -32,6 +32,16 @@ def add_scope(parser: argparse.ArgumentParser) -> None:
     option("exempt", "leave these nodes as they are, names with commas between them (default: none)", **of_nodes)
     option("max_disrupted", "most members of a job that move in one wave")
     option("protect_core_members", "only members beyond a job's min_members may move")
+
+
+def add_bundle(p: Parser) -> None:
+    """A file with which somebody else can run the command again."""
+    p.add_argument("--save-bundle", metavar="BUNDLE.json", help="write snapshot, options and plan here, for replay-bundle")
+    p.add_argument("--anonymize-bundle", action="store_true", help="without the names that tell whose the snapshot is; the plan is made again")
+
+
+def add_replay_bundle(p: Parser) -> None:
+    p.add_argument("bundle", metavar="BUNDLE.json", help="what --save-bundle wrote")
 
 
 def add_generate(p: Parser) -> None:
@@ -100,6 +110,7 @@ def add_consolidate(p: Parser) -> None:
     option("time_limit", "stop after so long with the best plan found until then", metavar="SECONDS")
     option("polish_time", "search on for so long and keep the best plan (default: not at all)", metavar="SECONDS")
     p.add_argument("--report", action="store_true", help="costs and gains in detail")
+    add_bundle(p)
     p.add_argument("--progress", action="store_true", help="show a progress bar")
 
 
@@ -116,6 +127,7 @@ def add_preempt(p: Parser) -> None:
     option("search_limit", "sets of victims looked at per node")
     option("time_limit", "then the best found so far is taken", metavar="SECONDS")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="write evictions and placements here, as a plan")
+    add_bundle(p)
 
 
 def add_allocate(p: Parser) -> None:
@@ -286,6 +298,7 @@ COMMANDS: tuple[tuple[str, Callable[[argparse.Namespace], int], Callable[[Parser
         add_explain,
         "say which task and which constraint kept a node; options as the plan was made with",
     ),
+    ("replay-bundle", bundles.replay_bundle, add_replay_bundle, "run a saved command again and compare the plans"),
     ("export", plans.export, add_export, "write a plan as CSV, as kubectl steps or as Koordinator objects"),
     ("topology", topology.show_topology, add_topology, "show the network above the nodes, or a machine"),
     ("anonymize", clusters.anonymize, add_anonymize, "write a snapshot without the names that tell whose it is"),

@@ -10,6 +10,7 @@ from .. import _core, allocation, consolidation, preemption
 from .._words import counted
 from ..errors import InvalidInput
 from ..model import Cluster
+from .bundles import save_bundle
 from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, say
 
 
@@ -27,6 +28,8 @@ def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> 
     with warnings.catch_warnings(record=True) as limits:
         warnings.simplefilter("always")
         found = preemption.preempt_gang(cluster, pods, **options, **given(args, "objective"))
+    plan = None if found is None else preemption.to_plan(found)
+    save_bundle(args, "preempt", cluster, {"pods": pods, **options, **given(args, "objective")}, plan)
     if found is None:
         for limit in limits:
             say(str(limit.message))
@@ -41,14 +44,14 @@ def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> 
     if found.victims:
         losers = counted(found.lost_gangs, "gang or single task", "gangs and single tasks")
         say(f"lost work {found.cost:,.0f} GPU-seconds, of {losers}")
-    if args.output is not None:
-        preemption.to_plan(found).to_json(args.output)
+    if args.output is not None and plan is not None:
+        plan.to_json(args.output)
         say(f"wrote {args.output}")
     return OK
 
 
 def preempt(args: argparse.Namespace) -> int:
-    require_writable(args.output, inputs=[args.cluster])
+    require_writable(args.output, args.save_bundle, inputs=[args.cluster])
     if (args.job is None) == (not args.tasks):
         raise InvalidInput("TASK, --job: expected names of pending tasks, or --job with the name of a job")
     cluster = Cluster.from_json(args.cluster)
@@ -61,6 +64,8 @@ def preempt(args: argparse.Namespace) -> int:
     with warnings.catch_warnings(record=True) as limits:
         warnings.simplefilter("always")
         decision = preemption.preempt(cluster, task, **options)
+    plan = None if decision is None else preemption.to_plan(decision)
+    save_bundle(args, "preempt", cluster, {"pods": [task], **options}, plan)
     if decision is None:
         for limit in limits:
             say(str(limit.message))
@@ -76,8 +81,8 @@ def preempt(args: argparse.Namespace) -> int:
         say(f"lost work {decision.cost:,.0f} GPU-seconds, sum of priorities {decision.priority_sum}{score}")
     if not decision.proven:
         say("a limit was hit: this may not be the best answer")
-    if args.output is not None:
-        preemption.to_plan(decision).to_json(args.output)
+    if args.output is not None and plan is not None:
+        plan.to_json(args.output)
         say(f"wrote {args.output}")
     return OK
 

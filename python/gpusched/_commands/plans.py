@@ -11,41 +11,39 @@ from .. import consolidation, io, verify
 from .._words import counted
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
+from .bundles import save_bundle
 from .shared import FAILED, OK, Problems, given, require_writable, say, write_text
 
 
 def consolidate(args: argparse.Namespace) -> int:
-    require_writable(args.output, inputs=[args.cluster])
+    require_writable(args.output, args.save_bundle, inputs=[args.cluster])
     cluster = Cluster.from_json(args.cluster)
-    plan = consolidation.consolidate(
-        cluster,
-        progress=args.progress,
-        **given(
-            args,
-            "preset",
-            "policies",
-            "partition_size",
-            "depth",
-            "rounds",
-            "seed",
-            "threads",
-            "time_limit",
-            "polish_time",
-            "max_moves",
-            "max_move_cost",
-            "max_others",
-            "max_price_ratio",
-            "max_disrupted",
-            "max_moves_per_wave",
-            "max_moves_per_node",
-            "protect_core_members",
-            "record_chains",
-            "objective",
-            "bound_method",
-            "clear",
-            "exempt",
-        ),
+    options = given(
+        args,
+        "preset",
+        "policies",
+        "partition_size",
+        "depth",
+        "rounds",
+        "seed",
+        "threads",
+        "time_limit",
+        "polish_time",
+        "max_moves",
+        "max_move_cost",
+        "max_others",
+        "max_price_ratio",
+        "max_disrupted",
+        "max_moves_per_wave",
+        "max_moves_per_node",
+        "protect_core_members",
+        "record_chains",
+        "objective",
+        "bound_method",
+        "clear",
+        "exempt",
     )
+    plan = consolidation.consolidate(cluster, progress=args.progress, **options)
     # Against the file, which no code of the search has touched; a pipe cannot be read twice.
     checked = verify.plan(args.cluster if os.path.isfile(args.cluster) else cluster, plan)
     print_plan(plan)
@@ -55,6 +53,7 @@ def consolidate(args: argparse.Namespace) -> int:
     if args.output:
         plan.to_json(args.output)
         say(f"wrote {args.output}")
+    save_bundle(args, "consolidate", cluster, options, plan)
     return print_check(checked)
 
 
