@@ -34,7 +34,7 @@ def main() -> None:
     print(f"{cluster}: {100 * ratio.total:.1f} % of the GPUs allocated")
 
     # 2. Which idle GPUs can a request not use, and why?
-    report = gs.fragmentation.report(cluster, max_gpus_per_node=8)
+    report = gs.fragmentation.report(cluster, "asi", max_gpus_per_node=8)
     print("\nIdle GPUs that a request cannot use, by cause\n" + str(report))
 
     # 3. Vacate as many nodes as possible by moving tasks, in waves that never need space that is not there.
@@ -44,7 +44,7 @@ def main() -> None:
     # 4. Check the plan with code that shares nothing with the search, then look at where it leads.
     checked = gs.verify.plan(cluster, plan)
     after = gs.apply(cluster, plan)
-    print("\nThe same report after the plan\n" + str(gs.fragmentation.report(after, max_gpus_per_node=8)))
+    print("\nThe same report after the plan\n" + str(gs.fragmentation.report(after, "asi", max_gpus_per_node=8)))
 
     arguments.output.mkdir(parents=True, exist_ok=True)
     plan.to_json(arguments.output / "plan.json")
@@ -74,7 +74,7 @@ def save_figures(before: gs.Cluster, after: gs.Cluster, plan: gs.Plan, folder: P
 
     figure, axes = plt.subplots(1, 2, figsize=(11, 3.8), sharey=True, layout="constrained")
     for ax, cluster, title in zip(axes, (before, after), ("before", "after")):
-        plot_fragmentation(gs.fragmentation.report(cluster, max_gpus_per_node=8), ax=ax)
+        plot_fragmentation(gs.fragmentation.report(cluster, "asi", max_gpus_per_node=8), ax=ax)
         ax.set_title(title, loc="right")
     axes[1].set_ylabel("")
     figure.savefig(folder / "fragmentation.png", dpi=150)

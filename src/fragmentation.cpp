@@ -7,7 +7,9 @@
 #include <gpusched/fragmentation/impl/fragment_rate.ipp>
 #include <gpusched/fragmentation/impl/largest_job.ipp>
 #include <gpusched/fragmentation/impl/occupancy.ipp>
+#include <gpusched/fragmentation/impl/own_shapes.ipp>
 #include <gpusched/fragmentation/impl/report.ipp>
 #include <gpusched/fragmentation/impl/slot_sums.ipp>
 #include <gpusched/fragmentation/impl/switch_slots.ipp>
+#include <gpusched/fragmentation/impl/unusable_nodes.ipp>
 #include <gpusched/fragmentation/impl/workload.ipp>

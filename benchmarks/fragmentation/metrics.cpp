@@ -140,7 +140,8 @@ int main(int argc, char** argv) {
 
     const ReportOptions by_model{.max_gpus_per_node = 8, .by = GroupBy::gpu_model};
     line(
-        scene, "report, 8 shapes", [&] { return report(cluster).size(); }, ReportMetric(inv, asi_shapes));
+        scene, "report, 8 shapes", [&] { return report(cluster, asi_shapes).size(); },
+        ReportMetric(inv, asi_shapes));
     line(
         scene, "report, 8 shapes by model", [&] { return report(cluster, asi_shapes, by_model).size(); },
         ReportMetric(inv, asi_shapes, by_model));

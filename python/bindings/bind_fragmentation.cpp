@@ -11,8 +11,10 @@
 #include <gpusched/fragmentation/fragment_rate.hpp>
 #include <gpusched/fragmentation/largest_job.hpp>
 #include <gpusched/fragmentation/occupancy.hpp>
+#include <gpusched/fragmentation/own_shapes.hpp>
 #include <gpusched/fragmentation/report.hpp>
 #include <gpusched/fragmentation/switch_slots.hpp>
+#include <gpusched/fragmentation/unusable_nodes.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 
 #include <algorithm>
@@ -53,12 +55,14 @@ py::object cores(std::int64_t milli) {
 }
 
 /// What cannot be understood is added to `problems` and keeps its default.
-std::vector<f::Shape> shapes_argument(const py::object& shapes, Problems& problems) {
-    if (shapes.is_none()) return {f::asi_shapes.begin(), f::asi_shapes.end()};
+std::vector<f::Shape> shapes_argument(const Cluster& cluster, const py::object& shapes, Problems& problems) {
+    if (shapes.is_none()) return f::own_shapes(cluster);
+    if (py::isinstance<py::str>(shapes) && shapes.equal(py::str("asi")))
+        return {f::asi_shapes.begin(), f::asi_shapes.end()};
     std::vector<f::Shape> result;
     collect(problems, [&] {
         if (py::isinstance<py::str>(shapes) || !py::isinstance<py::iterable>(shapes))
-            result.emplace_back(), bad_option("shapes", shapes, "a list of (gpus, cores)");
+            result.emplace_back(), bad_option("shapes", shapes, "a list of (gpus, cores), or 'asi'");
         for (const auto shape : shapes) {
             const auto field = "shapes[" + std::to_string(result.size()) + "]";
             auto& read = result.emplace_back();
@@ -80,11 +84,12 @@ void bind_report(py::module_& m) {
     const auto options = Keywords<O>().fields().shared_as("fragmentation.report");
     m.def(
         "report",
-        [options](const ClusterPtr& cluster, const Typed<"Sequence[tuple[int, float]] | None">& shapes,
+        [options](const ClusterPtr& cluster,
+                  const Typed<"Sequence[tuple[int, float]] | Literal['asi'] | None">& shapes,
                   const py::kwargs& keywords) -> Typed<"gpusched._tables.Report"> {
             Problems problems;
             const auto o = options.read("report", keywords, problems);
-            const auto wanted = shapes_argument(shapes, problems);
+            const auto wanted = shapes_argument(*cluster, shapes, problems);
             collect(problems, [&] { f::validate(wanted, o); });
             problems.throw_if_any();
             const auto report = unlocked([&] { return f::report(*cluster, wanted, o); });
@@ -108,10 +113,44 @@ void bind_report(py::module_& m) {
         },
         py::arg("cluster"), py::arg("shapes") = py::none(),
         options
+            .documented("report(cluster, shapes=None",
+                        doc("fragmentation::report") +
+                            "\n\n`shapes` are pairs (gpus, cores), or 'asi': those of the paper's Fig. 13.")
+            .c_str());
+
+    m.def(
+        "own_shapes", [](const ClusterPtr& cluster) -> Typed<"list[tuple[int, float]]"> {
+            py::list shapes;
+            for (const auto& shape : f::own_shapes(*cluster))
+                shapes.append(py::make_tuple(shape.gpus, cores(shape.cpu_milli)));
+            return shapes;
+        },
+        py::arg("cluster"), documented("own_shapes(cluster)", doc("fragmentation::own_shapes")).c_str());
+    m.def(
+        "unusable_nodes",
+        [options](const ClusterPtr& cluster, const Typed<"tuple[int, float]">& shape,
+                  const py::kwargs& keywords) -> Typed<"gpusched._tables.Table"> {
+            Problems problems;
+            const auto o = options.read("unusable_nodes", keywords, problems);
+            const auto wanted = shapes_argument(*cluster, py::make_tuple(shape), problems);
+            collect(problems, [&] { f::validate(wanted, o); });
+            problems.throw_if_any();
+            py::list rows;
+            for (const auto& n : unlocked([&] { return f::unusable_nodes(*cluster, wanted.front(), o); })) {
+                py::list tasks;
+                for (const auto task : cluster->tasks_on(n.node)) tasks.append(cluster->name(task));
+                rows.append(
+                    py::make_tuple(cluster->name(n.node), gpusched::enum_name(n.cause), n.gpus(), tasks));
+            }
+            return table("Table", py::make_tuple("node", "cause", "gpus", "tasks"), rows);
+        },
+        py::arg("cluster"), py::arg("shape"),
+        options
             .documented(
-                "report(cluster, shapes=None",
-                doc("fragmentation::report") +
-                    "\n\n`shapes` are pairs (gpus, cores); the default are those of the paper's Fig. 13.")
+                "unusable_nodes(cluster, shape",
+                doc("fragmentation::unusable_nodes") +
+                    "\n\n`shape` is a pair (gpus, cores). Columns: node, cause, gpus, and the tasks that "
+                    "run there.")
             .c_str());
 }
 

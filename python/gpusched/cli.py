@@ -61,8 +61,12 @@ def add_report(p: Parser) -> None:
     report = functools.partial(library_option, p, "fragmentation.report")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument(
-        "--shapes", type=shapes, metavar="1x8,8x128", help="requests, GPUs x cores (default: the ASI paper's)"
+        "--shapes",
+        type=shapes,
+        metavar="1x8,8x128",
+        help="requests, GPUs x cores, or asi: the ASI paper's (default: the cluster's own, by what its tasks ask for)",
     )
+    p.add_argument("--nodes", field="most_nodes", type=int, default=0, metavar="N", help="for each request, name N nodes with GPUs that it cannot use, and their tasks")
     report("by", "rows for each of these (default: one row for the whole cluster)", choices=("gpu_model", "cluster"))
     report("max_gpus_per_node", "leave out nodes with more GPUs")
     report("include_cordoned", "GPUs of cordoned nodes are idle too")

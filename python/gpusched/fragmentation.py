@@ -14,9 +14,11 @@ from ._core.fragmentation import (
     job_entropy,
     largest_job,
     occupancy,
+    own_shapes,
     report,
     switch_slots,
     typical_workload,
+    unusable_nodes,
 )
 from ._tables import Report, Row, Table
 
@@ -37,7 +39,9 @@ __all__ = [
     "job_entropy",
     "largest_job",
     "occupancy",
+    "own_shapes",
     "report",
     "switch_slots",
     "typical_workload",
+    "unusable_nodes",
 ]

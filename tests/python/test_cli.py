@@ -154,11 +154,19 @@ def test_reports(cluster_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["report", cluster_file, "--shapes", "1x8,8G128C,1x0.5", "--by", "gpu_model"]) == 0
     out = capsys.readouterr().out
     assert "gpu_model" in out and "insufficient_cpu" in out and "Jobs of 128 GPUs" in out
-    assert cli.main(["report", cluster_file, "--csv"]) == 0
+    assert cli.main(["report", cluster_file, "--shapes", "8x128", "--nodes", "2"]) == 0
+    out = capsys.readouterr().out.split("8 GPUs and 128 cores cannot use: ")[1].splitlines()
+    worst = gs.fragmentation.unusable_nodes(gs.Cluster.from_json(cluster_file), (8, 128))
+    assert out[0] == f"{len(worst):,}"
+    assert [line.split(":")[0].strip() for line in out[1:3]] == [row.node for row in worst[:2]]
+    assert "; runs " in out[1] and not out[3]
+    assert cli.main(["report", cluster_file, "--nodes", "-1"]) == 2
+    assert "--nodes: -1; expected at least 0" in capsys.readouterr().err
+    assert cli.main(["report", cluster_file, "--shapes", "asi", "--csv"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("gpus,cpu_cores,") and len(lines) == 9
     assert lines[1] == ",".join(
-        str(v) for v in gs.fragmentation.report(gs.Cluster.from_json(cluster_file))[0]
+        str(v) for v in gs.fragmentation.report(gs.Cluster.from_json(cluster_file), "asi")[0]
     )
 
 

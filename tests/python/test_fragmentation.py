@@ -48,8 +48,26 @@ def test_groups_and_filters(mixed: gs.Cluster) -> None:
     assert gs.fragmentation.report(mixed, [(4, 32)], max_gpus_per_node=4)[0].total_idle == 4.0
 
 
-def test_the_default_shapes_are_the_papers(mixed: gs.Cluster) -> None:
-    shapes = [(r.gpus, r.cpu_cores) for r in gs.fragmentation.report(mixed)]
+def test_the_default_shapes_are_the_clusters_own(mixed: gs.Cluster) -> None:
+    own = gs.fragmentation.own_shapes(mixed)
+    assert own and gs.fragmentation.report(mixed) == gs.fragmentation.report(mixed, own)
+    asked = {int(n) for n in mixed.tasks.gpu_count if n} | {int(n) for n in mixed.nodes.gpu_count if n}
+    assert [gpus for gpus, _ in own] == sorted(asked)
+
+
+def test_the_nodes_behind_a_figure_are_named(mixed: gs.Cluster) -> None:
+    for row in gs.fragmentation.report(mixed, [(1, 8), (4, 32), (8, 128)]):
+        found = gs.fragmentation.unusable_nodes(mixed, (row.gpus, row.cpu_cores))
+        assert sum(r.gpus for r in found if r.cause == "stranded") == pytest.approx(row.stranded)
+        assert sum(r.gpus for r in found if r.cause == "insufficient_cpu") == pytest.approx(row.insufficient_cpu)
+        for r in found:
+            assert r.tasks == [task.name for task in mixed.nodes[r.node].tasks]
+    with pytest.raises(gs.InvalidInput, match=r"shapes\[0\]"):
+        gs.fragmentation.unusable_nodes(mixed, (0, 8))
+
+
+def test_the_papers_shapes_go_by_name(mixed: gs.Cluster) -> None:
+    shapes = [(r.gpus, r.cpu_cores) for r in gs.fragmentation.report(mixed, "asi")]
     assert shapes == [(1, 8), (1, 12), (4, 32), (4, 48), (4, 64), (8, 64), (8, 96), (8, 128)]
 
 

@@ -23,7 +23,7 @@ def _close() -> object:
 
 
 def test_fragmentation_bars_add_up(small: gs.Cluster, tmp_path: Path) -> None:
-    report = gs.fragmentation.report(small)
+    report = gs.fragmentation.report(small, "asi")
     ax = report.plot()
     bars = [bar.get_height() for bar in ax.patches]
     expected = [

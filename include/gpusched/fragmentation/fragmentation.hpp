@@ -11,6 +11,8 @@
 #include <gpusched/fragmentation/job_entropies.hpp>
 #include <gpusched/fragmentation/largest_job.hpp>
 #include <gpusched/fragmentation/occupancy.hpp>
+#include <gpusched/fragmentation/own_shapes.hpp>
 #include <gpusched/fragmentation/report.hpp>
 #include <gpusched/fragmentation/switch_slots.hpp>
+#include <gpusched/fragmentation/unusable_nodes.hpp>
 #include <gpusched/fragmentation/workload.hpp>

@@ -27,6 +27,33 @@ struct Shape {
 inline constexpr std::array<Shape, 8> asi_shapes{
     {{1, 8000}, {1, 12000}, {4, 32000}, {4, 48000}, {4, 64000}, {8, 64000}, {8, 96000}, {8, 128000}}};
 
+/// Why a request cannot use idle GPUs of a node; see `report`.
+enum class Cause : std::uint8_t { fractional, stranded, insufficient_cpu };
+constexpr auto enum_names(Cause) {
+    return name_table<Cause>({
+        {Cause::fractional, "fractional"},
+        {Cause::stranded, "stranded"},
+        {Cause::insufficient_cpu, "insufficient_cpu"},
+    });
+}
+
+/// What of a node's idle GPUs a request cannot use, and why.
+struct Unusable {
+    Cause cause = Cause::stranded;
+    std::int64_t milli = 0;  ///< thousandths of a GPU
+};
+/// @param idle_milli idle GPU quantity of the node, in thousandths
+/// @param cpu_milli its idle CPU
+[[nodiscard]] constexpr Unusable unusable(const Shape& shape, std::int64_t idle_milli,
+                                          std::int64_t cpu_milli) noexcept {
+    const std::int64_t asked = std::int64_t{whole_gpu_milli} * shape.gpus;
+    const auto whole = idle_milli / whole_gpu_milli * whole_gpu_milli;
+    if (cpu_milli < shape.cpu_milli)
+        return {Cause::insufficient_cpu, idle_milli < asked ? idle_milli : asked};
+    if (whole >= asked) return {Cause::fractional, idle_milli - whole};
+    return {Cause::stranded, whole};
+}
+
 /// What a report has one set of rows for.
 enum class GroupBy : std::uint8_t {
     none,       ///< all nodes together
@@ -103,11 +130,13 @@ using Report = std::vector<ReportRow>;
 /// Idle is what a task without spot (LP) rights could take now: failed GPUs, Standby claims and cordoned nodes are
 /// not idle. `idle` is a sum over GPUs, as in the paper: two half-used GPUs make w = 1.
 ///
-/// @param shapes at least one; each gets a row per group
+/// @param shapes at least one; each gets a row per group. `asi_shapes` are the figure's
 /// @throws InvalidInput when a shape or an option is out of range
 /// Complexity: O(nodes x (GPUs + shapes)).
-[[nodiscard]] Report report(const Cluster& cluster, std::span<const Shape> shapes = asi_shapes,
+[[nodiscard]] Report report(const Cluster& cluster, std::span<const Shape> shapes,
                             const ReportOptions& options = {});
+/// The same for the cluster's own shapes (own_shapes.hpp).
+[[nodiscard]] Report report(const Cluster& cluster, const ReportOptions& options = {});
 
 /// The same as a node metric, to be kept up to date by `Incremental` (incremental.hpp). O(shapes) per changed node.
 class ReportMetric {

@@ -23,7 +23,10 @@ def shape(text: str) -> tuple[int, float]:
         raise argparse.ArgumentTypeError(f"{text!r} is no request; write GPUs x cores, like 8x128") from None
 
 
-def shapes(text: str) -> list[tuple[int, float]]:
+def shapes(text: str) -> list[tuple[int, float]] | str:
+    """Requests with commas between them, or asi."""
+    if text == "asi":
+        return text
     return [shape(part) for part in text.split(",")]
 
 

@@ -10,6 +10,9 @@ from .._words import counted
 from ..model import Cluster
 from .shared import OK, Problems, given, require_writable, save_figure, say, write_text
 
+TASKS_SHOWN = 4
+"""By name, of each node of a report."""
+
 
 def describe(cluster: Cluster) -> str:
     nodes, tasks = cluster.nodes, cluster.tasks
@@ -39,6 +42,21 @@ def generate(args: argparse.Namespace) -> int:
     return OK
 
 
+def say_where(args: argparse.Namespace, cluster: Cluster) -> None:
+    shapes = fragmentation.report(cluster, args.shapes, **given(args, "max_gpus_per_node", "include_cordoned"))
+    for shape in shapes:
+        gpus, cores = shape.gpus, shape.cpu_cores
+        table = fragmentation.unusable_nodes(
+            cluster, (gpus, cores), **given(args, "max_gpus_per_node", "include_cordoned")
+        )
+        say(f"\nNodes with idle GPUs that a request of {counted(gpus, 'GPU')} and {cores:g} cores cannot use: {len(table):,}")
+        for row in list(table)[: args.nodes]:
+            tasks = ", ".join(row.tasks[:TASKS_SHOWN])
+            more = f" and {len(row.tasks) - TASKS_SHOWN:,} others" if len(row.tasks) > TASKS_SHOWN else ""
+            runs = f"; runs {tasks}{more}" if row.tasks else "; runs nothing"
+            say(f"  {row.node}: {row.gpus:g} {row.cause.replace('_', ' ')}{runs}")
+
+
 def report(args: argparse.Namespace) -> int:
     require_writable(args.plot, inputs=[args.cluster])
     cluster = Cluster.from_json(args.cluster)
@@ -54,6 +72,8 @@ def report(args: argparse.Namespace) -> int:
             gpus=args.job_gpus,
             cores_per_gpu=args.cores_per_gpu,
         )
+    if args.nodes < 0:
+        problems.found.append(f"most_nodes: {args.nodes}; expected at least 0")
     problems.raise_if_any()
     if args.csv:
         write_text(None, table.to_csv())
@@ -63,6 +83,8 @@ def report(args: argparse.Namespace) -> int:
             say(f"note: {warning}")
         say("\nIdle GPUs that a request cannot use, by cause (percentages of all idle GPUs)")
         say(str(table))
+        if args.nodes:
+            say_where(args, cluster)
         say(f"\nJobs of {counted(args.job_gpus, 'GPU')} that could start, across and within switches")
         say(str(slots))
     if args.plot:

@@ -73,12 +73,21 @@ class AllocationRatio:
 
 def report(
     cluster: Cluster,
-    shapes: Sequence[tuple[int, float]] | None = None,
+    shapes: Sequence[tuple[int, float]] | Literal["asi"] | None = None,
     *,
     max_gpus_per_node: int | None = None,
     by: Literal["gpu_model", "cluster"] | None = None,
     include_cordoned: bool = False,
 ) -> Report: ...
+def own_shapes(cluster: Cluster) -> list[tuple[int, float]]: ...
+def unusable_nodes(
+    cluster: Cluster,
+    shape: tuple[int, float],
+    *,
+    max_gpus_per_node: int | None = None,
+    by: Literal["gpu_model", "cluster"] | None = None,
+    include_cordoned: bool = False,
+) -> Table: ...
 def switch_slots(
     cluster: Cluster,
     *,

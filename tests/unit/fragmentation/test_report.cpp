@@ -106,8 +106,8 @@ TEST_CASE("counts in GPUs and percentages of what is idle") {
     CHECK(row_of(0, 0, {1, 8000}).stranded_pct() == 0.0);
 }
 
-TEST_CASE("the paper's shapes are the default, in its order") {
-    const auto rows = report(node_with(8000, 64000));
+TEST_CASE("the paper's shapes, in its order") {
+    const auto rows = report(node_with(8000, 64000), asi_shapes);
     REQUIRE(rows.size() == 8);
     const std::vector<std::pair<int, int>> expected{{1, 8},  {1, 12}, {4, 32}, {4, 48},
                                                     {4, 64}, {8, 64}, {8, 96}, {8, 128}};
@@ -182,7 +182,7 @@ TEST_CASE("groups and the filter on node size") {
 TEST_CASE("nodes of unknown position are one group by cluster; a cluster without nodes has none") {
     ClusterSpec spec;
     CHECK(report(Cluster::build(spec), asi_shapes, {.by = GroupBy::cluster}).empty());
-    CHECK(report(Cluster::build(spec)).size() == 8);
+    CHECK(report(Cluster::build(spec), asi_shapes).size() == 8);
     spec.nodes.push_back({.name = "x", .gpu_count = 1});
     spec.nodes.push_back({.name = "y", .gpu_count = 1});
     const std::vector<Shape> shapes{{1, 0}};

@@ -3,6 +3,7 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
+#include <gpusched/fragmentation/own_shapes.hpp>
 #include <gpusched/fragmentation/report.hpp>
 
 #include <algorithm>
@@ -95,18 +96,13 @@ GPUSCHED_INLINE ReportMetric::State ReportMetric::state(const Cluster& cluster, 
 GPUSCHED_INLINE void ReportMetric::add(Total& total, NodeId node, const State& state,
                                        int sign) const noexcept {
     if (state.idle_milli == 0) return;
-    const auto idle = state.idle_milli;
-    const auto whole = idle / whole_gpu_milli * whole_gpu_milli;
     auto* row = total.data() + group_of_node_[index(node)] * shapes_.size();
     for (const auto& shape : shapes_) {
-        const std::int64_t asked = std::int64_t{whole_gpu_milli} * shape.gpus;
-        row->total_idle_milli += sign * idle;
-        if (state.cpu_milli < shape.cpu_milli)
-            row->insufficient_cpu_milli += sign * std::min(asked, idle);
-        else if (whole >= asked)
-            row->fractional_milli += sign * (idle - whole);
-        else
-            row->stranded_milli += sign * whole;
+        const auto [cause, milli] = unusable(shape, state.idle_milli, state.cpu_milli);
+        row->total_idle_milli += sign * state.idle_milli;
+        (cause == Cause::stranded     ? row->stranded_milli
+         : cause == Cause::fractional ? row->fractional_milli
+                                      : row->insufficient_cpu_milli) += sign * milli;
         ++row;
     }
 }
@@ -114,6 +110,10 @@ GPUSCHED_INLINE void ReportMetric::add(Total& total, NodeId node, const State& s
 GPUSCHED_INLINE Report report(const Cluster& cluster, std::span<const Shape> shapes,
                               const ReportOptions& options) {
     return evaluate(ReportMetric(cluster.inventory(), shapes, options), cluster);
+}
+
+GPUSCHED_INLINE Report report(const Cluster& cluster, const ReportOptions& options) {
+    return report(cluster, own_shapes(cluster), options);
 }
 
 }  // namespace GPUSCHED_NAMESPACE::fragmentation

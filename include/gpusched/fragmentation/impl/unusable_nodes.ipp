@@ -1,0 +1,28 @@
+#pragma once
+
+#include <gpusched/fragmentation/detail/node_groups.hpp>
+#include <gpusched/fragmentation/unusable_nodes.hpp>
+
+#include <algorithm>
+#include <span>
+
+namespace GPUSCHED_NAMESPACE::fragmentation {
+
+GPUSCHED_INLINE std::vector<UnusableNode> unusable_nodes(const Cluster& cluster, const Shape& shape,
+                                                         const ReportOptions& options) {
+    validate(std::span(&shape, 1), options);
+    std::vector<UnusableNode> found;
+    for (const auto node : cluster.nodes()) {
+        if (!detail::counts(cluster.inventory().nodes, node, options.include_cordoned,
+                            options.max_gpus_per_node))
+            continue;
+        const auto [cause, milli] =
+            unusable(shape, cluster.gpu_free_total_milli(node), cluster.cpu_free_milli(node));
+        if (milli > 0) found.push_back({node, cause, milli});
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const UnusableNode& a, const UnusableNode& b) { return a.milli > b.milli; });
+    return found;
+}
+
+}  // namespace GPUSCHED_NAMESPACE::fragmentation

@@ -1,0 +1,35 @@
+// Which nodes hold the idle GPUs that a request cannot use.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/fragmentation/report.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::fragmentation {
+
+/// A node's part in one row of a report.
+struct UnusableNode {
+    NodeId node = none<NodeId>;
+    Cause cause = Cause::stranded;
+    std::int64_t milli = 0;  ///< thousandths of a GPU, more than 0
+    bool operator==(const UnusableNode&) const = default;
+
+    [[nodiscard]] double gpus() const noexcept { return static_cast<double>(milli) / 1000; }
+};
+
+/// The nodes behind the figures of `report` for this shape, those with most GPUs first, then in the order of the nodes. A node is
+/// under one cause; their sums by cause are the report's row. Grouping (`options.by`) makes no difference.
+///
+/// @throws InvalidInput when the shape or an option is out of range
+/// Complexity: O(n log n) in the number of nodes, and O(GPUs).
+[[nodiscard]] std::vector<UnusableNode> unusable_nodes(const Cluster& cluster, const Shape& shape,
+                                                       const ReportOptions& options = {});
+
+}  // namespace GPUSCHED_NAMESPACE::fragmentation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/fragmentation/impl/unusable_nodes.ipp>
+#endif
