@@ -68,7 +68,7 @@ TEST_CASE("every plan is valid and leads to what it claims") {
 TEST_CASE("plans keep to the options") {
     using consolidation::Preset;
     std::int64_t vacated = 0, cleared = 0;
-    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(6'600); ++seed) {
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(8'000); ++seed) {
         Rng rng = Rng(seed).split(1);
         const auto spec = testing_support::random_cluster(rng, {.budgets = seed % 3 == 2 ? 0.3 : 0,
                                                                 .extras = seed % 4 == 3 ? 0.3 : 0,
