@@ -11,6 +11,7 @@
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -178,7 +179,13 @@ struct Enumeration {
     std::vector<std::vector<Option>> by_node;
 };
 
-Enumeration enumerate(const ClusterSpec& spec, const Cluster& cluster, TaskId task, bool spot) {
+// Of priorities in 2^-44.
+std::int64_t weight_of(std::int64_t priority) {
+    return priority >= 1 ? priority << 44 : std::llround(std::ldexp(1.0L, 44) / (2.0L - static_cast<long double>(priority)));
+}
+
+Enumeration enumerate(const ClusterSpec& spec, const Cluster& cluster, TaskId task, bool spot,
+                      ScoreForm form = ScoreForm::weighted) {
     Enumeration all;
     const auto& p = spec.tasks[index(task)];
     bool wishes = !p.hardware_affinity.empty();
@@ -193,13 +200,14 @@ Enumeration enumerate(const ClusterSpec& spec, const Cluster& cluster, TaskId ta
         }
         for (unsigned set = 0; set < (1u << open.size()); ++set) {
             Option o{node, {}, 0, 0, 0, INT64_MIN, 0, {}};
-            std::int64_t sum = 0;
+            std::int64_t sum = 0, weights = 0;
             for (std::size_t i = 0; i < open.size(); ++i) {
                 if ((set >> i & 1) == 0) continue;
                 const auto& v = spec.tasks[index(open[i])];
                 o.victims.push_back(open[i]);
                 o.names.push_back(v.name);
                 sum += v.priority;
+                weights += weight_of(v.priority);
                 ++o.count;
                 o.max_priority = std::max(o.max_priority, v.priority);
                 o.cost += v.gpu_count * v.gpu_share_milli *
@@ -209,7 +217,11 @@ Enumeration enumerate(const ClusterSpec& spec, const Cluster& cluster, TaskId ta
             o.place = place_after(spec, cluster, o.victims, task, node);
             if (o.place == no_place) continue;
             const double s = static_cast<double>(sum), t = wishes ? topology[o.place] : 0;
-            o.score = sum >= 1 ? 0.5 / s + (1 - 0.5) * t : 0.5 * (2 - 1 / (1 - s)) + (1 - 0.5) * t;
+            const double w = std::ldexp(static_cast<double>(weights), -44);
+            if (form == ScoreForm::paper)
+                o.score = sum >= 1 ? 0.5 / s + (1 - 0.5) * t : 0.5 * (2 - 1 / (1 - s)) + (1 - 0.5) * t;
+            else
+                o.score = (w >= 1 ? 0.5 / w : 0.5 * (2 - w)) + (1 - 0.5) * t;
             if (set == 0) all.fits = true;
             all.by_node.back().push_back(o);
         }
@@ -258,7 +270,8 @@ TEST_CASE("all engines choose what exhaustive enumeration chooses") {
         const auto spec = random_spec(rng, static_cast<int>(rng.between(1, 3)), 9, round % 4 == 3);
         const auto cluster = Cluster::build(spec);
         const auto task = cluster.find_task("preemptor");
-        const auto truth = enumerate(spec, cluster, task, false);
+        const auto form = round % 3 == 0 ? ScoreForm::paper : ScoreForm::weighted;
+        const auto truth = enumerate(spec, cluster, task, false, form);
         INFO("round " << round);
 
         std::optional<Option> best, best_imp;
@@ -272,7 +285,8 @@ TEST_CASE("all engines choose what exhaustive enumeration chooses") {
         for (const auto policy : {Policy::imp, Policy::exhaustive})
             for (const auto engine : {Engine::masks, Engine::plain}) {
                 INFO(enum_name(policy) << " " << enum_name(engine));
-                const auto result = preempt(cluster, task, {.policy = policy, .engine = engine});
+                const auto result =
+                    preempt(cluster, task, {.policy = policy, .engine = engine, .score = form});
                 const auto& expected = policy == Policy::imp ? best_imp : best;
                 REQUIRE(result.proven);
                 check_decision(spec, cluster, task, result);
