@@ -97,6 +97,12 @@ class NodeProblem {
     /// Some set of victims is bound by gangs or by disruption budgets.
     [[nodiscard]] bool is_bound() const noexcept { return gang_count_ > 0 || budget_count_ > 0; }
     [[nodiscard]] bool has_gangs() const noexcept { return gang_count_ > 0; }
+    /// Of one victim: whether it may leave depends on who else does.
+    [[nodiscard]] bool is_bound(int i) const noexcept {
+        return victim(i).gang >= 0 ||
+               std::any_of(budgets_.begin(), budgets_.begin() + budget_count_,
+                           [&](const auto& one) { return contains(one.members, i); });
+    }
     /// The set with all members on the node of the gangs that it breaks.
     [[nodiscard]] Set closed(Argument set) const { return gang_count_ == 0 ? Set(set) : close(set); }
     /// Does the closed set break only gangs that may be broken, and no budget that may not?

@@ -95,6 +95,7 @@ class Search {
     [[nodiscard]] GpuMask open_without(int staying, GpuMask open) const noexcept;
     [[nodiscard]] GpuMask open_with(int leaving, GpuMask open) const noexcept;
     [[nodiscard]] bool all_earn(Argument chosen, GpuMask open) const;
+    [[nodiscard]] Set reach(Argument chosen, Argument rest) const;
     [[nodiscard]] bool can_reach(Argument leaving, GpuMask open) const;
     template <class Before>
     [[nodiscard]] Choice<Set> prefix(const Node& node, const Request& request, Before&& before);

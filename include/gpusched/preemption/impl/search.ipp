@@ -145,7 +145,7 @@ Choice<Set> Search<Set>::best(const Node& node, const Request& request, Objectiv
         }
     }
     prepare(node, request, objective);
-    if (size_ > 0 && node.locality(node.closed(rest_[0])) != infeasible)
+    if (size_ > 0 && node.locality(reach(Set{}, rest_[0])) != infeasible)
         descend(0, Set{}, false, request.fraction ? node.usable() : node.contested());
     return best_;
 }
@@ -180,6 +180,7 @@ void Search<Set>::prepare(const Node& node, const Request& request, Objective ob
     most_gpus_ = 0;
     for (int i = 0; i < node.size(); ++i) {
         if (must_earn(i) && !node.helps(i)) continue;
+        if (node.is_bound() && !node.allows(node.closed(only<Set>(i)))) continue;
         order_[static_cast<std::size_t>(size_++)] = i;
         most_gpus_ = std::max(most_gpus_, gpu_count(node.victim(i).gpus));
     }
@@ -191,9 +192,11 @@ void Search<Set>::prepare(const Node& node, const Request& request, Objective ob
         const auto& v = node.victim(i);
         return objective == Objective::cost ? node.first_cost(i) : v.priority;
     };
+    // Whom gangs and budgets bind is decided on before: who of the others may leave does not depend on them.
     std::sort(order_.begin(), order_.begin() + size_, [&](int a, int b) {
         const auto& v = node.victim(a);
         const auto& w = node.victim(b);
+        if (node.is_bound() && node.is_bound(a) != node.is_bound(b)) return node.is_bound(a);
         if (dear(a) != dear(b)) return dear(a) > dear(b);
         return std::tuple(gpu_count(w.gpus), v.cpu_milli, v.memory_mib, v.task) <
                std::tuple(gpu_count(v.gpus), w.cpu_milli, w.memory_mib, w.task);
@@ -257,6 +260,18 @@ bool Search<Set>::hopeless(int at, Argument chosen, std::uint8_t here, std::uint
     return compare(bound, best_, objective_) > 0;
 }
 
+// All who may leave with the chosen ones, as far as each of them alone tells.
+template <class Set>
+Set Search<Set>::reach(Argument chosen, Argument rest) const {
+    if (!node_->is_bound()) return chosen | rest;
+    auto all = chosen;
+    for_each_victim(rest, [&](int i) {
+        const auto with_it = node_->closed(with<Set>(chosen, i));
+        if (node_->allows(with_it) && is_empty(with_it & staying_)) all = all | with_it;
+    });
+    return node_->closed(all);
+}
+
 // `open`: where only GPUs lack, a set is not the best when somebody in it frees nothing. A whole GPU is freed by all its
 // victims together, so these are the GPUs of which no victim stays; a fraction needs but one, so they are those that all of
 // the chosen hold.
@@ -279,7 +294,7 @@ bool Search<Set>::all_earn(Argument chosen, GpuMask open) const {
 }
 template <class Set>
 bool Search<Set>::can_reach(Argument leaving, GpuMask open) const {
-    if (!prunes_ || !request_->fraction) return node_->locality(node_->closed(leaving)) != infeasible;
+    if (!prunes_ || !request_->fraction) return node_->locality(leaving) != infeasible;
     const auto free = static_cast<GpuMask>(node_->free_gpus(leaving) & open);
     return request_->locality(node_->hardware(), free) != infeasible;
 }
@@ -296,24 +311,24 @@ void Search<Set>::descend(int at, Argument chosen, bool previous_chosen, GpuMask
         offer(leaving, here);
         // More victims can only help the score, and only by a better locality or a negative priority.
         if (objective_ != Objective::score) return;
-        if (gain_[i] == 0 && here == node_->locality(node_->closed(chosen | rest_[i]))) return;
+        if (gain_[i] == 0 && here == node_->locality(reach(chosen, rest_[i]))) return;
     }
     if (at == size_) return;
-    const auto reachable = node_->locality(node_->closed(chosen | rest_[i]));
+    const auto reachable = node_->locality(reach(chosen, rest_[i]));
+    if (reachable == infeasible) return;
     if (hopeless(at, leaving, here, reachable)) return;
     const int next = order_[i];
     const bool forced = as_previous_[i] && previous_chosen;
     if (!forced) {
         const auto left = open_without(next, open);
-        if (all_earn(chosen, left) && can_reach(chosen | rest_[i + 1], left)) {
-            if (node_->has_gangs()) insert(staying_, next);
+        if (node_->has_gangs()) insert(staying_, next);
+        if (all_earn(chosen, left) && can_reach(reach(chosen, rest_[i + 1]), left))
             descend(at + 1, chosen, false, left);
-            if (node_->has_gangs()) staying_ = minus(staying_, only<Set>(next));
-        }
+        if (node_->has_gangs()) staying_ = minus(staying_, only<Set>(next));
     }
     if (prunes_ && must_earn(next) && (node_->victim(next).gpus & open) == 0) return;
     const auto left = open_with(next, open);
-    if (left == open || can_reach(chosen | rest_[i], left))
+    if (left == open || can_reach(reach(chosen, rest_[i]), left))
         descend(at + 1, with<Set>(chosen, next), true, left);
 }
 
@@ -396,7 +411,8 @@ void Search<Set>::list_closed(int at, Argument chosen, const Candidate& as, std:
             limit_ = steps_, proven_ = false;
         return;
     }
-    if (at == size_ || !can_reach(chosen | rest_[static_cast<std::size_t>(at)], node_->usable())) return;
+    if (at == size_ || node_->locality(reach(chosen, rest_[static_cast<std::size_t>(at)])) == infeasible)
+        return;
     const int next = order_[static_cast<std::size_t>(at)];
     list_closed(at + 1, with<Set>(chosen, next), as, sets);
     const auto before = staying_;
