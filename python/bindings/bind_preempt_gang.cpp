@@ -184,9 +184,10 @@ void bind_preempt_gang(py::module_& m) {
             return plan;
         },
         py::arg("decision"),
-        documented("to_plan(decision)",
-                   "A `Decision` or `GangDecision` as a plan: evictions, then the placements, those of victims "
-                   "that run again last.")
+        documented(
+            "to_plan(decision)",
+            "A `Decision` or `GangDecision` as a plan: evictions, then the placements, those of victims "
+            "that run again last.")
             .c_str());
 }
 

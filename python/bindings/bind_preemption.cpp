@@ -487,9 +487,10 @@ void bind_preemption(py::module_& parent) {
           documented("priority_weight(priority)", doc("preemption::priority_weight")).c_str());
     m.def("score", &p::score, py::arg("weights"), py::arg("topology"), py::arg("alpha") = p::Options{}.alpha,
           documented("score(weights, topology, alpha=0.5)", doc("preemption::score")).c_str());
-    m.def("paper_score", &p::paper_score, py::arg("priority_sum"), py::arg("topology"),
-          py::arg("alpha") = p::Options{}.alpha,
-          documented("paper_score(priority_sum, topology, alpha=0.5)", doc("preemption::paper_score")).c_str());
+    m.def(
+        "paper_score", &p::paper_score, py::arg("priority_sum"), py::arg("topology"),
+        py::arg("alpha") = p::Options{}.alpha,
+        documented("paper_score(priority_sum, topology, alpha=0.5)", doc("preemption::paper_score")).c_str());
     bind_index(m);
     bind_preempt_gang(m);
     bind_standby(m);

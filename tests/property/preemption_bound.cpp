@@ -143,10 +143,10 @@ std::pair<std::vector<Option>, bool> enumerate(const ClusterSpec& spec, const Cl
                 const auto& v = spec.tasks[index(victim)];
                 o.names.push_back(v.name);
                 sum += v.priority;
-                weights += v.priority >= 1
-                               ? static_cast<long double>(v.priority)
-                               : std::round(0x1p44L / (2.0L - static_cast<long double>(v.priority))) *
-                                     0x1p-44L;
+                weights +=
+                    v.priority >= 1
+                        ? static_cast<long double>(v.priority)
+                        : std::round(0x1p44L / (2.0L - static_cast<long double>(v.priority))) * 0x1p-44L;
                 ++o.count;
                 o.max_priority = std::max(o.max_priority, v.priority);
                 o.cost += v.gpu_count * v.gpu_share_milli *
@@ -200,8 +200,7 @@ void check_plan(const ClusterSpec& spec, const Cluster& cluster, const Plan& pla
     INFO((report.violations.empty() ? "" : report.violations.front()));
     REQUIRE(broken == beyond_budgets(spec, plan.evictions));
     REQUIRE(report.ok == broken.empty());
-    for (const auto& violation : report.violations)
-        REQUIRE(violation.find("budgets: ") != std::string::npos);
+    for (const auto& violation : report.violations) REQUIRE(violation.find("budgets: ") != std::string::npos);
 }
 
 /// An order of one's own, which has nothing to do with who is in the way.
@@ -235,8 +234,8 @@ TEST_CASE("gangs, budgets and priorities of any sign: exact policies find what a
             for (const auto& o : options) least_over = std::min(least_over, o.over);
             for (const auto& policy : policies)
                 for (const auto engine : {Engine::masks, Engine::plain}) {
-                    const bool exact = policy == Policy::imp || policy == Policy::exhaustive ||
-                                       policy == Policy::spot_exact;
+                    const bool exact =
+                        policy == Policy::imp || policy == Policy::exhaustive || policy == Policy::spot_exact;
                     if (engine == Engine::plain && !exact) continue;
                     INFO(policy.name() << " " << enum_name(engine));
                     const auto result = preempt(
@@ -290,8 +289,8 @@ TEST_CASE("gangs, budgets and priorities of any sign: exact policies find what a
                 }
             if (spot || fits) continue;
             for (const auto node : cluster.nodes()) {
-                const auto found = minimal_victim_sets(cluster, task, node,
-                                                       {.score = form, .break_budgets = break_budgets});
+                const auto found =
+                    minimal_victim_sets(cluster, task, node, {.score = form, .break_budgets = break_budgets});
                 std::pair<std::int64_t, std::int64_t> least{INT64_MAX, 0};
                 for (const auto& o : options)
                     if (o.node == node && (break_budgets || o.over == 0))
@@ -340,11 +339,10 @@ TEST_CASE("gangs of preemptors keep budgets and whole gangs, and their victims r
         spec.tasks.push_back(second);
         const auto cluster = Cluster::build(spec);
         const std::vector<TaskId> pods{cluster.find_task("preemptor"), cluster.find_task("second")};
-        const auto policy = std::array{Policy::imp, Policy::exhaustive, Policy::spot_exact, Policy::spot,
-                                       Policy::reprieve, Policy::first_fit}[rng.below(6)];
-        const Options options{.policy = policy,
-                              .break_budgets = rng.chance(0.4),
-                              .replace_victims = rng.chance(0.7)};
+        const auto policy = std::array{Policy::imp,  Policy::exhaustive, Policy::spot_exact,
+                                       Policy::spot, Policy::reprieve,   Policy::first_fit}[rng.below(6)];
+        const Options options{
+            .policy = policy, .break_budgets = rng.chance(0.4), .replace_victims = rng.chance(0.7)};
         INFO("round " << round << " " << enum_name(policy));
         const auto check = [&](const std::vector<TaskId>& asked, const Plan& plan,
                                const std::vector<TaskId>& victims, const std::vector<Placement>& replaced,
@@ -409,7 +407,8 @@ TEST_CASE("gangs of preemptors keep budgets and whole gangs, and their victims r
     std::string text;
     for (const auto& [name, count] : seen) text += name + " " + std::to_string(count) + "  ";
     CAPTURE(text);
-    for (const char* kind : {"one", "gang evicts", "gang breaks a budget", "runs again", "finds no place again"}) {
+    for (const char* kind :
+         {"one", "gang evicts", "gang breaks a budget", "runs again", "finds no place again"}) {
         INFO(kind);
         CHECK(seen[kind] >= instances(120));
     }

@@ -39,7 +39,8 @@ struct Enumeration {
 
 // Of priorities in 2^-44.
 std::int64_t weight_of(std::int64_t priority) {
-    return priority >= 1 ? priority << 44 : std::llround(std::ldexp(1.0L, 44) / (2.0L - static_cast<long double>(priority)));
+    return priority >= 1 ? priority << 44
+                         : std::llround(std::ldexp(1.0L, 44) / (2.0L - static_cast<long double>(priority)));
 }
 
 Enumeration enumerate(const ClusterSpec& spec, const Cluster& cluster, TaskId task, bool spot,

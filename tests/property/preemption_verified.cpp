@@ -99,26 +99,26 @@ bool helps_there(const ClusterSpec& spec, std::size_t preemptor, std::size_t nod
         for (std::size_t v = 0; v < spec.tasks.size(); ++v)
             if (spec.tasks[v].job == job && spec.tasks[v].node && !on_node(v)) leaving.push_back(v);
     }
-    const std::function<bool(std::size_t, std::vector<std::size_t>)> any = [&](std::size_t at,
-                                                                               std::vector<std::size_t> stay) {
-        if (at < bound.size()) {
-            const auto& [members, surplus] = bound[at];
-            for (unsigned set = 0; set < (1u << members.size()); ++set) {
-                if (static_cast<std::size_t>(std::popcount(set)) != surplus) continue;
-                auto more = stay;
-                for (std::size_t i = 0; i < members.size(); ++i)
-                    if ((set >> i & 1) == 0) more.push_back(members[i]);
-                if (any(at + 1, more)) return true;
+    const std::function<bool(std::size_t, std::vector<std::size_t>)> any =
+        [&](std::size_t at, std::vector<std::size_t> stay) {
+            if (at < bound.size()) {
+                const auto& [members, surplus] = bound[at];
+                for (unsigned set = 0; set < (1u << members.size()); ++set) {
+                    if (static_cast<std::size_t>(std::popcount(set)) != surplus) continue;
+                    auto more = stay;
+                    for (std::size_t i = 0; i < members.size(); ++i)
+                        if ((set >> i & 1) == 0) more.push_back(members[i]);
+                    if (any(at + 1, more)) return true;
+                }
+                return false;
             }
-            return false;
-        }
-        auto after = state;
-        std::erase_if(after.copies, [&](const reference::Copy& c) {
-            return std::count(leaving.begin(), leaving.end(), c.task) > 0 &&
-                   std::count(stay.begin(), stay.end(), c.task) == 0;
-        });
-        return reference::obstacle(after, preemptor, node) == "none";
-    };
+            auto after = state;
+            std::erase_if(after.copies, [&](const reference::Copy& c) {
+                return std::count(leaving.begin(), leaving.end(), c.task) > 0 &&
+                       std::count(stay.begin(), stay.end(), c.task) == 0;
+            });
+            return reference::obstacle(after, preemptor, node) == "none";
+        };
     return any(0, {});
 }
 

@@ -29,7 +29,8 @@ inline gpusched::Hardware random_hardware(Rng& rng, int gpus) {
 }
 
 // Tasks are put on nodes at random wherever they fit.
-inline gpusched::ClusterSpec random_spec(Rng& rng, int nodes, int most_tasks, bool cpu_local, int most_gpus = 6) {
+inline gpusched::ClusterSpec random_spec(Rng& rng, int nodes, int most_tasks, bool cpu_local,
+                                         int most_gpus = 6) {
     ClusterSpec spec;
     spec.now = 1000;
     for (int n = 0; n < nodes; ++n) {
@@ -125,7 +126,7 @@ inline constexpr int no_place = 3;
 
 // The closest locality that the preemptor finds on the node once the victims are gone, by trying all sets of GPUs.
 inline int place_after(const ClusterSpec& spec, const Cluster& cluster, const std::vector<TaskId>& victims,
-                TaskId task, NodeId node, GpuMask* some = nullptr) {
+                       TaskId task, NodeId node, GpuMask* some = nullptr) {
     Cluster after(cluster);
     for (const auto victim : victims) after.remove(victim);
     if (find_obstacle(after, task, node) != Obstacle::none) return no_place;

@@ -45,7 +45,7 @@ constexpr auto enum_names(Qos) {
 /// The form of Equation 1 that candidates are scored by. Both are the same where all priorities are at least 1.
 enum class ScoreForm : std::uint8_t {
     weighted,  ///< `score` of the sum of `priority_weight`: another victim is never an improvement, whatever its priority
-    paper,     ///< `paper_score` of the plain sum of priorities: victims of negative priority raise it
+    paper,  ///< `paper_score` of the plain sum of priorities: victims of negative priority raise it
 };
 constexpr auto enum_names(ScoreForm) {
     return name_table<ScoreForm>({
@@ -97,7 +97,7 @@ struct Options {
     /// for one, else none.
     std::optional<Qos> qos{};
     ScoreForm score = ScoreForm::weighted;  ///< which form of Equation 1 candidates are scored by
-    double alpha = 0.5;                     ///< weight of the victims' priorities in the score, 0 .. 1; the rest is topology's
+    double alpha = 0.5;  ///< weight of the victims' priorities in the score, 0 .. 1; the rest is topology's
     double numa_score =
         1;  ///< T for GPUs of one NUMA node; numa_score >= socket_score >= cross_score, finite
     double socket_score = 0.5;  ///< T for GPUs of one socket

@@ -31,13 +31,14 @@ struct Decision {
     std::vector<TaskId> victims{};
     GpuMask gpus = 0;
     topology::GpuLocality topology =
-        topology::GpuLocality::numa;  ///< of these GPUs, or of any one without GPUs
-    std::optional<double> score{};    ///< Equation 1; absent for spot policies and without victims
-    std::int64_t priority_sum = 0;    ///< of the victims
-    std::int64_t cost = 0;            ///< work lost, in thousandths of a GPU-second
-    std::vector<NodeId> vacated_nodes{};  ///< that victims leave to daemons alone, ascending
+        topology::GpuLocality::numa;             ///< of these GPUs, or of any one without GPUs
+    std::optional<double> score{};               ///< Equation 1; absent for spot policies and without victims
+    std::int64_t priority_sum = 0;               ///< of the victims
+    std::int64_t cost = 0;                       ///< work lost, in thousandths of a GPU-second
+    std::vector<NodeId> vacated_nodes{};         ///< that victims leave to daemons alone, ascending
     std::vector<BrokenBudget> broken_budgets{};  ///< ascending; none unless `Options::break_budgets`
-    std::vector<Placement> replaced{};  ///< victims that run again, by `Options::replace_victims`; in this order
+    std::vector<Placement>
+        replaced{};  ///< victims that run again, by `Options::replace_victims`; in this order
     bool operator==(const Decision&) const = default;
 };
 
@@ -111,8 +112,9 @@ struct MinimalSets {
 struct Explanation {
     NodeId node = none<NodeId>;          ///< none = the task may run on no schedulable node
     Obstacle obstacle = Obstacle::none;  ///< none = evictions (or nothing) do help
-    std::int64_t missing = 0;  ///< milli-cores, MiB, GPUs, of a named resource, or tasks beyond disruption budgets;
-                               ///< 0 where the obstacle is no quantity
+    std::int64_t missing =
+        0;               ///< milli-cores, MiB, GPUs, of a named resource, or tasks beyond disruption budgets;
+                         ///< 0 where the obstacle is no quantity
     std::string text{};  ///< in words
 };
 

@@ -27,12 +27,13 @@ constexpr auto enum_names(GangObjective) {
 struct GangDecision {
     std::vector<Decision>
         pods{};  ///< one per pod, in the order given; each with the victims that it alone adds
-    std::vector<TaskId> victims{};        ///< of all, ascending
-    std::vector<NodeId> vacated_nodes{};  ///< left to daemons alone, ascending
+    std::vector<TaskId> victims{};               ///< of all, ascending
+    std::vector<NodeId> vacated_nodes{};         ///< left to daemons alone, ascending
     std::vector<BrokenBudget> broken_budgets{};  ///< ascending; none unless `Options::break_budgets`
-    std::vector<Placement> replaced{};  ///< victims that run again, by `Options::replace_victims`; in this order
-    std::int64_t lost_gangs = 0;        ///< gangs that leave whole, tasks without a job included
-    std::int64_t cost = 0;              ///< lost work in thousandths of a GPU-second
+    std::vector<Placement>
+        replaced{};               ///< victims that run again, by `Options::replace_victims`; in this order
+    std::int64_t lost_gangs = 0;  ///< gangs that leave whole, tasks without a job included
+    std::int64_t cost = 0;        ///< lost work in thousandths of a GPU-second
 };
 
 struct GangResult {

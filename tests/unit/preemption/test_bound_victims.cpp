@@ -126,7 +126,8 @@ TEST_CASE("gangs leave whole, wherever their members are, or by their surplus") 
     for (const auto policy : policies) CHECK(!preempt(cluster, p, {.policy = policy}).decision);
     const auto why = explain(cluster, p);
     CHECK(why.obstacle == Obstacle::gang);
-    CHECK(why.text == "node 'a' comes closest: with its 2 potential victims gone it would fit, but some are of gangs of which "
+    CHECK(why.text == "node 'a' comes closest: with its 2 potential victims gone it would fit, but some are "
+                      "of gangs of which "
                       "other members may not leave");
     // So is the preemptor's own gang kept.
     task_of(spec, "b0").locked = false;
@@ -178,9 +179,8 @@ TEST_CASE("budgets count members elsewhere, and all pods of a gang of preemptors
 
 TEST_CASE("victims run again where they fit, gangs with at least as many as they need") {
     auto spec = two_machines(8);
-    for (int i = 0; i < 3; ++i) std::erase_if(spec.tasks, [&](const TaskSpec& t) {
-        return t.name == "b" + std::to_string(i);
-    });
+    for (int i = 0; i < 3; ++i)
+        std::erase_if(spec.tasks, [&](const TaskSpec& t) { return t.name == "b" + std::to_string(i); });
     // Six GPUs of b are free: three of the four victims of a.
     task_of(spec, "b3").locked = true;
     task_of(spec, "a2").priority = 20;

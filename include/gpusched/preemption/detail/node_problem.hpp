@@ -55,7 +55,8 @@ struct TightBudget {
     std::uint32_t budget = 0;
     Set members{};             ///< on the node
     std::int64_t allowed = 0;  ///< that many may leave
-    std::vector<std::pair<int, std::int64_t>> elsewhere{};  ///< gangs, and how many of their other members are in it
+    std::vector<std::pair<int, std::int64_t>>
+        elsewhere{};  ///< gangs, and how many of their other members are in it
 };
 
 /// What a preemptor lacks. For explanations.
@@ -99,9 +100,8 @@ class NodeProblem {
     [[nodiscard]] bool has_gangs() const noexcept { return gang_count_ > 0; }
     /// Of one victim: whether it may leave depends on who else does.
     [[nodiscard]] bool is_bound(int i) const noexcept {
-        return victim(i).gang >= 0 ||
-               std::any_of(budgets_.begin(), budgets_.begin() + budget_count_,
-                           [&](const auto& one) { return contains(one.members, i); });
+        return victim(i).gang >= 0 || std::any_of(budgets_.begin(), budgets_.begin() + budget_count_,
+                                                  [&](const auto& one) { return contains(one.members, i); });
     }
     /// The set with all members on the node of the gangs that it breaks.
     [[nodiscard]] Set closed(Argument set) const { return gang_count_ == 0 ? Set(set) : close(set); }

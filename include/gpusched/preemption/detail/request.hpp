@@ -59,7 +59,8 @@ struct Request {
     const std::uint32_t* name_rank =
         nullptr;  ///< order of tasks by name, where it is known; by TaskId, UINT32_MAX = not of this one
     const std::uint8_t* spared = nullptr;  ///< who stays whatever it is, by TaskId; nothing = nobody
-    const std::uint8_t* unbroken = nullptr;  ///< further gangs that are never broken, by JobId; nothing = none
+    const std::uint8_t* unbroken =
+        nullptr;                         ///< further gangs that are never broken, by JobId; nothing = none
     const std::int64_t* down = nullptr;  ///< tasks that others evict, by budget; nothing = none
 
     /// GPU model, labels, taints, single nodes.

@@ -19,9 +19,9 @@ namespace GPUSCHED_NAMESPACE::preemption {
 namespace detail {
 
 // Everything about a preemptor that answers depend on, given the index's options.
-using ShapeKey = std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t, int, int,
-                            std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool, Qos, int,
-                            JobId>;
+using ShapeKey =
+    std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t, int, int, std::int64_t,
+               std::int64_t, std::int64_t, std::int64_t, bool, bool, Qos, int, JobId>;
 
 inline ShapeKey shape_key(const Inventory& inventory, const Request& r) {
     return {r.requirement,

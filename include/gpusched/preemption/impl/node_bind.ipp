@@ -60,9 +60,8 @@ void NodeProblem<Set>::bind_gangs(const CostFunction& cost) {
         auto& gang = gangs_[static_cast<std::size_t>(g)];
         gang.elsewhere = {};
         gang.cost = 0;
-        gang.breakable =
-            gang.job != request_->job &&
-            (request_->unbroken == nullptr || request_->unbroken[index(gang.job)] == 0);
+        gang.breakable = gang.job != request_->job &&
+                         (request_->unbroken == nullptr || request_->unbroken[index(gang.job)] == 0);
         const auto lose = [](std::int64_t& sum, std::int64_t more) {
             sum = std::min(sum, largest_cost - more) + more;
         };

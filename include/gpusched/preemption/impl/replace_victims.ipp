@@ -48,18 +48,15 @@ GPUSCHED_INTERNAL std::vector<Placement> place_victims_again(const Cluster& clus
         if (at == units.size()) units.emplace_back();
         auto& unit = units[at];
         unit.tasks.push_back(victim);
-        unit.needed = !together ? 1
-                      : least == 0 ? unit.tasks.size()
-                                   : static_cast<std::size_t>(least);
+        unit.needed = !together ? 1 : least == 0 ? unit.tasks.size() : static_cast<std::size_t>(least);
         unit.priority = std::max(unit.priority, t.priority[index(victim)]);
         unit.gpus += cluster.gpu_milli(victim);
     }
     for (auto& unit : units) {
         // A gang that ran with fewer than it needs may do so again.
         unit.needed = std::min(unit.needed, unit.tasks.size());
-        std::stable_sort(unit.tasks.begin(), unit.tasks.end(), [&](TaskId a, TaskId b) {
-            return cluster.gpu_milli(a) > cluster.gpu_milli(b);
-        });
+        std::stable_sort(unit.tasks.begin(), unit.tasks.end(),
+                         [&](TaskId a, TaskId b) { return cluster.gpu_milli(a) > cluster.gpu_milli(b); });
     }
     std::stable_sort(units.begin(), units.end(), [](const Unit& a, const Unit& b) {
         return std::tuple(-a.priority, -a.gpus) < std::tuple(-b.priority, -b.gpus);
@@ -72,8 +69,7 @@ GPUSCHED_INTERNAL std::vector<Placement> place_victims_again(const Cluster& clus
         for (const auto task : unit.tasks) {
             if (inv.task_affinities[t.affinities[index(task)]].cpu_local && t.gpu_count[index(task)] > 0)
                 continue;
-            const auto to =
-                allocation::place(after, task, allocation::Packing{}, allocation::ByWish{}, rng);
+            const auto to = allocation::place(after, task, allocation::Packing{}, allocation::ByWish{}, rng);
             if (!to) continue;
             after.assign(task, to->node, to->gpus);
             replaced.push_back({task, to->node, to->gpus});

@@ -226,8 +226,8 @@ void Search<Set>::prepare(const Node& node, const Request& request, Objective ob
     for (int i = size_; i-- > 0;) {
         const auto at = static_cast<std::size_t>(i);
         rest_[at] = with(rest_[at + 1], order_[at]);
-        gain_[at] = gain_[at + 1] +
-                    (request.paper ? std::min<std::int64_t>(0, node.victim(order_[at]).priority) : 0);
+        gain_[at] =
+            gain_[at + 1] + (request.paper ? std::min<std::int64_t>(0, node.victim(order_[at]).priority) : 0);
     }
     if (request.paper && node.has_gangs()) {
         // Whoever has been decided on may still have to leave, with members elsewhere.
@@ -303,7 +303,9 @@ template <class Set>
 void Search<Set>::descend(int at, Argument chosen, bool previous_chosen, GpuMask open) {
     if (out_of_steps()) return;
     const auto i = static_cast<std::size_t>(at);
-    const auto leaving = node_->closed(chosen);
+    Set with_gangs{};
+    if (node_->has_gangs()) with_gangs = node_->closed(chosen);
+    const auto& leaving = node_->has_gangs() ? with_gangs : chosen;
     // What holds of gangs and budgets for a set holds for all that contain it.
     if (node_->is_bound() && (!is_empty(leaving & staying_) || !node_->allows(leaving))) return;
     const auto here = node_->locality(leaving);

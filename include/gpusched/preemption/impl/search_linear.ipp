@@ -55,11 +55,10 @@ Choice<Set> Search<Set>::cheapest_prefix(const Node& node, const Request& reques
 
 template <class Set>
 Choice<Set> Search<Set>::first_fit(const Node& node, const Request& request) {
-    return or_exact(
-        node, request,
-        prefix(node, request,
-               [&](int a, int b) { return node.victim(a).priority < node.victim(b).priority; }),
-        Objective::fewest);
+    return or_exact(node, request,
+                    prefix(node, request,
+                           [&](int a, int b) { return node.victim(a).priority < node.victim(b).priority; }),
+                    Objective::fewest);
 }
 
 template <class Set>
