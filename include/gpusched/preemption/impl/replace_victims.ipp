@@ -3,7 +3,6 @@
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/place.hpp>
 #include <gpusched/allocation/rankers/packing.hpp>
-#include <gpusched/core/order.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/preemption/detail/replace_victims.hpp>
 #include <gpusched/preemption/preempt.hpp>
@@ -55,12 +54,14 @@ GPUSCHED_INTERNAL std::vector<Placement> place_victims_again(const Cluster& clus
     for (auto& unit : units) {
         // A gang that ran with fewer than it needs may do so again.
         unit.needed = std::min(unit.needed, unit.tasks.size());
-        std::stable_sort(unit.tasks.begin(), unit.tasks.end(),
-                         [&](TaskId a, TaskId b) { return cluster.gpu_milli(a) > cluster.gpu_milli(b); });
+        std::sort(unit.tasks.begin(), unit.tasks.end(), [&](TaskId a, TaskId b) {
+            return std::tuple(-cluster.gpu_milli(a), a) < std::tuple(-cluster.gpu_milli(b), b);
+        });
     }
-    std::stable_sort(units.begin(), units.end(), [](const Unit& a, const Unit& b) {
-        return std::tuple(-a.priority, -a.gpus) < std::tuple(-b.priority, -b.gpus);
-    });
+    const auto key = [](const Unit& unit) {
+        return std::tuple(-unit.priority, -unit.gpus, unit.tasks.front());
+    };
+    std::sort(units.begin(), units.end(), [&](const Unit& a, const Unit& b) { return key(a) < key(b); });
     std::vector<Placement> replaced;
     Rng rng(0);  // neither ranker nor picker asks it
     for (const auto& unit : units) {

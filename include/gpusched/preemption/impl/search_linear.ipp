@@ -114,15 +114,23 @@ Choice<Set> Search<Set>::reprieve(const Cluster& cluster, const Node& node, cons
     auto leaving = node.all_that_may(order_.data(), node.size());
     if (node.locality(leaving) == infeasible) return or_exact(node, request, {}, Objective::fewest);
     // Those whose leaving would break a budget come back first.
-    if (const auto beyond = node.beyond_budgets(order_.data(), node.size()); !is_empty(beyond))
-        std::stable_partition(order_.begin(), order_.begin() + node.size(),
-                              [&](int i) { return contains(beyond, i); });
     auto& position = sorted_;
-    for (int i = 0; i < node.size(); ++i)
-        position[static_cast<std::size_t>(order_[static_cast<std::size_t>(i)])] = i;
     const auto earlier = [&](int a, int b) {
         return position[static_cast<std::size_t>(a)] < position[static_cast<std::size_t>(b)];
     };
+    const auto number = [&] {
+        for (int i = 0; i < node.size(); ++i)
+            position[static_cast<std::size_t>(order_[static_cast<std::size_t>(i)])] = i;
+    };
+    if (node.is_bound()) {
+        number();
+        const auto beyond = node.beyond_budgets(order_.data(), node.size());
+        std::sort(order_.begin(), order_.begin() + node.size(), [&](int a, int b) {
+            if (contains(beyond, a) != contains(beyond, b)) return contains(beyond, a);
+            return earlier(a, b);
+        });
+        number();
+    }
     for (int i = 0; i < node.size(); ++i) {
         const int victim = order_[static_cast<std::size_t>(i)];
         if (!contains(leaving, victim)) continue;
