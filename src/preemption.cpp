@@ -5,12 +5,14 @@
 #include <gpusched/preemption/impl/index.ipp>
 #include <gpusched/preemption/impl/named.ipp>
 #include <gpusched/preemption/impl/node_answer.ipp>
+#include <gpusched/preemption/impl/node_bind.ipp>
 #include <gpusched/preemption/impl/node_problem.ipp>
 #include <gpusched/preemption/impl/node_read.ipp>
 #include <gpusched/preemption/impl/options.ipp>
 #include <gpusched/preemption/impl/placement_check.ipp>
 #include <gpusched/preemption/impl/preempt.ipp>
 #include <gpusched/preemption/impl/preempt_gang.ipp>
+#include <gpusched/preemption/impl/replace_victims.ipp>
 #include <gpusched/preemption/impl/request.ipp>
 #include <gpusched/preemption/impl/search.ipp>
 #include <gpusched/preemption/impl/search_linear.ipp>

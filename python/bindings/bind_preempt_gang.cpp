@@ -9,6 +9,7 @@
 #include <gpusched/preemption/preempt_gang.hpp>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <variant>
@@ -27,9 +28,13 @@ struct NamedGangDecision {
     std::vector<std::string> victims;
     /// left to daemons alone, ascending
     std::vector<std::string> vacated_nodes;
-    /// gangs of which fewer than must run would go on, tasks without a job included
+    /// How many more tasks of which disruption budgets are down than they allow, by name; empty unless `break_budgets`.
+    std::map<std::string, std::int64_t> broken_budgets;
+    /// Victims that run again, in this order; empty unless `replace_victims`.
+    std::vector<PlanSpec::Placement> replaced;
+    /// gangs that leave whole, tasks without a job included
     std::int64_t lost_gangs = 0;
-    /// Lost work in GPU-seconds, each lost gang's once and whole.
+    /// Lost work in GPU-seconds.
     double cost = 0;
 };
 template <class F>
@@ -37,6 +42,8 @@ constexpr void visit_fields(std::type_identity<NamedGangDecision>, F&& field) {
     field("pods", &NamedGangDecision::pods);
     field("victims", &NamedGangDecision::victims);
     field("vacated_nodes", &NamedGangDecision::vacated_nodes);
+    field("broken_budgets", &NamedGangDecision::broken_budgets);
+    field("replaced", &NamedGangDecision::replaced);
     field("lost_gangs", &NamedGangDecision::lost_gangs);
     field("cost", &NamedGangDecision::cost);
 }
@@ -116,6 +123,8 @@ void bind_preempt_gang(py::module_& m) {
                 out.victims.push_back(gang.cluster->name(victim));
             for (const auto node : found.decision->vacated_nodes)
                 out.vacated_nodes.push_back(gang.cluster->name(node));
+            out.broken_budgets = named_budgets(*gang.cluster, found.decision->broken_budgets);
+            out.replaced = named_placements(*gang.cluster, found.decision->replaced);
             out.lost_gangs = found.decision->lost_gangs;
             out.cost = static_cast<double>(found.decision->cost) / 1000;
             return out;
@@ -161,18 +170,24 @@ void bind_preempt_gang(py::module_& m) {
             if (const auto* one = std::get_if<NamedDecision>(&decision)) {
                 plan.spec.evictions = one->victims;
                 plan.spec.placements.push_back({one->task, one->node, one->gpus});
-                if (one->vacates) plan.spec.vacated_nodes.push_back(one->node);
+                const auto& again = one->replaced;
+                plan.spec.placements.insert(plan.spec.placements.end(), again.begin(), again.end());
+                plan.spec.vacated_nodes = one->vacated_nodes;
                 return plan;
             }
             const auto& gang = std::get<NamedGangDecision>(decision);
             plan.spec.evictions = gang.victims;
             plan.spec.vacated_nodes = gang.vacated_nodes;
             for (const auto& pod : gang.pods) plan.spec.placements.push_back({pod.task, pod.node, pod.gpus});
+            plan.spec.placements.insert(plan.spec.placements.end(), gang.replaced.begin(),
+                                        gang.replaced.end());
             return plan;
         },
         py::arg("decision"),
-        documented("to_plan(decision)",
-                   "A `Decision` or `GangDecision` as a plan: evictions, then the placements.")
+        documented(
+            "to_plan(decision)",
+            "A `Decision` or `GangDecision` as a plan: evictions, then the placements, those of victims "
+            "that run again last.")
             .c_str());
 }
 

@@ -160,9 +160,11 @@ struct Index {
     void apply(const p::Decision& decision, TaskId preemptor) {
         require_idle();
         check(preemptor, decision.node, decision.gpus);
+        for (const auto& again : decision.replaced) check(again.task, again.node, again.gpus);
         for (const auto victim : decision.victims)
             if (cluster.is_placed(victim)) cluster.remove(victim);
         cluster.assign(preemptor, decision.node, decision.gpus);
+        for (const auto& again : decision.replaced) cluster.assign(again.task, again.node, again.gpus);
         cluster.commit();
     }
     void check(TaskId task, NodeId node, GpuMask gpus) const {
@@ -309,11 +311,16 @@ void bind_index(py::module_& m) {
                 d.node = node;
                 d.gpus = mask_of(i.c(), node, decision.gpus);
                 for (const auto& victim : decision.victims) d.victims.push_back(i.c().find_task(victim));
+                for (const auto& again : decision.replaced) {
+                    const auto to = i.c().find_node(again.node);
+                    d.replaced.push_back({i.c().find_task(again.task), to, mask_of(i.c(), to, again.gpus)});
+                }
                 i.apply(d, i.c().find_task(decision.task));
             },
             py::arg("decision"),
             documented("apply(self, decision)",
-                       "Carries out a decision: victims leave, the preemptor starts.")
+                       "Carries out a decision: victims leave, the preemptor starts, and so do victims that "
+                       "are placed again.")
                 .c_str())
         .def("__repr__", [](const Index& i) {
             return "<gpusched.preemption.PreemptionIndex: " +
@@ -352,9 +359,27 @@ NamedDecision named_decision(const Cluster& cluster, TaskId task, const preempti
                       d.score,
                       d.priority_sum,
                       static_cast<double>(d.cost) / 1000,
-                      d.vacates,
+                      {},
+                      named_budgets(cluster, d.broken_budgets),
+                      named_placements(cluster, d.replaced),
                       proven};
     for (const auto victim : d.victims) out.victims.push_back(cluster.name(victim));
+    for (const auto node : d.vacated_nodes) out.vacated_nodes.push_back(cluster.name(node));
+    return out;
+}
+
+std::map<std::string, std::int64_t> named_budgets(const Cluster& cluster,
+                                                  const std::vector<preemption::BrokenBudget>& broken) {
+    std::map<std::string, std::int64_t> out;
+    for (const auto& one : broken) out[cluster.inventory().budget_names[one.budget]] = one.over;
+    return out;
+}
+
+std::vector<PlanSpec::Placement> named_placements(const Cluster& cluster,
+                                                  const std::vector<Placement>& placements) {
+    std::vector<PlanSpec::Placement> out;
+    for (const auto& one : placements)
+        out.push_back({cluster.name(one.task), cluster.name(one.node), gpu_list(one.gpus)});
     return out;
 }
 
@@ -458,9 +483,14 @@ void bind_preemption(py::module_& parent) {
             "since its last checkpoint or, where none is known, its start; 0 for times in the future.\n\n"
             "`task` is a name or a `Task`; `now` in seconds, None for the snapshot's.")
             .c_str());
-    m.def("score", &p::score, py::arg("priority_sum"), py::arg("topology"),
-          py::arg("alpha") = p::Options{}.alpha,
-          documented("score(priority_sum, topology, alpha=0.5)", doc("preemption::score")).c_str());
+    m.def("priority_weight", &p::priority_weight, py::arg("priority"),
+          documented("priority_weight(priority)", doc("preemption::priority_weight")).c_str());
+    m.def("score", &p::score, py::arg("weights"), py::arg("topology"), py::arg("alpha") = p::Options{}.alpha,
+          documented("score(weights, topology, alpha=0.5)", doc("preemption::score")).c_str());
+    m.def(
+        "paper_score", &p::paper_score, py::arg("priority_sum"), py::arg("topology"),
+        py::arg("alpha") = p::Options{}.alpha,
+        documented("paper_score(priority_sum, topology, alpha=0.5)", doc("preemption::paper_score")).c_str());
     bind_index(m);
     bind_preempt_gang(m);
     bind_standby(m);

@@ -4,10 +4,12 @@
 #include "cluster_views.hpp"
 #include "keywords.hpp"
 
+#include <gpusched/model/plan.hpp>
 #include <gpusched/preemption/preempt.hpp>
 #include <gpusched/preemption/standby.hpp>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,7 +22,8 @@ struct NamedDecision {
     std::string task;
     /// Where it goes.
     std::string node;
-    /// Whom to evict there, in snapshot order; empty = it fits as it is.
+    /// Whom to evict, in snapshot order; empty = it fits as it is. They run on the node, but for members elsewhere of gangs that
+    /// break.
     std::vector<std::string> victims;
     /// The GPUs that it takes.
     std::vector<int> gpus;
@@ -32,8 +35,12 @@ struct NamedDecision {
     std::int64_t priority_sum = 0;
     /// Work lost, in GPU-seconds.
     double cost = 0;
-    /// the preemptor is a daemon, and with the victims the last other tasks leave the node
-    bool vacates = false;
+    /// Nodes that victims leave to daemons alone, in snapshot order.
+    std::vector<std::string> vacated_nodes;
+    /// How many more tasks of which disruption budgets are down than they allow, by name; empty unless `break_budgets`.
+    std::map<std::string, std::int64_t> broken_budgets;
+    /// Victims that run again, in this order; empty unless `replace_victims`.
+    std::vector<PlanSpec::Placement> replaced;
     /// The policy's answer is exact: no limit was hit. Also "nothing" is then certain.
     bool proven = true;
 };
@@ -47,11 +54,17 @@ constexpr void visit_fields(std::type_identity<NamedDecision>, F&& field) {
     field("score", &NamedDecision::score);
     field("priority_sum", &NamedDecision::priority_sum);
     field("cost", &NamedDecision::cost);
-    field("vacates", &NamedDecision::vacates);
+    field("vacated_nodes", &NamedDecision::vacated_nodes);
+    field("broken_budgets", &NamedDecision::broken_budgets);
+    field("replaced", &NamedDecision::replaced);
     field("proven", &NamedDecision::proven);
 }
 
 NamedDecision named_decision(const Cluster& cluster, TaskId task, const preemption::Decision& d, bool proven);
+std::map<std::string, std::int64_t> named_budgets(const Cluster& cluster,
+                                                  const std::vector<preemption::BrokenBudget>& broken);
+std::vector<PlanSpec::Placement> named_placements(const Cluster& cluster,
+                                                  const std::vector<Placement>& placements);
 
 /// None stands for the default.
 template <>

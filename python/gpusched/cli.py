@@ -126,7 +126,14 @@ def add_preempt(p: Parser) -> None:
     library_option(p, "preemption.preempt_gang", "objective", "of gangs: least lost work, or fewest gangs lost")
     option("policy")
     option("qos", "how the task is to be treated (default: as it asks)")
+    option("score")
     option("alpha", metavar="WEIGHT")
+    p.add_argument(
+        "--break-budgets",
+        action="store_true",
+        help="evict more tasks of a disruption budget than it allows where nothing else helps",
+    )
+    p.add_argument("--replace-victims", action="store_true", help="place victims that find room elsewhere again")
     option("now", "the time of the decision (default: the snapshot's)", metavar="SECONDS")
     option("search_limit", "sets of victims looked at per node")
     option("time_limit", "then the best found so far is taken", metavar="SECONDS")

@@ -13,8 +13,10 @@ from ._core.preemption import (
     explain_gang,
     lost_work,
     minimal_victim_sets,
+    paper_score,
     preempt,
     preempt_gang,
+    priority_weight,
     score,
     to_plan,
 )
@@ -32,8 +34,10 @@ __all__ = [
     "explain_gang",
     "lost_work",
     "minimal_victim_sets",
+    "paper_score",
     "preempt",
     "preempt_gang",
+    "priority_weight",
     "score",
     "to_plan",
 ]

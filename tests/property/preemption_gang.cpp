@@ -123,7 +123,8 @@ bool all_placed(Cluster& cluster, const std::vector<TaskId>& pods, std::size_t i
 
 using Key = std::tuple<std::int64_t, std::int64_t, std::size_t>;  // cost, gangs, victims
 
-Key losses(const Instance& x, const std::vector<TaskId>& victims) {
+// What the victims lose; nothing for a part of a gang that leaves it with too few.
+std::optional<Key> losses(const Instance& x, const std::vector<TaskId>& victims) {
     std::map<std::string, std::pair<std::int64_t, std::int64_t>> of_job;  // members evicted, their cost
     std::int64_t cost = 0, gangs = 0;
     const auto own = [&](const TaskSpec& t) { return t.gpu_count * 1000 * (x.spec.now - t.start_time); };
@@ -144,10 +145,11 @@ Key losses(const Instance& x, const std::vector<TaskId>& victims) {
         for (const auto& j : x.spec.jobs)
             if (j.name == job) needed = j.min_members;
         const bool lost = running - evicted.first < (needed > 0 ? needed : running);
+        if (lost && evicted.first < running) return std::nullopt;
         gangs += lost;
         cost += lost ? all : evicted.second;
     }
-    return {cost, gangs, victims.size()};
+    return Key{cost, gangs, victims.size()};
 }
 
 std::optional<Key> brute_force(const Instance& x, const Cluster& cluster) {
@@ -162,14 +164,13 @@ std::optional<Key> brute_force(const Instance& x, const Cluster& cluster) {
         for (const auto victim : victims) after.remove(victim);
         return all_placed(after, x.pods, 0);
     };
-    if (!possible(open)) return std::nullopt;  // fewer victims are no easier
     std::optional<Key> best;
     for (unsigned set = 0; set < (1u << open.size()); ++set) {
         std::vector<TaskId> victims;
         for (std::size_t i = 0; i < open.size(); ++i)
             if ((set >> i & 1) != 0) victims.push_back(open[i]);
         const auto key = losses(x, victims);
-        if ((!best || key < *best) && possible(victims)) best = key;
+        if (key && (!best || *key < *best) && possible(victims)) best = key;
     }
     return best;
 }
@@ -200,7 +201,9 @@ TEST_CASE("4,000 gangs of preemptors: valid, never better than brute force, most
             const auto report = verify::plan(x.spec, to_spec(to_plan(d, x.pods), cluster));
             INFO((report.violations.empty() ? "" : report.violations.front()));
             REQUIRE(report.ok);
-            const auto key = losses(x, d.victims);
+            const auto whole = losses(x, d.victims);
+            REQUIRE(whole);
+            const auto& key = *whole;
             REQUIRE(std::tuple(d.cost, d.lost_gangs) == std::tuple(std::get<0>(key), std::get<1>(key)));
             REQUIRE(key >= *best);
             // Of one node's victims for one pod, the cheapest.

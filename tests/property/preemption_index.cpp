@@ -21,7 +21,8 @@ using namespace gpusched::preemption;
 
 namespace {
 
-ClusterSpec random_spec(Rng& rng) {
+/// @param bound victims are in jobs and disruption budgets
+ClusterSpec random_spec(Rng& rng, bool bound = false) {
     ClusterSpec spec;
     spec.now = 500;
     const auto nodes = rng.between(2, 7);
@@ -47,6 +48,8 @@ ClusterSpec random_spec(Rng& rng) {
         task.preemptible = rng.chance(0.9);
         task.start_time = rng.between(0, 5) * 100;
         if (rng.chance(0.1)) task.anti_affinity = {{"g", node_level, 1}};
+        if (bound && rng.chance(0.5)) task.job = "j" + std::to_string(rng.below(6));
+        if (bound && rng.chance(0.3)) task.groups = {"h"};
         spec.tasks.push_back(task);
     }
     for (int i = 0; i < 6; ++i) {
@@ -61,7 +64,17 @@ ClusterSpec random_spec(Rng& rng) {
                 {HardwareLevel::socket, i == 0 ? HardwareQos::guaranteed : HardwareQos::best_effort}};
         if (i == 5) task.anti_affinity = {{"g", node_level, 1}};
         if (i == 4 && task.gpu_count < 4) task.cpu_local = true;
+        if (bound && i < 2) task.job = "j" + std::to_string(i);
         spec.tasks.push_back(task);
+    }
+    for (int j = 0; bound && j < 6; ++j)
+        spec.jobs.push_back({.name = "j" + std::to_string(j), .min_members = rng.between(0, 3)});
+    for (int b = 0; bound && b < 2; ++b) {
+        BudgetSpec budget{.name = "b" + std::to_string(b), .allowed_down = rng.between(0, 2)};
+        if (b == 0) budget.groups = {"h"};
+        for (const auto& task : spec.tasks)
+            if (rng.chance(0.2)) budget.tasks.push_back(task.name);
+        spec.budgets.push_back(budget);
     }
     return spec;
 }
@@ -138,11 +151,14 @@ ClusterSpec state_of(const Live& live) {
 
 TEST_CASE("the index equals one rebuilt from scratch at every step") {
     Rng rng(5);
-    std::int64_t decisions = 0, evictions = 0;
-    for (int round = 0; round < 25; ++round) {
-        const auto spec = random_spec(rng);
+    std::int64_t decisions = 0, evictions = 0, elsewhere = 0, broken = 0, again = 0;
+    for (int round = 0; round < 50; ++round) {
+        const bool bound = round >= 25;
+        const auto spec = random_spec(rng, bound);
         const auto cluster = Cluster::build(spec);
-        const Options options{.policy = round % 2 == 0 ? Policy::imp : Policy::exhaustive};
+        const Options options{.policy = round % 2 == 0 ? Policy::imp : Policy::exhaustive,
+                              .break_budgets = round % 3 == 0,
+                              .replace_victims = round % 4 == 0};
         Live live(cluster, options, round % 5 == 4 ? 2 : 64);
         std::int64_t now = spec.now;
         for (int step = 0; step < 60; ++step) {
@@ -169,6 +185,18 @@ TEST_CASE("the index equals one rebuilt from scratch at every step") {
                 live.fail_node(node, rng.chance(0.5));
             } else if (kind < 19) {
                 live.set_now(now += 100);
+                if (bound) {
+                    const auto id = make_id<JobId>(rng.below(6));
+                    auto job = live.cluster().job_spec(id);
+                    job.min_members = rng.between(0, 3);
+                    live.cluster_.update_job(live.cluster().handle(id), job);
+                    auto budget = live.cluster().budget_spec(static_cast<std::uint32_t>(rng.below(2)));
+                    budget.allowed_down = rng.between(0, 2);
+                    live.cluster_.update_budget(budget);
+                    auto other = live.cluster().task_spec(task);
+                    other.job = rng.chance(0.3) ? "" : "j" + std::to_string(rng.below(6));
+                    live.cluster_.update_task(live.cluster().handle(task), other);
+                }
             } else {
                 const auto p = make_id<TaskId>(40 + rng.below(6));
                 if (live.cluster().is_placed(p))
@@ -189,11 +217,20 @@ TEST_CASE("the index equals one rebuilt from scratch at every step") {
                 REQUIRE(*found == *expected.decision);
                 ++decisions;
                 evictions += found->victims.empty() ? 0 : 1;
+                elsewhere += std::any_of(found->victims.begin(), found->victims.end(), [&](TaskId victim) {
+                    return rebuilt.node_of(victim) != found->node;
+                });
+                broken += !found->broken_budgets.empty();
+                again += !found->replaced.empty();
             }
         }
     }
-    CHECK(decisions > 3000);
-    CHECK(evictions > 300);
+    CAPTURE(decisions, evictions, elsewhere, broken, again);
+    CHECK(decisions > 6000);
+    CHECK(evictions > 600);
+    CHECK(elsewhere > 50);
+    CHECK(broken > 50);
+    CHECK(again > 50);
 }
 
 TEST_CASE("on snapshots with every kind of constraint, where nodes vanish and new ones come") {

@@ -21,7 +21,7 @@ def make_task(name: str, **fields: Any) -> dict[str, Any]:
 
 
 def document(nodes: list[dict[str, Any]], tasks: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-    return {"format": "gpusched.cluster", "version": 1, "nodes": nodes, "tasks": tasks, **fields}
+    return {"format": "gpusched.cluster", "version": 1, "nodes": nodes, "tasks": tasks} | fields
 
 
 def tiny_document() -> dict[str, Any]:

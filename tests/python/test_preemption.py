@@ -207,7 +207,10 @@ def test_lost_work_and_scores(cluster: gs.Cluster) -> None:
     assert gs.preemption.lost_work(cluster, "c14") == 50 == gs.preemption.lost_work(cluster, cluster.tasks[0])
     assert gs.preemption.lost_work(cluster, "m1-0", now=60) == 2 * 60 and gs.preemption.lost_work(cluster, "c14", -5) == 0
     assert gs.preemption.score(400, 0.5) == 0.5 / 400 + 0.5 * 0.5
-    assert gs.preemption.score(0, 0, alpha=1) == 1 < gs.preemption.score(-1, 0, 1) == 1.5
+    assert gs.preemption.paper_score(400, 0.5) == gs.preemption.score(400, 0.5)
+    assert gs.preemption.paper_score(0, 0, alpha=1) == 1 < gs.preemption.paper_score(-1, 0, 1) == 1.5
+    assert [gs.preemption.priority_weight(p) for p in (7, 1, 0, -2)] == [7, 1, 0.5, 0.25]
+    assert gs.preemption.score(0.5, 0, alpha=1) == 1.5
     with pytest.raises(gs.InvalidInput, match="nobody"):
         gs.preemption.lost_work(cluster, "nobody")
 
@@ -395,3 +398,81 @@ def test_victim_orders_in_python(cluster: gs.Cluster) -> None:
     told = r"policy: 3; expected one of 'spot', 'spot_exact'.*, or a callable \(cluster, task, now\)$"
     with pytest.raises(gs.InvalidInput, match=told):
         gs.preempt(cluster, b, policy=3)  # type: ignore[arg-type]
+
+
+def two_machines(**budget: Any) -> gs.Cluster:
+    """m1 and m2, full of tasks of two GPUs each; those on m2 end earlier in the alphabet."""
+    tasks = [task(f"{n}-{g}", [g, g + 1], 10, n) | {"preemptible": True} for n in ("m1", "m2") for g in (0, 2, 4, 6)]
+    tasks.append(task("waits", 4, 1000))
+    found = document([machine("m1"), machine("m2")], tasks, now=50, version=2)
+    if budget:
+        found["budgets"] = [budget]
+    return gs.Cluster.from_json(found)
+
+
+def test_budgets_are_kept_unless_the_caller_says_otherwise() -> None:
+    everywhere = [f"{n}-{g}" for n in ("m1", "m2") for g in (0, 2, 4, 6)]
+    bound = two_machines(name="web", tasks=everywhere, allowed_down=1)
+    assert gs.preempt(bound, "waits") is None
+    why = gs.preemption.explain(bound, "waits")
+    assert (why.obstacle, why.missing) == ("disruption_budget", 1) and "'web' by 1 task" in str(why)
+    d = gs.preempt(bound, "waits", break_budgets=True)
+    assert d is not None and d.broken_budgets == {"web": 1} and len(d.victims) == 2
+    assert pickle.loads(pickle.dumps(d)) == d == copy.deepcopy(d)
+    checked = gs.verify.plan(bound, gs.preemption.to_plan(d))
+    assert not checked.ok and "budgets: 2 tasks of 'web' would be down, 1 may be" in checked.violations[0]
+    only_m1 = two_machines(name="web", tasks=everywhere[:4], allowed_down=1)
+    for break_budgets in (False, True):
+        d = gs.preempt(only_m1, "waits", break_budgets=break_budgets)
+        assert d is not None and d.node == "m2" and d.broken_budgets == {}
+
+
+def test_gangs_leave_whole_and_victims_run_again() -> None:
+    tasks = [task("x", [0, 1, 2, 3, 4, 5, 6, 7], 10, "m1") | {"job": "j"}, task("y", [0, 1], 10, "m2") | {"job": "j"}]
+    tasks = [t | {"preemptible": True} for t in tasks]
+    tasks.append(task("waits", 8, 1000))
+    nodes = [machine("m1"), machine("m2"), machine("m3") | {"gpu_count": 8, "schedulable": False}]
+    snapshot = document(nodes, tasks, now=50)
+    c = gs.Cluster.from_json(snapshot)
+    # It fits on neither, and only m1 has a victim large enough; m2 is empty but for y.
+    d = gs.preempt(c, "waits", policy="exhaustive", replace_victims=True)
+    assert d is not None and d.victims == ["x", "y"] and d.cost == 10 * 50
+    assert {(p.task, p.node) for p in d.replaced} in ({("x", "m2")}, set())
+    plan = gs.preemption.to_plan(d)
+    assert gs.verify.plan(c, plan).ok and set(plan.evictions) == {"x", "y"}
+    assert d.vacated_nodes == (["m2"] if d.node == "m1" else ["m1"])
+    index = gs.preemption.PreemptionIndex(c, policy="exhaustive", replace_victims=True)
+    assert index.decide("waits") == d
+    index.apply(d)
+    assert index.cluster().tasks["waits"].node == d.node
+
+
+def test_negative_priorities() -> None:
+    tasks = [task(f"t{g}", [g], -10, "m1") | {"preemptible": True} for g in range(8)]
+    snapshot = document([machine("m1")], [*tasks, task("waits", 1, 0)])
+    c = gs.Cluster.from_json(snapshot)
+    one = gs.preempt(c, "waits", policy="exhaustive")
+    paper = gs.preempt(c, "waits", policy="exhaustive", score="paper")
+    assert one is not None and one.victims == ["t0"]
+    assert paper is not None and len(paper.victims) == 8 and paper.score == gs.preemption.paper_score(-80, 0)
+    with pytest.raises(gs.InvalidInput, match="score"):
+        gs.preempt(c, "waits", score="best")  # type: ignore[arg-type]
+
+
+def test_the_console_breaks_budgets_and_places_victims_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    snapshot, plan = str(tmp_path / "c.json"), str(tmp_path / "plan.json")
+    everywhere = [f"{n}-{g}" for n in ("m1", "m2") for g in (0, 2, 4, 6)]
+    two_machines(name="web", tasks=everywhere, allowed_down=1).to_json(snapshot)
+    assert cli.main(["preempt", snapshot, "waits"]) == 1
+    assert "break budgets: 'web' by 1 task" in capsys.readouterr().out
+    assert cli.main(["preempt", snapshot, "waits", "--break-budgets", "--score", "paper", "-o", plan]) == 0
+    assert "disruption budget web breaks by 1 task" in capsys.readouterr().out
+    tasks = [task("x", [0, 1], 10, "m1") | {"preemptible": True}]
+    tasks += [task("y", [2, 3, 4, 5, 6, 7], 2000, "m1"), task("z", [0, 1, 2, 3, 4, 5], 2000, "m2")]
+    tasks.append(task("waits", 2, 1000) | {"gpu_models": ["RTX4090"]})
+    found = document([machine("m1"), machine("m2") | {"gpu_model": "A100", "hardware": None}], tasks)
+    c = gs.Cluster.from_json(found)
+    c.to_json(snapshot)
+    assert cli.main(["preempt", snapshot, "waits", "--replace-victims", "-o", plan]) == 0
+    assert "evict x, which runs again on m2: GPUs 6, 7" in capsys.readouterr().out
+    assert cli.main(["verify", snapshot, plan]) == 0

@@ -32,8 +32,10 @@ enum class Obstacle : std::uint8_t {
     affinity,
     network,  ///< the job must stay within another domain
     avoid,  ///< the domain holds members of a group that the task avoids, or tasks that avoid a group of its own
-    near,    ///< the domain holds no task of the kind that it wants near
-    spread,  ///< the domain would hold too many more members than another
+    near,               ///< the domain holds no task of the kind that it wants near
+    spread,             ///< the domain would hold too many more members than another
+    gang,               ///< of evictions: they would break a gang of which somebody may not leave
+    disruption_budget,  ///< of evictions: more tasks of a budget would be down than may be
 };
 constexpr auto enum_names(Obstacle) {
     return name_table<Obstacle>({
@@ -57,6 +59,8 @@ constexpr auto enum_names(Obstacle) {
         {Obstacle::avoid, "avoid"},
         {Obstacle::near, "near"},
         {Obstacle::spread, "spread"},
+        {Obstacle::gang, "gang"},
+        {Obstacle::disruption_budget, "disruption_budget"},
     });
 }
 

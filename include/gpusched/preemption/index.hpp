@@ -19,8 +19,11 @@ namespace GPUSCHED_NAMESPACE::preemption {
 /// everywhere each time, since their answers depend on other nodes; so are all where the cluster keeps no events
 /// (`Cluster::keep_events`).
 ///
+/// A change of a gang marks the nodes of all its running members; a change of a disruption budget marks all nodes.
+///
 /// Not thread-safe; no part of it allocates once every shape has been seen and every list has had its length, but for
-/// preemptors with group constraints and nodes with more than 64 potential victims.
+/// preemptors with group constraints, nodes with more than 64 potential victims, victims that gangs or disruption budgets bind, and
+/// `replace_victims`.
 class PreemptionIndex {
   public:
     /// @param options policy `imp` or `exhaustive`; `engine`, `now`, `cost` and the rest as for `preempt`. `cost` must

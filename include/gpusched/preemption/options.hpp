@@ -42,6 +42,18 @@ constexpr auto enum_names(Qos) {
     });
 }
 
+/// The form of Equation 1 that candidates are scored by. Both are the same where all priorities are at least 1.
+enum class ScoreForm : std::uint8_t {
+    weighted,  ///< `score` of the sum of `priority_weight`: another victim is never an improvement, whatever its priority
+    paper,  ///< `paper_score` of the plain sum of priorities: victims of negative priority raise it
+};
+constexpr auto enum_names(ScoreForm) {
+    return name_table<ScoreForm>({
+        {ScoreForm::weighted, "weighted"},
+        {ScoreForm::paper, "paper"},
+    });
+}
+
 /// Lost work when a task is evicted, in thousandths of a GPU-second, 0 .. 2^63 / 128 - 1: anything that is called as
 /// `cost(const Cluster&, TaskId, std::int64_t now)` and returns a whole number. A function that returns floating point does
 /// not compile: its costs would be cut off.
@@ -84,6 +96,7 @@ struct Options {
     /// level means the socket. Absent = guaranteed where the task guarantees a level, best effort where it only wishes
     /// for one, else none.
     std::optional<Qos> qos{};
+    ScoreForm score = ScoreForm::weighted;  ///< which form of Equation 1 candidates are scored by
     double alpha = 0.5;  ///< weight of the victims' priorities in the score, 0 .. 1; the rest is topology's
     double numa_score =
         1;  ///< T for GPUs of one NUMA node; numa_score >= socket_score >= cross_score, finite
@@ -93,6 +106,11 @@ struct Options {
     /// Thousandths of a GPU-second; absent = `lost_work`. Chooses for `spot` and `spot_exact`, breaks ties for `imp` and
     /// `exhaustive`; for `reprieve` and `first_fit` it only measures (`Decision::cost`, and the domains of gangs).
     CostFunction cost{};
+    /// Evictions may take more tasks of a disruption budget down than it allows, where nothing else helps: as few beyond the
+    /// budgets as possible, and `broken_budgets` of the decision says of which. False: such sets of victims are no candidates.
+    bool break_budgets = false;
+    /// Victims that find room elsewhere are placed again in the same plan (`Decision::replaced`).
+    bool replace_victims = false;
     /// Sets of victims looked at per node before its best so far is taken and `proven` is false, >= 1. Of
     /// `minimal_victim_sets` also how many victims all its sets may have together.
     std::int64_t search_limit = 1'000'000;
@@ -104,11 +122,14 @@ template <class F>
 constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("engine", &Options::engine);
     field("qos", &Options::qos);
+    field("score", &Options::score);
     field("alpha", &Options::alpha, within(0, 1));
     field("numa_score", &Options::numa_score);
     field("socket_score", &Options::socket_score);
     field("cross_score", &Options::cross_score);
     field("now", &Options::now, within(-detail::latest, detail::latest));
+    field("break_budgets", &Options::break_budgets);
+    field("replace_victims", &Options::replace_victims);
     field("search_limit", &Options::search_limit, at_least(1));
     field("time_limit", &Options::time_limit, at_least(0));
 }
@@ -120,9 +141,44 @@ void validate(const Options& options);
 /// (ASI, section 4.2: `C_t = G_t (now - tau_ck)`); 0 for times in the future.
 [[nodiscard]] std::int64_t lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept;
 
-/// FlexTopo's Equation 1, continued to sums of priorities below 1: `alpha / P + (1 - alpha) T` for P >= 1, else
-/// `alpha (2 - 1 / (1 - P)) + (1 - alpha) T`. Lower sums score higher, but for 0 and 1, which score the same.
-[[nodiscard]] double score(std::int64_t priority_sum, double topology, double alpha) noexcept;
+/// What a victim's priority p counts in `score`: p for p >= 1, else 1 / (2 - p). Above 0, and lower for lower priorities. To the
+/// nearest 2^-44, so that sums do not depend on the order of victims.
+[[nodiscard]] double priority_weight(std::int64_t priority) noexcept;
+
+/// FlexTopo's Equation 1 for priorities of any sign: `alpha f(P) + (1 - alpha) T` with f(P) = 1 / P for P >= 1, else 2 - P.
+/// @param weights P, the sum of the victims' `priority_weight`, > 0. Each further victim raises P, and lowers the score.
+/// @param topology T
+[[nodiscard]] double score(double weights, double topology, double alpha) noexcept;
+
+/// Equation 1 as published, on the plain sum of priorities, continued to sums below 1: `alpha / P + (1 - alpha) T` for P >= 1,
+/// else `alpha (2 - 1 / (1 - P)) + (1 - alpha) T`. Lower sums score higher, but for 0 and 1, which score the same.
+[[nodiscard]] double paper_score(std::int64_t priority_sum, double topology, double alpha) noexcept;
+
+namespace detail {
+
+/// A sum of priority weights, exact in units of 2^-44.
+struct PriorityWeight {
+    std::int64_t whole = 0;     ///< of priorities from 1 on
+    std::int64_t fraction = 0;  ///< of the others, in 2^-44
+
+    PriorityWeight() = default;
+    explicit PriorityWeight(std::int64_t priority) noexcept {
+        constexpr auto unit = std::int64_t{1} << 44;
+        if (priority >= 1)
+            whole = priority;
+        else
+            fraction = (unit + (2 - priority) / 2) / (2 - priority);
+    }
+    void add(const PriorityWeight& other) noexcept {
+        whole += other.whole;
+        fraction += other.fraction;
+    }
+    [[nodiscard]] double value() const noexcept {
+        return static_cast<double>(whole) + static_cast<double>(fraction) * 0x1p-44;
+    }
+};
+
+}  // namespace detail
 
 }  // namespace GPUSCHED_NAMESPACE::preemption
 

@@ -17,18 +17,28 @@
 
 namespace GPUSCHED_NAMESPACE::preemption {
 
-/// A node, whom to evict there, and what the preemptor then takes.
+/// A disruption budget, and how many more of its tasks evictions take down than it allows.
+struct BrokenBudget {
+    std::uint32_t budget = 0;  ///< index into `Inventory::budgets`
+    std::int64_t over = 0;
+    bool operator==(const BrokenBudget&) const = default;
+};
+
+/// A node, whom to evict, and what the preemptor then takes.
 struct Decision {
     NodeId node = none<NodeId>;
-    std::vector<TaskId> victims{};  ///< ascending; empty = it fits as it is
+    /// Ascending; empty = it fits as it is. They run on the node, but for members elsewhere of gangs that break.
+    std::vector<TaskId> victims{};
     GpuMask gpus = 0;
     topology::GpuLocality topology =
-        topology::GpuLocality::numa;  ///< of these GPUs, or of any one without GPUs
-    std::optional<double> score{};    ///< Equation 1; absent for spot policies and without victims
-    std::int64_t priority_sum = 0;    ///< of the victims
-    std::int64_t cost = 0;            ///< work lost, in thousandths of a GPU-second
-    bool vacates =
-        false;  ///< the preemptor is a daemon, and with the victims the last other tasks leave the node
+        topology::GpuLocality::numa;             ///< of these GPUs, or of any one without GPUs
+    std::optional<double> score{};               ///< Equation 1; absent for spot policies and without victims
+    std::int64_t priority_sum = 0;               ///< of the victims
+    std::int64_t cost = 0;                       ///< work lost, in thousandths of a GPU-second
+    std::vector<NodeId> vacated_nodes{};         ///< that victims leave to daemons alone, ascending
+    std::vector<BrokenBudget> broken_budgets{};  ///< ascending; none unless `Options::break_budgets`
+    std::vector<Placement>
+        replaced{};  ///< victims that run again, by `Options::replace_victims`; in this order
     bool operator==(const Decision&) const = default;
 };
 
@@ -56,17 +66,26 @@ struct Result {
 /// the least work lost. A potential victim is preemptible, not locked, not standby, no daemon, and has a lower priority
 /// than the preemptor; for spot policies it is LP whatever its priority, and an LP task evicts nobody. Ties: fewer
 /// victims, lower maximum priority, lower cost, node name, victim names. `reprieve` compares nodes as Kubernetes does:
-/// lowest maximum priority, lowest sum, fewest victims, latest start of the most important victim, node name;
-/// `first_fit` takes the first node of the snapshot.
+/// lowest maximum priority, lowest sum (of priorities raised by 2^31), fewest victims, latest start of the most important
+/// victim, node name; `first_fit` takes the first node of the snapshot.
+///
+/// Tasks of one job are a gang. Those beyond its `min_members` may leave alone; when more do, all running members leave, wherever
+/// they are, and count as victims: in number, priorities and cost. A gang that holds somebody who may not be evicted, or
+/// that the preemptor is of, keeps its `min_members` (all, where the job says nothing).
+///
+/// No policy takes more tasks of a disruption budget down than it allows, unless `break_budgets` says so. Then the fewest tasks
+/// beyond budgets come before all else, on each node and between nodes.
 ///
 /// No set of victims is returned whose placement was not checked once more: CPU, memory, the GPUs by number, their
-/// memory, the guaranteed locality, local cores (`cpu_local`) and groups, with every other task on its own devices.
+/// memory, the guaranteed locality, local cores (`cpu_local`) and groups, with every other task on its own devices; gangs and
+/// disruption budgets of the victims.
 ///
 /// @param task a pending task of the cluster; the cluster must hold no reservations
 /// @throws InvalidInput for a task that is unknown or runs, and for options out of range; InternalError when that check
 ///     fails, in every build: "nothing" always means that nothing helps
 ///
-/// Complexity: O(nodes + tasks) and the search per node; for whole GPUs and up to 10 victims at most 1,023 sets a node.
+/// Complexity: O(nodes + tasks) and the search per node; for whole GPUs and up to 10 victims at most 1,023 sets a node. A node
+/// whose victims gangs bind adds O(running members of these gangs).
 /// Deterministic unless a time limit or a cancellation strikes; thread-safe.
 [[nodiscard]] Result preempt(const Cluster& cluster, TaskId task, const Options& options = {},
                              const Context& context = {});
@@ -78,7 +97,8 @@ struct MinimalSets {
     StopReason stop_reason = StopReason::completed;
 };
 /// IMP's answer for one node (Algorithm 2): all sets of as few victims as possible that make room, each in snapshot
-/// order, and so are the sets; one empty set if the task fits as it is, nothing if no eviction helps.
+/// order, and so are the sets; one empty set if the task fits as it is, nothing if no eviction helps. Sets hold whole gangs,
+/// wherever their members run, and keep disruption budgets (with `break_budgets` those that break the fewest).
 /// @param options `qos` is looked at, `policy` only for who may be a victim; `search_limit` bounds the sets looked at, and
 ///     the victims of all sets together (and with them the memory): those found first are returned, `proven` is false
 [[nodiscard]] MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId task, NodeId node,
@@ -93,11 +113,12 @@ struct Explanation {
     NodeId node = none<NodeId>;          ///< none = the task may run on no schedulable node
     Obstacle obstacle = Obstacle::none;  ///< none = evictions (or nothing) do help
     std::int64_t missing =
-        0;  ///< milli-cores, MiB, GPUs or of a named resource; 0 where the obstacle is no quantity
+        0;               ///< milli-cores, MiB, GPUs, of a named resource, or tasks beyond disruption budgets;
+                         ///< 0 where the obstacle is no quantity
     std::string text{};  ///< in words
 };
 
-/// Closest is the node with the fewest kinds of things missing, then with the fewest GPUs, the least memory, the least
+/// Where evictions help only if disruption budgets break, these are named (`Obstacle::disruption_budget`). Else closest is the node with the fewest kinds of things missing, then with the fewest GPUs, the least memory, the least
 /// CPU missing, then the first.
 /// @throws InvalidInput as `preempt`
 [[nodiscard]] Explanation explain(const Cluster& cluster, TaskId task, const Options& options = {});

@@ -27,11 +27,13 @@ constexpr auto enum_names(GangObjective) {
 struct GangDecision {
     std::vector<Decision>
         pods{};  ///< one per pod, in the order given; each with the victims that it alone adds
-    std::vector<TaskId> victims{};        ///< of all, ascending
-    std::vector<NodeId> vacated_nodes{};  ///< left to daemons alone, ascending
-    std::int64_t lost_gangs =
-        0;                  ///< gangs of which fewer than must run would go on, tasks without a job included
-    std::int64_t cost = 0;  ///< lost work in thousandths of a GPU-second, each lost gang's once and whole
+    std::vector<TaskId> victims{};               ///< of all, ascending
+    std::vector<NodeId> vacated_nodes{};         ///< left to daemons alone, ascending
+    std::vector<BrokenBudget> broken_budgets{};  ///< ascending; none unless `Options::break_budgets`
+    std::vector<Placement>
+        replaced{};               ///< victims that run again, by `Options::replace_victims`; in this order
+    std::int64_t lost_gangs = 0;  ///< gangs that leave whole, tasks without a job included
+    std::int64_t cost = 0;        ///< lost work in thousandths of a GPU-second
 };
 
 struct GangResult {
@@ -52,8 +54,9 @@ struct GangResult {
 /// that members which run already are in; without such a requirement anywhere. In every domain the pods are placed one after
 /// the other, the largest first, each by `options.policy` with what those before it took and freed; where a pod fits as it
 /// is, nobody leaves for it, and no pod leaves for another. Before anybody is evicted, an exact search asks whether all pods
-/// of the gang fit together as it is; then nobody is. Gangs of victims count as for spot policies, whatever the policy.
-/// The best domain wins; ties: fewer victims, then the domain's name. Each placement is checked as in `preempt`, and the
+/// of the gang fit together as it is; then nobody is. Gangs of victims and disruption budgets bind as in `preempt`, for all pods
+/// together: what was taken of a budget or a surplus for one pod is gone for the next, and no gang of the pods breaks. The domain
+/// that goes beyond budgets by the fewest tasks wins, then the best one; ties: fewer victims, then the domain's name. Each placement is checked as in `preempt`, and the
 /// whole is returned only when every pod has one.
 ///
 /// A heuristic where evictions are needed: the order of the pods and greedy choices may miss the cheapest set, or room that

@@ -23,6 +23,16 @@ def where_it_goes(cluster: Cluster, decision: preemption.Decision) -> str:
     return f"{decision.task} goes to {decision.node}: {gpus}" + (f" ({where})" if decision.gpus else "")
 
 
+def report_victims(decision: preemption.Decision | preemption.GangDecision) -> None:
+    again = {placement.task: placement for placement in decision.replaced}
+    for victim in decision.victims:
+        there = again.get(victim)
+        gpus = f": GPUs {', '.join(map(str, there.gpus))}" if there is not None and there.gpus else ""
+        say(f"evict {victim}" + (f", which runs again on {there.node}{gpus}" if there is not None else ""))
+    for budget, over in decision.broken_budgets.items():
+        say(f"disruption budget {budget} breaks by {counted(over, 'task')}")
+
+
 def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> int:
     pods = args.job if args.job is not None else args.tasks
     with warnings.catch_warnings(record=True) as limits:
@@ -39,8 +49,7 @@ def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> 
         say(where_it_goes(cluster, decision))
     if not found.victims:
         say("they fit as it is")
-    for victim in found.victims:
-        say(f"evict {victim}")
+    report_victims(found)
     if found.victims:
         losers = counted(found.lost_gangs, "gang or single task", "gangs and single tasks")
         say(f"lost work {found.cost:,.0f} GPU-seconds, of {losers}")
@@ -55,7 +64,8 @@ def preempt(args: argparse.Namespace) -> int:
     if (args.job is None) == (not args.tasks):
         raise InvalidInput("TASK, --job: expected names of pending tasks, or --job with the name of a job")
     cluster = Cluster.from_json(args.cluster)
-    options = given(args, "policy", "qos", "alpha", "now", "search_limit", "time_limit")
+    options = given(args, "policy", "qos", "score", "alpha", "now", "search_limit", "time_limit")
+    options |= {name: True for name in ("break_budgets", "replace_victims") if getattr(args, name)}
     if args.job is not None or len(args.tasks) > 1:
         return preempt_gang(args, cluster, **options)
     if args.objective is not None:
@@ -74,8 +84,7 @@ def preempt(args: argparse.Namespace) -> int:
     say(where_it_goes(cluster, decision))
     if not decision.victims:
         say("it fits as it is")
-    for victim in decision.victims:
-        say(f"evict {victim}")
+    report_victims(decision)
     if decision.victims:
         score = "" if decision.score is None else f", score {decision.score:.6g}"
         say(f"lost work {decision.cost:,.0f} GPU-seconds, sum of priorities {decision.priority_sum}{score}")

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import pandas as pd
 
-from .model import Cluster, Plan, Task
+from .model import Cluster, Placement, Plan, Task
 
 class Decision:
     @property
@@ -25,7 +25,11 @@ class Decision:
     @property
     def cost(self) -> float: ...
     @property
-    def vacates(self) -> bool: ...
+    def vacated_nodes(self) -> list[str]: ...
+    @property
+    def broken_budgets(self) -> dict[str, int]: ...
+    @property
+    def replaced(self) -> list[Placement]: ...
     @property
     def proven(self) -> bool: ...
     def __eq__(self, other: object, /) -> bool: ...
@@ -57,11 +61,14 @@ class PreemptionIndex:
         policy: Literal["spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"] | Callable[[Cluster, Task, int], int] = "imp",
         engine: Literal["masks", "plain"] = "masks",
         qos: Literal["guaranteed", "best_effort", "none"] | None = None,
+        score: Literal["weighted", "paper"] = "weighted",
         alpha: float = 0.5,
         numa_score: float = 1.0,
         socket_score: float = 0.5,
         cross_score: float = 0.0,
         now: int | None = None,
+        break_budgets: bool = False,
+        replace_victims: bool = False,
         search_limit: int = 1000000,
         time_limit: float | None = None,
         cost: Callable[[Cluster, Task, int], float] | None = None,
@@ -89,6 +96,10 @@ class GangDecision:
     def victims(self) -> list[str]: ...
     @property
     def vacated_nodes(self) -> list[str]: ...
+    @property
+    def broken_budgets(self) -> dict[str, int]: ...
+    @property
+    def replaced(self) -> list[Placement]: ...
     @property
     def lost_gangs(self) -> int: ...
     @property
@@ -173,11 +184,14 @@ def preempt(
     policy: Literal["spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"] | Callable[[Cluster, Task, int], int] = "imp",
     engine: Literal["masks", "plain"] = "masks",
     qos: Literal["guaranteed", "best_effort", "none"] | None = None,
+    score: Literal["weighted", "paper"] = "weighted",
     alpha: float = 0.5,
     numa_score: float = 1.0,
     socket_score: float = 0.5,
     cross_score: float = 0.0,
     now: int | None = None,
+    break_budgets: bool = False,
+    replace_victims: bool = False,
     search_limit: int = 1000000,
     time_limit: float | None = None,
     cost: Callable[[Cluster, Task, int], float] | None = None,
@@ -190,11 +204,14 @@ def minimal_victim_sets(
     policy: Literal["spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"] | Callable[[Cluster, Task, int], int] = "imp",
     engine: Literal["masks", "plain"] = "masks",
     qos: Literal["guaranteed", "best_effort", "none"] | None = None,
+    score: Literal["weighted", "paper"] = "weighted",
     alpha: float = 0.5,
     numa_score: float = 1.0,
     socket_score: float = 0.5,
     cross_score: float = 0.0,
     now: int | None = None,
+    break_budgets: bool = False,
+    replace_victims: bool = False,
     search_limit: int = 1000000,
     time_limit: float | None = None,
     cost: Callable[[Cluster, Task, int], float] | None = None,
@@ -206,17 +223,22 @@ def explain(
     policy: Literal["spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"] | Callable[[Cluster, Task, int], int] = "imp",
     engine: Literal["masks", "plain"] = "masks",
     qos: Literal["guaranteed", "best_effort", "none"] | None = None,
+    score: Literal["weighted", "paper"] = "weighted",
     alpha: float = 0.5,
     numa_score: float = 1.0,
     socket_score: float = 0.5,
     cross_score: float = 0.0,
     now: int | None = None,
+    break_budgets: bool = False,
+    replace_victims: bool = False,
     search_limit: int = 1000000,
     time_limit: float | None = None,
     cost: Callable[[Cluster, Task, int], float] | None = None,
 ) -> Explanation: ...
 def lost_work(cluster: Cluster, task: str | Task, now: int | None = None) -> float: ...
-def score(priority_sum: int, topology: float, alpha: float = 0.5) -> float: ...
+def priority_weight(priority: int) -> float: ...
+def score(weights: float, topology: float, alpha: float = 0.5) -> float: ...
+def paper_score(priority_sum: int, topology: float, alpha: float = 0.5) -> float: ...
 def preempt_gang(
     cluster: Cluster,
     pods: Mapping[str, Any] | str | Iterable[str],
@@ -224,11 +246,14 @@ def preempt_gang(
     policy: Literal["spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"] | Callable[[Cluster, Task, int], int] = "imp",
     engine: Literal["masks", "plain"] = "masks",
     qos: Literal["guaranteed", "best_effort", "none"] | None = None,
+    score: Literal["weighted", "paper"] = "weighted",
     alpha: float = 0.5,
     numa_score: float = 1.0,
     socket_score: float = 0.5,
     cross_score: float = 0.0,
     now: int | None = None,
+    break_budgets: bool = False,
+    replace_victims: bool = False,
     search_limit: int = 1000000,
     time_limit: float | None = None,
     cost: Callable[[Cluster, Task, int], float] | None = None,
@@ -241,11 +266,14 @@ def explain_gang(
     policy: Literal["spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"] | Callable[[Cluster, Task, int], int] = "imp",
     engine: Literal["masks", "plain"] = "masks",
     qos: Literal["guaranteed", "best_effort", "none"] | None = None,
+    score: Literal["weighted", "paper"] = "weighted",
     alpha: float = 0.5,
     numa_score: float = 1.0,
     socket_score: float = 0.5,
     cross_score: float = 0.0,
     now: int | None = None,
+    break_budgets: bool = False,
+    replace_victims: bool = False,
     search_limit: int = 1000000,
     time_limit: float | None = None,
     cost: Callable[[Cluster, Task, int], float] | None = None,

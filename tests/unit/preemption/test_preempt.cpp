@@ -116,13 +116,49 @@ TEST_CASE("few victims are not always the best ones") {
 }
 
 TEST_CASE("scores of sums around zero") {
-    CHECK(score(2, 1, 0.5) == 0.75);
-    CHECK(score(1, 0, 0.5) == 0.5);
-    CHECK(score(0, 0, 0.5) == 0.5);
-    CHECK(score(-1, 0, 0.5) == 0.75);
-    CHECK(score(-3, 0.5, 0.25) == 0.25 * 1.75 + 0.75 * 0.5);
+    CHECK(paper_score(2, 1, 0.5) == 0.75);
+    CHECK(paper_score(1, 0, 0.5) == 0.5);
+    CHECK(paper_score(0, 0, 0.5) == 0.5);
+    CHECK(paper_score(-1, 0, 0.5) == 0.75);
+    CHECK(paper_score(-3, 0.5, 0.25) == 0.25 * 1.75 + 0.75 * 0.5);
     for (std::int64_t sum = -50; sum < 50; ++sum)
-        if (sum != 0) CHECK(score(sum, 0.5, 0.5) > score(sum + 1, 0.5, 0.5));
+        if (sum != 0) CHECK(paper_score(sum, 0.5, 0.5) > paper_score(sum + 1, 0.5, 0.5));
+}
+
+TEST_CASE("weights of priorities of any sign are above zero and grow with the priority") {
+    CHECK(priority_weight(1000) == 1000);
+    CHECK(priority_weight(1) == 1);
+    CHECK(priority_weight(0) == 0.5);
+    CHECK(priority_weight(-2) == 0.25);
+    CHECK(priority_weight(-1) == Approx(1.0 / 3).epsilon(1e-12));
+    CHECK(priority_weight(-1'000'000'000'000) > 0);
+    for (std::int64_t p = -2000; p < 50; ++p) CHECK(priority_weight(p) < priority_weight(p + 1));
+    CHECK(score(0.5, 1, 0.5) == 0.5 * 1.5 + 0.5);
+    CHECK(score(1, 0, 0.5) == 0.5);
+    CHECK(score(400, 0.5, 0.5) == paper_score(400, 0.5, 0.5));
+}
+
+TEST_CASE("of eight victims of negative priority one leaves, and the paper's form takes all of them") {
+    ClusterSpec spec;
+    spec.nodes = {machine("n")};
+    for (int g = 0; g < 8; ++g) spec.tasks.push_back(running("t" + std::to_string(g), "n", {g}, -10));
+    spec.tasks.push_back(pending("p", 1, 0));
+    const auto cluster = Cluster::build(spec);
+    const auto p = cluster.find_task("p");
+    const auto one = preempt(cluster, p, {.policy = Policy::exhaustive}).decision.value();
+    CHECK(names(cluster, one.victims) == std::vector<std::string>{"t0"});
+    CHECK(*one.score == score(priority_weight(-10), 0, 0.5));  // closeness does not count
+    const auto all =
+        preempt(cluster, p, {.policy = Policy::exhaustive, .score = ScoreForm::paper}).decision.value();
+    CHECK(all.victims.size() == 8);
+    CHECK(*all.score == paper_score(-80, 0, 0.5));
+    // The lowest priorities go first, whatever their sign.
+    for (auto& task : spec.tasks)
+        if (task.name == "t5") task.priority = -11;
+    const auto other = Cluster::build(spec);
+    for (const auto policy : {Policy::exhaustive, Policy::imp})
+        CHECK(names(other, preempt(other, p, {.policy = policy}).decision.value().victims) ==
+              std::vector<std::string>{"t5"});
 }
 
 TEST_CASE("a task that fits evicts nobody and takes the closest GPUs") {
@@ -399,7 +435,7 @@ TEST_CASE("the largest costs add up without overflow") {
     const auto p = cluster.find_task("p");
     const auto d = preempt(cluster, p, options).decision;
     REQUIRE(d);
-    CHECK(d->cost == most);
+    CHECK(d->cost == 9 * most);  // those elsewhere count as one
     CHECK(preempt(cluster, p, {.policy = Policy::spot}).decision->cost == 8'000 * 2'000'000'000'000);
 }
 

@@ -219,6 +219,8 @@ GPUSCHED_INLINE std::string describe_obstacle(const Cluster& cluster, TaskId tas
     switch (obstacle) {
     case Obstacle::none:
     case Obstacle::not_eligible:
+    case Obstacle::gang:
+    case Obstacle::disruption_budget:
         break;
     case Obstacle::cordoned:
         return "the node is cordoned";

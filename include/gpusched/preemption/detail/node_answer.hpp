@@ -35,6 +35,13 @@ class NodeQuestion {
     /// Searches end early when it is exhausted.
     void watch(Budget* budget) noexcept;
 
+    /// Gangs or disruption budgets bind its victims.
+    [[nodiscard]] bool is_bound() const noexcept {
+        return has_many_ ? many_->problem.is_bound() : problem_.is_bound();
+    }
+    [[nodiscard]] bool has_gangs() const noexcept {
+        return has_many_ ? many_->problem.has_gangs() : problem_.has_gangs();
+    }
     /// Potential victims of the node that was read.
     [[nodiscard]] int size() const noexcept;
     [[nodiscard]] bool has_many() const noexcept { return has_many_; }

@@ -3,6 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/model/feasibility.hpp>
+#include <gpusched/preemption/detail/gang_table.hpp>
 #include <gpusched/preemption/detail/request.hpp>
 #include <gpusched/preemption/detail/victim_set.hpp>
 
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::preemption::detail {
@@ -18,28 +20,43 @@ struct Victim {
     TaskId task = none<TaskId>;
     GpuMask gpus = 0;        ///< whole ones
     bool claims = false;     ///< its resources are not lent ones only: whoever may not borrow gains them
-    std::int16_t gang = -1;  ///< index into NodeProblem's gangs; -1 = none
+    std::int16_t gang = -1;  ///< index into NodeProblem's gangs; -1 = it may leave alone
     std::int32_t share_milli = 0;
     std::int64_t cpu_milli = 0, memory_mib = 0, gpu_memory_mib = 0;
     std::int64_t priority = 0;
+    PriorityWeight weight{};
     std::int64_t cost = 0;  ///< its own
     GpuMask devices =
         0;  ///< its other devices; only where the preemptor asks for more than CPU, memory and GPUs
 };
 
-/// A gang with victims on the node.
-struct Gang {
-    JobId job = none<JobId>;
-    std::int64_t surplus = 0;  ///< members that may leave before the whole gang's work is lost
-    std::int64_t cost = 0;     ///< of all running members
-    bool lost = false;         ///< its work is lost already: further members cost nothing
+/// Sums over a set of victims.
+struct Sums {
+    int count = 0;
+    std::int64_t priority = 0, max_priority = INT64_MIN, cost = 0;
+    PriorityWeight weight{};
+    std::int64_t over_budget = 0;  ///< tasks down beyond what disruption budgets allow, summed over budgets
 };
 
-/// Running members and their cost, by job; what the cost of a gang is taken from.
-struct GangTable {
-    std::vector<Gang> of_job;  ///< empty = gangs do not count
-    /// O(tasks).
-    void read(const Cluster& cluster, const CostFunction& cost, std::int64_t now);
+/// A gang with more potential victims on the node than may leave it: when more of them leave, all of its running members do.
+template <class Set>
+struct Gang {
+    JobId job = none<JobId>;
+    Set members{};             ///< on the node
+    std::int64_t surplus = 0;  ///< that many of them may leave before the gang is broken
+    bool breakable = true;     ///< all running members may be evicted, wherever they are
+    Sums elsewhere{};          ///< of the members on other nodes
+    std::int64_t cost = 0;     ///< of all running members
+};
+
+/// A disruption budget that victims of the node could break.
+template <class Set>
+struct TightBudget {
+    std::uint32_t budget = 0;
+    Set members{};             ///< on the node
+    std::int64_t allowed = 0;  ///< that many may leave
+    std::vector<std::pair<int, std::int64_t>>
+        elsewhere{};  ///< gangs, and how many of their other members are in it
 };
 
 /// What a preemptor lacks. For explanations.
@@ -50,12 +67,6 @@ struct Shortage {
     Obstacle extras = Obstacle::none;          ///< a named resource, or devices
     std::optional<Extras::Amount> resource{};  ///< the first named resource that is short, and by how much
     Obstacle group = Obstacle::none;
-};
-
-/// Sums over a set of victims.
-struct Sums {
-    int count = 0;
-    std::int64_t priority = 0, max_priority = INT64_MIN, cost = 0;
 };
 
 /// @tparam Set VictimSet or ManyVictims
@@ -79,9 +90,48 @@ class NodeProblem {
     [[nodiscard]] NodeId node() const noexcept { return node_; }
 
     /// The best locality that the preemptor finds once the set has left, every other task staying on its own devices;
-    /// `infeasible` if it then does not fit. Never worse for a larger set.
+    /// `infeasible` if it then does not fit. Never worse for a larger set. The set is closed.
     [[nodiscard]] std::uint8_t locality(Argument leaving) const;
+    /// Of a closed set, and of the members elsewhere of the gangs that it breaks.
     [[nodiscard]] Sums sums(Argument set) const;
+
+    /// Some set of victims is bound by gangs or by disruption budgets.
+    [[nodiscard]] bool is_bound() const noexcept { return gang_count_ > 0 || budget_count_ > 0; }
+    [[nodiscard]] bool has_gangs() const noexcept { return gang_count_ > 0; }
+    /// Of one victim: whether it may leave depends on who else does.
+    [[nodiscard]] bool is_bound(int i) const noexcept {
+        return victim(i).gang >= 0 || std::any_of(budgets_.begin(), budgets_.begin() + budget_count_,
+                                                  [&](const auto& one) { return contains(one.members, i); });
+    }
+    /// The set with all members on the node of the gangs that it breaks.
+    [[nodiscard]] Set closed(Argument set) const { return gang_count_ == 0 ? Set(set) : close(set); }
+    /// Does the closed set break only gangs that may be broken, and no budget that may not?
+    [[nodiscard]] bool allows(Argument set) const {
+        return !is_bound() || (breaks_as_it_may(set) && (request_->break_budgets || over_budget(set) == 0));
+    }
+    /// Tasks that the closed set takes down beyond what disruption budgets allow.
+    [[nodiscard]] std::int64_t over_budget(Argument set) const;
+    /// The least sum of priorities that gangs could add by their members elsewhere, at most 0.
+    [[nodiscard]] std::int64_t least_priority_elsewhere() const noexcept {
+        std::int64_t sum = 0;
+        for (int g = 0; g < gang_count_; ++g)
+            sum += std::min<std::int64_t>(0, gangs_[static_cast<std::size_t>(g)].elsewhere.priority);
+        return sum;
+    }
+    /// Of victims in that order, those whose leaving would break a budget if all before them leave.
+    [[nodiscard]] Set beyond_budgets(const int* order, int count) const;
+    /// All potential victims, but of gangs that may not be broken only as many as may leave: those last in the order.
+    [[nodiscard]] Set all_that_may(const int* order, int count) const;
+    /// The closed set without the victim, and without as many other members of its gang as must stay with it: those that
+    /// `first` puts first.
+    template <class First>
+    [[nodiscard]] Set with_back(Argument set, int i, First&& first) const;
+    /// Members elsewhere of the gangs that the closed set breaks.
+    template <class Visit>
+    void for_each_elsewhere(Argument set, Visit&& visit) const;
+    /// Visits the budgets that the closed set breaks, and by how many tasks.
+    template <class Visit>
+    void for_each_broken_budget(Argument set, Visit&& visit) const;
     /// What evicting it first would cost: the whole gang's work where it breaks its gang.
     [[nodiscard]] std::int64_t first_cost(int i) const noexcept;
     /// GPUs that could serve the preemptor once the set has left.
@@ -95,8 +145,6 @@ class NodeProblem {
     /// May the victim's leaving give the preemptor anything that it lacks?
     [[nodiscard]] bool helps(int i) const noexcept;
 
-    /// The preemptor is a daemon, and nobody but daemons stays.
-    [[nodiscard]] bool vacated_by(Argument leaving) const;
     /// Named resources and devices as well.
     [[nodiscard]] bool enough_cpu_and_memory(Argument leaving) const;
     /// CPU and memory suffice as it is, and where they are does not matter.
@@ -117,6 +165,16 @@ class NodeProblem {
     [[nodiscard]] Shortage shortage(Argument leaving) const;
 
   private:
+    /// What binds the victims together: gangs, and disruption budgets.
+    void bind(const CostFunction& cost);
+    void bind_gangs(const CostFunction& cost);
+    void bind_budgets();
+    [[nodiscard]] Set close(Argument set) const;
+    [[nodiscard]] bool breaks(Argument set, int gang) const {
+        const auto& one = gangs_[static_cast<std::size_t>(gang)];
+        return one.breakable && count_of(set & one.members) > one.surplus;
+    }
+    [[nodiscard]] bool breaks_as_it_may(Argument set) const;
     [[nodiscard]] std::uint8_t local_cores(Argument leaving, GpuMask free, GpuMask* chosen) const;
     [[nodiscard]] Obstacle group_obstacle(Argument leaving) const;
     [[nodiscard]] GpuMask choose_whole_gpus(Argument leaving) const;
@@ -131,8 +189,10 @@ class NodeProblem {
     NodeId node_ = none<NodeId>;
     int count_ = 0;
     int gpu_count_ = 0;
-    int gang_count_ = 0;
-    PerVictim<Set, Gang> gangs_{};
+    int gang_count_ = 0, budget_count_ = 0;
+    const GangTable* table_of_gangs_ = nullptr;
+    std::vector<Gang<Set>> gangs_;           // the first `gang_count_`
+    std::vector<TightBudget<Set>> budgets_;  // the first `budget_count_`
     bool only_gpus_ = false, enough_without_ = false;
     PerVictim<Set, Victim> victims_{};
     // With all victims in place.
@@ -155,6 +215,5 @@ extern template class NodeProblem<ManyVictims>;
 }  // namespace GPUSCHED_NAMESPACE::preemption::detail
 
 #ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/preemption/impl/gang_table.ipp>
 #include <gpusched/preemption/impl/node_problem.ipp>
 #endif

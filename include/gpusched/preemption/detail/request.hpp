@@ -6,6 +6,7 @@
 #include <gpusched/preemption/options.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -42,6 +43,9 @@ struct Request {
     bool grouped = false;     ///< has group constraints
     bool wants_near = false;  ///< and one of them may fail because of who leaves
     bool spot = false;        ///< the policy evicts spot tasks
+    bool paper = false;       ///< scores by the plain sum of priorities
+    bool break_budgets = false;
+    JobId job = none<JobId>;  ///< whose gang is never broken: its own, where it runs in part
     std::int64_t cpu_milli = 0, memory_mib = 0, gpu_memory_mib = 0;
     std::int64_t priority = 0;
     std::uint32_t requirement = 0;
@@ -55,6 +59,9 @@ struct Request {
     const std::uint32_t* name_rank =
         nullptr;  ///< order of tasks by name, where it is known; by TaskId, UINT32_MAX = not of this one
     const std::uint8_t* spared = nullptr;  ///< who stays whatever it is, by TaskId; nothing = nobody
+    const std::uint8_t* unbroken =
+        nullptr;                         ///< further gangs that are never broken, by JobId; nothing = none
+    const std::int64_t* down = nullptr;  ///< tasks that others evict, by budget; nothing = none
 
     /// GPU model, labels, taints, single nodes.
     [[nodiscard]] bool may_run_on(const Inventory& inventory, NodeId node) const {
@@ -64,8 +71,16 @@ struct Request {
     [[nodiscard]] bool admits(std::uint8_t locality) const noexcept {
         return !level || locality == 0 || (locality == 1 && *level == HardwareLevel::socket);
     }
-    [[nodiscard]] double score_of(std::int64_t priority_sum, std::uint8_t locality) const noexcept {
-        return score(priority_sum, topology[locality], alpha);
+    /// @param priority_sum, weights of the victims' priorities
+    [[nodiscard]] double score_of(std::int64_t priority_sum, const PriorityWeight& weights,
+                                  std::uint8_t locality) const noexcept {
+        return paper ? paper_score(priority_sum, topology[locality], alpha)
+                     : score(weights.value(), topology[locality], alpha);
+    }
+    /// How many more tasks of the budget may be down.
+    [[nodiscard]] std::int64_t allowed_down(const Inventory& inventory, std::uint32_t budget) const {
+        const auto allowed = inventory.budgets[budget].allows() - (down == nullptr ? 0 : down[budget]);
+        return std::max<std::int64_t>(0, allowed);
     }
     /// The best locality of a set of `gpus` GPUs among `free`, or `infeasible`; constraints of cores apart.
     [[nodiscard]] std::uint8_t locality(const HardwareMasks* hardware, GpuMask free) const noexcept;

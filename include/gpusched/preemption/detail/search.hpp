@@ -19,6 +19,7 @@ struct Candidate {
     int count = 0;  ///< of victims
     double score = 0;
     std::int64_t priority_sum = 0, max_priority = 0, cost = 0;
+    std::int64_t over_budget = 0;  ///< tasks down beyond what disruption budgets allow: the fewest come first
     [[nodiscard]] bool found() const noexcept { return locality != infeasible; }
 };
 
@@ -28,7 +29,7 @@ struct Choice : Candidate {
     Set victims{};
 };
 
-/// What is best, first to last; names of victims break the ties that remain.
+/// What is best, first to last, after the fewest tasks beyond budgets; names of victims break the ties that remain.
 enum class Objective : std::uint8_t {
     fewest,  ///< fewest victims, score, lower maximum priority, cost: the best of IMP's answer
     score,   ///< score, fewest victims, lower maximum priority, cost: the optimum of Equation 1
@@ -54,6 +55,8 @@ class Search {
     [[nodiscard]] Choice<Set> plain(const Node& node, const Request& request, Objective objective);
     /// All feasible sets of the smallest size; the empty one if that is feasible.
     void minimal_sets(const Node& node, const Request& request, std::vector<Set>& sets);
+    // These take the next set of their order that gangs and budgets allow. Where that way ends without room, or takes more tasks
+    // beyond budgets than must be, the exact search decides, by cost (`cheapest_prefix`, `in_order`) or fewest victims.
     /// Cheapest first until the preemptor fits (ASI).
     [[nodiscard]] Choice<Set> cheapest_prefix(const Node& node, const Request& request);
     /// By ascending priority until the preemptor fits.
@@ -86,9 +89,13 @@ class Search {
     [[nodiscard]] bool out_of_steps();
     [[nodiscard]] bool hopeless(int at, Argument chosen, std::uint8_t here, std::uint8_t reachable) const;
     [[nodiscard]] bool must_earn(int i) const noexcept;
+    [[nodiscard]] Choice<Set> or_exact(const Node& node, const Request& request, Choice<Set> found,
+                                       Objective objective);
+    void list_closed(int at, Argument chosen, const Candidate& as, std::vector<Set>& sets);
     [[nodiscard]] GpuMask open_without(int staying, GpuMask open) const noexcept;
     [[nodiscard]] GpuMask open_with(int leaving, GpuMask open) const noexcept;
     [[nodiscard]] bool all_earn(Argument chosen, GpuMask open) const;
+    [[nodiscard]] Set reach(Argument chosen, Argument rest) const;
     [[nodiscard]] bool can_reach(Argument leaving, GpuMask open) const;
     template <class Before>
     [[nodiscard]] Choice<Set> prefix(const Node& node, const Request& request, Before&& before);
@@ -101,6 +108,7 @@ class Search {
     int size_ = 0, most_gpus_ = 0;
     bool prunes_ = false;
     std::int64_t limit_ = 0;
+    Set staying_{};                        // decided against, where gangs bind
     PerVictim<Set, int> order_{};          // victims that may help, as they are decided on
     PerVictim<Set, bool> as_previous_{};   // alike the victim before in the order
     PerVictim<Set, Set> rest_{};           // from there on

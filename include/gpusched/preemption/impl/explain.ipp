@@ -20,11 +20,14 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
     const auto describe = [&](NodeId node, const std::string& what) {
         return "node " + gpusched::quoted(cluster.name(node)) + " comes closest: " + what;
     };
+    detail::GangTable gangs;
+    if (inv.job_names.size() > 0) gangs.read(cluster);
+    const bool keeps_budgets = !inv.tasks.budgets.empty() && !options.break_budgets;
     Explanation result;
     std::optional<std::tuple<int, int, std::int64_t, std::int64_t>> least;
     for (const auto node : cluster.nodes()) {
         if (!inv.nodes.schedulable[index(node)] || !request.may_run_on(inv, node)) continue;
-        problem->read(cluster, request, options.cost, node);
+        problem->read(cluster, request, options.cost, node, &gangs);
         if (problem->locality_now() != detail::infeasible)
             return {node, Obstacle::none, 0, "fits without evictions"};
         const bool none_leaves = request.spot && request.borrows;
@@ -32,7 +35,8 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
         const auto kinds = (missing.cpu_milli > 0) + (missing.memory_mib > 0) + (missing.gpus > 0) +
                            static_cast<int>(missing.locality) + (missing.extras != Obstacle::none) +
                            (missing.group != Obstacle::none);
-        if (kinds == 0) return {node, Obstacle::none, 0, "fits after evictions"};
+        if (kinds == 0 && (!problem->is_bound() || problem->best(options).found()))
+            return {node, Obstacle::none, 0, "fits after evictions"};
         const std::tuple key(kinds, missing.gpus, missing.memory_mib, missing.cpu_milli);
         if (least && *least <= key) continue;
         least = key;
@@ -73,12 +77,30 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
                                         std::to_string(request.gpus) + " GPUs for it"
                                   : std::string("no GPUs with enough local cores are left");
             if (request.level && request.cpu_local) what += " with enough local cores";
+        } else if (kinds == 0) {
+            result.missing = 0;
+            result.obstacle = Obstacle::gang;
+            what += "it would fit, but some are of gangs of which other members may not leave";
         } else {
             result.missing = 0;
             result.obstacle = missing.group;
             what += std::string("its groups forbid it (") + enum_name(missing.group) + ")";
         }
         result.text = describe(node, what);
+    }
+    if (keeps_budgets && result.node != none<NodeId>) {
+        auto breaking = options;
+        breaking.break_budgets = true;
+        if (const auto found = preempt(cluster, task, breaking).decision) {
+            result = {found->node, Obstacle::disruption_budget, 0, ""};
+            std::string budgets;
+            for (const auto& broken : found->broken_budgets) {
+                result.missing += broken.over;
+                budgets += (budgets.empty() ? "" : ", ") + gpusched::quoted(inv.budget_names[broken.budget]) +
+                           " by " + std::to_string(broken.over) + (broken.over == 1 ? " task" : " tasks");
+            }
+            result.text = describe(found->node, "evictions would make room, but break budgets: " + budgets);
+        }
     }
     if (result.node == none<NodeId>)
         result = {none<NodeId>, Obstacle::not_eligible, 0,

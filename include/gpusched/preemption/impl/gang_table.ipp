@@ -1,28 +1,58 @@
 #pragma once
 
-#include <gpusched/preemption/detail/cost.hpp>
-#include <gpusched/preemption/detail/node_problem.hpp>
-
-#include <algorithm>
+#include <gpusched/preemption/detail/gang_table.hpp>
 
 namespace GPUSCHED_NAMESPACE::preemption::detail {
 
-GPUSCHED_INTERNAL void GangTable::read(const Cluster& cluster, const CostFunction& cost, std::int64_t now) {
+GPUSCHED_INTERNAL void GangTable::read(const Cluster& cluster) {
     const auto& inv = cluster.inventory();
-    of_job.assign(inv.job_names.size(), {});
-    for (const auto task : cluster.tasks()) {
-        const auto job = inv.tasks.job[index(task)];
-        if (job == none<JobId> || !cluster.is_placed(task)) continue;
-        auto& gang = of_job[index(job)];
-        gang.job = job;
-        ++gang.surplus;  // running members so far
-        gang.cost = std::min(gang.cost + cost_of(cluster, task, now, cost), largest_cost);
+    gangs_ = 0;
+    first_.assign(inv.job_names.size(), none<TaskId>);
+    count_.assign(inv.job_names.size(), 0);
+    job_.assign(cluster.task_slots(), none<JobId>);
+    next_.resize(cluster.task_slots());
+    before_.resize(cluster.task_slots());
+    for (const auto task : cluster.tasks())
+        if (const auto job = inv.tasks.job[index(task)]; job != none<JobId> && cluster.is_placed(task))
+            link(job, task);
+}
+
+GPUSCHED_INTERNAL void GangTable::update(const Cluster& cluster, TaskId task) {
+    const auto& inv = cluster.inventory();
+    if (job_.size() < cluster.task_slots()) {
+        job_.resize(cluster.task_slots(), none<JobId>);
+        next_.resize(cluster.task_slots());
+        before_.resize(cluster.task_slots());
     }
-    for (std::size_t j = 0; j < of_job.size(); ++j) {
-        // Without a size that must run, all members belong to the gang.
-        const auto needed = inv.job_min_members[j] > 0 ? inv.job_min_members[j] : of_job[j].surplus;
-        of_job[j].surplus = std::max<std::int64_t>(0, of_job[j].surplus - needed);
+    if (first_.size() < inv.job_names.size()) {
+        first_.resize(inv.job_names.size(), none<TaskId>);
+        count_.resize(inv.job_names.size(), 0);
     }
+    const bool runs = cluster.contains(task) && cluster.is_placed(task);
+    const auto job = runs ? inv.tasks.job[index(task)] : none<JobId>;
+    if (job_[index(task)] == job) return;
+    if (job_[index(task)] != none<JobId>) unlink(task);
+    if (job != none<JobId>) link(job, task);
+}
+
+GPUSCHED_INTERNAL void GangTable::link(JobId job, TaskId task) {
+    const auto t = index(task);
+    auto& first = first_[index(job)];
+    job_[t] = job;
+    next_[t] = first;
+    before_[t] = none<TaskId>;
+    if (first != none<TaskId>) before_[index(first)] = task;
+    first = task;
+    if (++count_[index(job)] == 2) ++gangs_;
+}
+
+GPUSCHED_INTERNAL void GangTable::unlink(TaskId task) {
+    const auto t = index(task);
+    const auto job = index(job_[t]);
+    (before_[t] == none<TaskId> ? first_[job] : next_[index(before_[t])]) = next_[t];
+    if (next_[t] != none<TaskId>) before_[index(next_[t])] = before_[t];
+    if (--count_[job] == 1) --gangs_;
+    job_[t] = none<JobId>;
 }
 
 }  // namespace GPUSCHED_NAMESPACE::preemption::detail

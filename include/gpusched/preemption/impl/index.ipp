@@ -4,6 +4,7 @@
 #include <gpusched/model/follower.hpp>
 #include <gpusched/preemption/detail/node_answer.hpp>
 #include <gpusched/preemption/detail/placement_check.hpp>
+#include <gpusched/preemption/detail/replace_victims.hpp>
 #include <gpusched/preemption/index.hpp>
 
 #include <algorithm>
@@ -18,8 +19,9 @@ namespace GPUSCHED_NAMESPACE::preemption {
 namespace detail {
 
 // Everything about a preemptor that answers depend on, given the index's options.
-using ShapeKey = std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t, int, int,
-                            std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool, Qos, int>;
+using ShapeKey =
+    std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t, int, int, std::int64_t,
+               std::int64_t, std::int64_t, std::int64_t, bool, bool, Qos, int, JobId>;
 
 inline ShapeKey shape_key(const Inventory& inventory, const Request& r) {
     return {r.requirement,
@@ -35,7 +37,8 @@ inline ShapeKey shape_key(const Inventory& inventory, const Request& r) {
             r.borrows,
             r.cpu_local,
             r.qos,
-            r.level ? static_cast<int>(*r.level) : -1};
+            r.level ? static_cast<int>(*r.level) : -1,
+            r.job};
 }
 
 /// Order by name of ids that were there when it was made; of newcomers the names are compared.
@@ -99,6 +102,7 @@ struct PreemptionIndex::State {
     std::uint64_t clock = 0;
     std::uint64_t hardware_since = 0;
     detail::NodeQuestion problem;
+    detail::GangTable gangs;
     Decision decision;
     bool proven_before = true;  // answers of `preempt`
     detail::Objective objective = detail::Objective::fewest;
@@ -126,6 +130,7 @@ struct PreemptionIndex::State {
         shape_of_task.assign(tasks, nobody);
         shape_birth_of_task.assign(tasks, 0);
         leaves = std::bit_ceil(std::max<std::size_t>(nodes, 1));
+        gangs.read(cluster);
         hardware_since = cluster.inventory().hardware_since;
     }
     void usage_changed(const Cluster&, NodeId node) { mark(node); }
@@ -148,6 +153,23 @@ struct PreemptionIndex::State {
             shape_birth_of_task.resize(cluster.task_slots(), 0);
         }
         shape_of_task[index(task)] = nobody;
+        // What a gang's members cost, and whether they may leave, depends on all of them.
+        const auto before = gangs.job_of(task);
+        gangs.update(cluster, task);
+        const auto now = gangs.job_of(task);
+        if (before != none<JobId> && before != now) mark_gang(cluster, before);
+        if (now != none<JobId>) mark_gang(cluster, now);
+    }
+    void job_changed(const Cluster& cluster, JobId job) { mark_gang(cluster, job); }
+    void budgets_changed(const Cluster& cluster) {
+        for (const auto node : cluster.nodes()) mark(node);
+    }
+    void mark_gang(const Cluster& cluster, JobId job) {
+        if (shapes.empty()) return;
+        gangs.for_each(job, [&](TaskId member) {
+            // It may have moved or left since; that is told later.
+            if (cluster.contains(member) && cluster.is_placed(member)) mark(cluster.node_of(member));
+        });
     }
     void time_changed(const Cluster& cluster) {
         if (options.now) return;
@@ -211,7 +233,7 @@ struct PreemptionIndex::State {
         if (!cluster.contains(node) || inv.nodes.schedulable[index(node)] == 0 ||
             !shape.request.may_run_on(inv, node))
             return;
-        problem.read(cluster, shape.request, options.cost, node);
+        problem.read(cluster, shape.request, options.cost, node, &gangs);
         if (!shape.many.empty()) shape.many.erase(static_cast<std::uint32_t>(index(node)));
         if (const auto found = problem.locality_now(); found != detail::infeasible)
             candidate.locality = found;
@@ -253,13 +275,15 @@ struct PreemptionIndex::State {
             const auto slot = shape_of_task[index(task)];
             // Another task of its job may have brought it under a constraint of groups since.
             if (slot < birth.size() && birth[slot] == shape_birth_of_task[index(task)] &&
-                !cluster.is_placed(task) && cluster.inventory().memberships(task).empty()) {
+                !cluster.is_placed(task) && cluster.inventory().memberships(task).empty() &&
+                shapes[slot]->request.job == own_gang(cluster, task)) {
                 shapes[slot]->last_asked = clock;
                 return *shapes[slot];
             }
         }
         detail::Request request(cluster, task, options);
         request.name_rank = task_rank.data();
+        request.job = own_gang(cluster, task);
         if (request.grouped) {  // answers depend on other nodes: never found again
             start(cluster, everywhere, std::move(request));
             return everywhere;
@@ -289,6 +313,12 @@ struct PreemptionIndex::State {
         shape_of_task[index(task)] = static_cast<std::uint32_t>(found->second);
         shape_birth_of_task[index(task)] = birth[found->second];
         return shape;
+    }
+
+    /// The task's job where others of it run: answers depend on it only then.
+    [[nodiscard]] JobId own_gang(const Cluster& cluster, TaskId task) const {
+        const auto job = cluster.inventory().tasks.job[index(task)];
+        return job != none<JobId> && gangs.running(job) > 0 ? job : none<JobId>;
     }
 
     void start(const Cluster& cluster, detail::Shape& shape, detail::Request request) {
@@ -370,12 +400,13 @@ GPUSCHED_INLINE const Decision* PreemptionIndex::decide(const Cluster& cluster, 
         ~Restore() { at = before; }
     } restore{shape.request.task, shape.request.task};
     shape.request.task = preemptor;
-    s.problem.read(cluster, shape.request, s.options.cost, node);
+    s.problem.read(cluster, shape.request, s.options.cost, node, &s.gangs);
     detail::Answer answer{shape.candidates[winner], {}};
     if (s.problem.has_many())
         if (const auto many = shape.many.find(winner); many != shape.many.end()) answer.many = many->second;
     s.problem.decide(answer, false, s.decision);
-    detail::require_placement(cluster, shape.request, s.decision, cluster.healthy_gpus(node));
+    detail::require_placement(cluster, shape.request, s.decision, cluster.healthy_gpus(node), &s.gangs);
+    if (s.options.replace_victims) detail::replace_victims(cluster, preemptor, s.decision);
     return &s.decision;
 }
 

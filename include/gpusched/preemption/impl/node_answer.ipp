@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/preemption/detail/node_answer.hpp>
+#include <gpusched/preemption/detail/vacated_nodes.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -92,6 +93,7 @@ GPUSCHED_INTERNAL void NodeQuestion::minimal_sets(std::vector<std::vector<TaskId
         for (const auto& set : found) {
             auto& victims = sets.emplace_back();
             for_each_victim(set, [&](int i) { victims.push_back(node.victim(i).task); });
+            node.for_each_elsewhere(set, [&](TaskId task) { victims.push_back(task); });
             std::sort(victims.begin(), victims.end());
         }
     };
@@ -116,6 +118,10 @@ GPUSCHED_INTERNAL std::int64_t NodeQuestion::longest_running(const Answer& answe
             const auto& v = node.victim(i);
             if (v.priority == answer.max_priority) since = std::min(since, started[index(v.task)]);
         });
+        node.for_each_elsewhere(victims, [&](TaskId task) {
+            if (cluster_->inventory().tasks.priority[index(task)] == answer.max_priority)
+                since = std::min(since, started[index(task)]);
+        });
     };
     if (has_many_)
         look(many_->problem, answer.many);
@@ -128,10 +134,16 @@ GPUSCHED_INTERNAL void NodeQuestion::decide(const Answer& answer, bool spot, Dec
     d.victims.clear();  // its memory stays
     d.score.reset();
     d.priority_sum = d.cost = 0;
+    d.vacated_nodes.clear();
+    d.broken_budgets.clear();
+    d.replaced.clear();
     const auto fill = [&](const auto& node, const auto& victims) {
-        d.vacates = node.vacated_by(victims);
         d.node = node.node();
         for_each_victim(victims, [&](int i) { d.victims.push_back(node.victim(i).task); });
+        node.for_each_elsewhere(victims, [&](TaskId task) { d.victims.push_back(task); });
+        node.for_each_broken_budget(victims, [&](std::uint32_t budget, std::int64_t over) {
+            d.broken_budgets.push_back({budget, over});
+        });
         d.gpus = node.choose_gpus(victims);
     };
     if (has_many_)
@@ -139,6 +151,11 @@ GPUSCHED_INTERNAL void NodeQuestion::decide(const Answer& answer, bool spot, Dec
     else
         fill(problem_, answer.victims);
     std::sort(d.victims.begin(), d.victims.end());
+    std::sort(d.broken_budgets.begin(), d.broken_budgets.end(),
+              [](const BrokenBudget& a, const BrokenBudget& b) { return a.budget < b.budget; });
+    const bool daemon = cluster_->inventory().tasks.daemon[index(request_->task)] != 0;
+    list_vacated_nodes(
+        *cluster_, d.victims, [&](NodeId node) { return node == d.node && !daemon; }, d.vacated_nodes);
     d.topology = static_cast<topology::GpuLocality>(answer.locality);
     if (answer.count == 0) return;
     if (!spot) d.score = answer.score;

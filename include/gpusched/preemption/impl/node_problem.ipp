@@ -3,6 +3,7 @@
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/preemption/detail/cores.hpp>
 #include <gpusched/preemption/detail/node_problem.hpp>
+#include <gpusched/preemption/impl/node_bind.ipp>
 #include <gpusched/preemption/impl/node_read.ipp>
 
 #include <algorithm>
@@ -13,12 +14,6 @@
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::preemption::detail {
-
-template <class Set>
-bool NodeProblem<Set>::vacated_by(Argument leaving) const {
-    return !is_empty(leaving) && cluster_->inventory().tasks.daemon[index(request_->task)] != 0 &&
-           cluster_->occupants(node_) == count_of(leaving);  // victims are never daemons
-}
 
 template <class Set>
 bool NodeProblem<Set>::enough_cpu_and_memory(Argument leaving) const {
@@ -166,6 +161,7 @@ template <class Set>
 Obstacle NodeProblem<Set>::group_obstacle(Argument leaving) const {
     const auto before = scratch_->checkpoint();
     for_each_victim(leaving, [&](int i) { scratch_->remove(victim(i).task); });
+    for_each_elsewhere(leaving, [&](TaskId task) { scratch_->remove(task); });
     const auto found = find_group_obstacle(*scratch_, request_->task, node_);
     scratch_->rollback(before);
     return found;
@@ -184,18 +180,20 @@ Sums NodeProblem<Set>::sums(Argument set) const {
         ++s.count;
         s.priority += v.priority;
         s.max_priority = std::max(s.max_priority, v.priority);
+        s.weight.add(v.weight);
         s.cost = add(s.cost, v.cost);
     });
+    if (!is_bound()) return s;
     for (int g = 0; g < gang_count_; ++g) {
-        const auto& gang = gangs_[static_cast<std::size_t>(g)];
-        std::int64_t leaving = 0, own = 0;
-        for_each_victim(set, [&](int i) {
-            if (victim(i).gang != g) return;
-            ++leaving;
-            own = add(own, victim(i).cost);
-        });
-        if (leaving > gang.surplus) s.cost = add(s.cost - own, gang.cost);
+        if (!breaks(set, g)) continue;
+        const auto& others = gangs_[static_cast<std::size_t>(g)].elsewhere;
+        s.count += others.count;
+        s.priority += others.priority;
+        s.max_priority = std::max(s.max_priority, others.max_priority);
+        s.weight.add(others.weight);
+        s.cost = add(s.cost, others.cost);
     }
+    s.over_budget = over_budget(set);
     return s;
 }
 
@@ -266,30 +264,37 @@ GpuMask NodeProblem<Set>::choose_whole_gpus(Argument leaving) const {
 template <class Set>
 bool NodeProblem<Set>::names_before(Argument a, Argument b) const {
     // Of two different sets of one size, the one that has the first name of those that only one has comes first.
+    const auto visit = [&](Argument mine, Argument theirs, const auto& see) {
+        for_each_victim(minus(mine, theirs), [&](int i) { see(victim(i).task); });
+        for (int g = 0; g < gang_count_; ++g)
+            if (breaks(mine, g) && !breaks(theirs, g))
+                table_of_gangs_->for_each(gangs_[static_cast<std::size_t>(g)].job, [&](TaskId task) {
+                    if (cluster_->node_of(task) != node_) see(task);
+                });
+    };
     if (const auto* const rank = request_->name_rank; rank != nullptr) {
         bool all_ranked = true;
-        const auto lowest = [&](const Set& set) {
+        const auto lowest = [&](Argument mine, Argument theirs) {
             auto least = UINT32_MAX;
-            for_each_victim(set, [&](int i) {
-                const auto its = rank[index(victim(i).task)];
-                all_ranked = all_ranked && its != UINT32_MAX;
-                least = std::min(least, its);
+            visit(mine, theirs, [&](TaskId task) {
+                all_ranked = all_ranked && rank[index(task)] != UINT32_MAX;
+                least = std::min(least, rank[index(task)]);
             });
             return least;
         };
-        const auto mine = lowest(minus(a, b)), theirs = lowest(minus(b, a));
+        const auto mine = lowest(a, b), theirs = lowest(b, a);
         if (all_ranked) return mine < theirs;
     }
-    const auto first = [&](const Set& set) {
+    const auto first = [&](Argument mine, Argument theirs) {
         const std::string* name = nullptr;
-        for_each_victim(set, [&](int i) {
-            const auto& other = cluster_->name(victim(i).task);
+        visit(mine, theirs, [&](TaskId task) {
+            const auto& other = cluster_->name(task);
             if (name == nullptr || other < *name) name = &other;
         });
         return name;
     };
-    const auto* const mine = first(minus(a, b));
-    const auto* const theirs = first(minus(b, a));
+    const auto* const mine = first(a, b);
+    const auto* const theirs = first(b, a);
     if (mine == nullptr || theirs == nullptr) return theirs != nullptr;
     return *mine < *theirs;
 }
@@ -302,6 +307,10 @@ bool NodeProblem<Set>::alike(int a, int b) const noexcept {
         v.memory_mib != w.memory_mib || v.gpu_memory_mib != w.gpu_memory_mib || v.claims != w.claims ||
         v.gang >= 0 || w.gang >= 0 || request_->grouped)
         return false;
+    if (budget_count_ > 0) {
+        const auto& lists = cluster_->inventory().tasks.budgets;
+        if (lists[index(v.task)] != lists[index(w.task)]) return false;
+    }
     if (extras_ != nullptr) {
         const auto& extras = cluster_->inventory().tasks.extras;
         if (extras[index(v.task)] != extras[index(w.task)] || v.devices != w.devices) return false;

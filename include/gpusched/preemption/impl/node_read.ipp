@@ -19,7 +19,8 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
     cluster_ = &cluster;
     request_ = &request;
     node_ = node;
-    count_ = gang_count_ = 0;
+    count_ = gang_count_ = budget_count_ = 0;
+    table_of_gangs_ = gangs;
     gpu_count_ = cluster.gpu_count(node);
     hardware_ = n.hardware[at] == NodeTable::no_hardware ? nullptr : &inv.hardware[n.hardware[at]];
     table_ = hardware_ != nullptr && gpu_count_ <= 8 && request.table != nullptr
@@ -83,21 +84,9 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
              t.memory_mib[i],
              gpus == 0 ? 0 : t.gpu_memory_mib[i],
              t.priority[i],
+             PriorityWeight(t.priority[i]),
              cost_of(cluster, task, request.now, cost),
              cluster.gpus_of(task) & devices};
-        const auto job = t.job[i];
-        if (gangs == nullptr || job == none<JobId>) continue;
-        const auto known = std::find_if(gangs_.begin(), gangs_.begin() + gang_count_,
-                                        [&](const Gang& gang) { return gang.job == job; });
-        if (gangs->of_job[index(job)].lost) {
-            v.cost = 0;
-            continue;
-        }
-        v.gang = static_cast<std::int16_t>(known - gangs_.begin());
-        if (v.gang == gang_count_) {
-            make_places(gangs_, gang_count_ + 1);
-            gangs_[static_cast<std::size_t>(gang_count_++)] = gangs->of_job[index(job)];
-        }
     }
     usable_ = healthy;
     if (!request.fraction && request.gpus > 0)
@@ -119,6 +108,7 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
         scratch_->commit();
         scratch_of_ = &cluster;
     }
+    if (count_ > 0 && ((gangs != nullptr && gangs->any()) || !t.budgets.empty())) bind(cost);
     return true;
 }
 

@@ -40,7 +40,15 @@ GPUSCHED_INLINE std::int64_t lost_work(const Cluster& cluster, TaskId task, std:
     return now <= since ? 0 : cluster.gpu_milli(task) * (now - since);
 }
 
-GPUSCHED_INLINE double score(std::int64_t priority_sum, double topology, double alpha) noexcept {
+GPUSCHED_INLINE double priority_weight(std::int64_t priority) noexcept {
+    return detail::PriorityWeight(priority).value();
+}
+
+GPUSCHED_INLINE double score(double weights, double topology, double alpha) noexcept {
+    return (weights >= 1 ? alpha / weights : alpha * (2 - weights)) + (1 - alpha) * topology;
+}
+
+GPUSCHED_INLINE double paper_score(std::int64_t priority_sum, double topology, double alpha) noexcept {
     const auto sum = static_cast<double>(priority_sum);
     return priority_sum >= 1 ? alpha / sum + (1 - alpha) * topology
                              : alpha * (2 - 1 / (1 - sum)) + (1 - alpha) * topology;

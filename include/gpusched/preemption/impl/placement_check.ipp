@@ -2,6 +2,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/feasibility.hpp>
+#include <gpusched/preemption/detail/gang_table.hpp>
 #include <gpusched/preemption/detail/placement_check.hpp>
 #include <gpusched/preemption/preempt.hpp>
 
@@ -65,8 +66,51 @@ inline std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hard
     return std::max<std::int64_t>(0, left);  // one that is used beyond what it has takes from no other
 }
 
+/// Are the victims whole gangs or beyond `min_members`, none elsewhere but of whole gangs, and within the budgets?
+inline bool victims_may_leave(const Cluster& cluster, const Request& request, const Decision& decision,
+                              const GangTable* gangs) {
+    const auto& inv = cluster.inventory();
+    const auto& victims = decision.victims;  // ascending
+    const auto leaves = [&](TaskId task) { return std::binary_search(victims.begin(), victims.end(), task); };
+    for (auto at = victims.begin(); at != victims.end(); ++at) {
+        const auto victim = *at;
+        if (!is_potential_victim(cluster, request, victim)) return false;
+        const bool elsewhere = cluster.node_of(victim) != decision.node;
+        const auto job = inv.tasks.job[index(victim)];
+        if (job == none<JobId> || gangs == nullptr) {
+            if (elsewhere) return false;
+        } else if (std::none_of(victims.begin(), at,
+                                [&](TaskId other) { return inv.tasks.job[index(other)] == job; })) {
+            std::int64_t left = 0, gone = 0;
+            bool all_here = true;
+            gangs->for_each(job, [&](TaskId task) {
+                ++(leaves(task) ? gone : left);
+                all_here = all_here && (!leaves(task) || cluster.node_of(task) == decision.node);
+            });
+            const auto needed = inv.job_min_members[index(job)];
+            if (left > 0 && (needed == 0 || left < needed || !all_here)) return false;
+            if (left == 0 && (gone > 1 ? job == request.job : !all_here)) return false;
+        }
+        for (const auto budget : inv.budgets_of(victim)) {
+            const auto holds = [&](TaskId task) {
+                const auto its = inv.budgets_of(task);
+                return std::find(its.begin(), its.end(), budget) != its.end();
+            };
+            if (std::any_of(victims.begin(), at, holds)) continue;  // it was counted
+            std::int64_t said = 0;
+            for (const auto& broken : decision.broken_budgets)
+                if (broken.budget == budget) said = broken.over;
+            const auto before = request.down == nullptr ? 0 : request.down[budget];
+            const auto allowed = std::max<std::int64_t>(0, inv.budgets[budget].allows() - before);
+            const auto over = std::count_if(at, victims.end(), holds) - allowed;
+            if (std::max<std::int64_t>(0, over) != said || (said > 0 && !request.break_budgets)) return false;
+        }
+    }
+    return true;
+}
+
 GPUSCHED_INTERNAL bool placement_holds(const Cluster& cluster, const Request& request,
-                                       const Decision& decision, GpuMask healthy) {
+                                       const Decision& decision, GpuMask healthy, const GangTable* gangs) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto node = decision.node;
@@ -75,8 +119,7 @@ GPUSCHED_INTERNAL bool placement_holds(const Cluster& cluster, const Request& re
     if (gpu_count(whole) != request.gpus) return false;
     if ((whole & ~healthy) != 0) return false;
     if (!inv.nodes.schedulable[n] || !request.may_run_on(inv, node)) return false;
-    for (const auto victim : decision.victims)
-        if (cluster.node_of(victim) != node || !is_potential_victim(cluster, request, victim)) return false;
+    if (!victims_may_leave(cluster, request, decision, gangs)) return false;
 
     const auto* const hardware =
         inv.nodes.hardware[n] == NodeTable::no_hardware ? nullptr : &inv.hardware[inv.nodes.hardware[n]];
@@ -150,8 +193,8 @@ GPUSCHED_INTERNAL bool placement_holds(const Cluster& cluster, const Request& re
 }
 
 GPUSCHED_INTERNAL void require_placement(const Cluster& cluster, const Request& request,
-                                         const Decision& decision, GpuMask healthy) {
-    if (!placement_holds(cluster, request, decision, healthy))
+                                         const Decision& decision, GpuMask healthy, const GangTable* gangs) {
+    if (!placement_holds(cluster, request, decision, healthy, gangs))
         throw InternalError("preemption: the placement of task " +
                             gpusched::quoted(cluster.name(request.task)) + " on node " +
                             gpusched::quoted(cluster.name(decision.node)) +

@@ -4,6 +4,7 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/preemption/detail/node_answer.hpp>
 #include <gpusched/preemption/detail/placement_check.hpp>
+#include <gpusched/preemption/detail/replace_victims.hpp>
 #include <gpusched/preemption/preempt.hpp>
 
 #include <algorithm>
@@ -16,7 +17,10 @@ namespace detail {
 
 // Kubernetes' order of nodes (pickOneNodeForPreemption): lower is better.
 inline auto importance(const NodeQuestion& node, const Answer& answer) {
-    return std::tuple(answer.max_priority, answer.priority_sum, answer.count, -node.longest_running(answer));
+    // Kubernetes raises priorities, so that no victim more is an improvement.
+    constexpr auto raised = std::int64_t{1} << 31;
+    return std::tuple(answer.over_budget, answer.max_priority, answer.priority_sum + raised * answer.count,
+                      answer.count, -node.longest_running(answer));
 }
 
 }  // namespace detail
@@ -60,7 +64,7 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
     if (request.spot && request.borrows) return result;  // new spot tasks never preempt
 
     detail::GangTable gangs;
-    if (request.spot) gangs.read(cluster, options.cost, request.now);
+    if (inv.job_names.size() > 0) gangs.read(cluster);
     const auto objective = detail::objective_of(options.policy);
     problem->watch(&budget);
     std::int64_t asked = 0;
@@ -68,7 +72,7 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
         if (!may_run(node)) continue;
         if (asked % 16 == 0) budget.report("preemption", asked, result.stats.nodes_considered);
         if (asked++ % 16 == 0 ? budget.exhausted() : budget.reason() != StopReason::completed) break;
-        problem->read(cluster, request, options.cost, node, request.spot ? &gangs : nullptr);
+        problem->read(cluster, request, options.cost, node, &gangs);
         if (problem->size() == 0) continue;
         auto candidate = problem->best(options);
         if (!candidate.found()) continue;
@@ -76,9 +80,11 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
         if (chosen.found()) {
             if (options.policy == Policy::reprieve) {
                 const auto now = detail::importance(*problem, candidate);
-                problem->read(cluster, request, options.cost, best);
+                problem->read(cluster, request, options.cost, best, &gangs);
                 const auto before = detail::importance(*problem, chosen);
                 if (now > before || (now == before && !earlier(node, best))) continue;
+            } else if (options.policy == Policy::first_fit) {
+                if (candidate.over_budget >= chosen.over_budget) continue;
             } else {
                 const int order = detail::compare(candidate, chosen, objective, true);
                 if (order > 0 || (order == 0 && !earlier(node, best))) continue;
@@ -86,16 +92,17 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
         }
         best = node;
         chosen = std::move(candidate);
-        if (options.policy == Policy::first_fit) break;
+        if (options.policy == Policy::first_fit && chosen.over_budget == 0) break;
     }
     result.stats.sets_checked = problem->steps();
     result.stop_reason = budget.reason();
     result.proven = problem->proven() && result.stop_reason == StopReason::completed;
     if (!chosen.found()) return result;
-    problem->read(cluster, request, options.cost, best, request.spot ? &gangs : nullptr);
+    problem->read(cluster, request, options.cost, best, &gangs);
     Decision decision;
     problem->decide(chosen, request.spot, decision);
-    detail::require_placement(cluster, request, decision, cluster.healthy_gpus(best));
+    detail::require_placement(cluster, request, decision, cluster.healthy_gpus(best), &gangs);
+    if (options.replace_victims) detail::replace_victims(cluster, task, decision);
     result.decision = std::move(decision);
     return result;
 }
@@ -112,7 +119,9 @@ GPUSCHED_INLINE MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId t
     const auto& inv = cluster.inventory();
     if (!inv.nodes.schedulable[index(node)] || !request.may_run_on(inv, node)) return result;
     const auto problem = std::make_unique_for_overwrite<detail::NodeQuestion>();
-    problem->read(cluster, request, options.cost, node);
+    detail::GangTable gangs;
+    if (inv.job_names.size() > 0) gangs.read(cluster);
+    problem->read(cluster, request, options.cost, node, &gangs);
     if (request.spot && request.borrows) {
         if (problem->locality_now() != detail::infeasible) result.sets.emplace_back();
     } else {
@@ -129,7 +138,8 @@ GPUSCHED_INLINE Plan to_plan(const Decision& decision, TaskId task) {
     Plan plan;
     plan.evictions = decision.victims;
     plan.placements.push_back({task, decision.node, decision.gpus});
-    if (decision.vacates) plan.vacated_nodes.push_back(decision.node);
+    plan.placements.insert(plan.placements.end(), decision.replaced.begin(), decision.replaced.end());
+    plan.vacated_nodes = decision.vacated_nodes;
     return plan;
 }
 

@@ -8,6 +8,8 @@
 #include <gpusched/preemption/detail/cost.hpp>
 #include <gpusched/preemption/detail/node_answer.hpp>
 #include <gpusched/preemption/detail/placement_check.hpp>
+#include <gpusched/preemption/detail/replace_victims.hpp>
+#include <gpusched/preemption/detail/vacated_nodes.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 
 #include <algorithm>
@@ -21,32 +23,11 @@
 namespace GPUSCHED_NAMESPACE::preemption {
 namespace detail {
 
-// Takes victims off the books of gangs. A gang that breaks costs all of its work, once.
+// What evictions lose.
 struct Losses {
-    std::int64_t gangs = 0, cost = 0;
+    std::int64_t over_budget = 0, gangs = 0, cost = 0;
 
     void lose(std::int64_t more) { cost = std::min(cost, INT64_MAX - more) + more; }
-    void add(const Cluster& cluster, TaskId victim, const Options& options, std::int64_t now,
-             GangTable& table) {
-        const auto job = cluster.inventory().tasks.job[index(victim)];
-        if (job == none<JobId>) {
-            ++gangs;
-            lose(cost_of(cluster, victim, now, options.cost));
-            return;
-        }
-        auto& gang = table.of_job[index(job)];
-        if (gang.lost) return;
-        if (gang.surplus > 0) {
-            --gang.surplus;
-            const auto own = cost_of(cluster, victim, now, options.cost);
-            gang.cost -= own;  // what is lost with the others later is without it
-            lose(own);
-            return;
-        }
-        gang.lost = true;
-        ++gangs;
-        lose(gang.cost);
-    }
 };
 
 // The deepest network level at which the pod's job, or the pod itself, must be together.
@@ -97,7 +78,15 @@ class GangSearch {
                                            return inv.group_sets[m.set].kind != GroupKind::network;
                                        });
         }
-        for (auto& request : requests_) request.spared = spared_.data();
+        unbroken_.assign(inv.job_names.size(), 0);
+        for (const auto pod : pods)
+            if (const auto job = inv.tasks.job[index(pod)]; job != none<JobId>) unbroken_[index(job)] = 1;
+        down_.assign(inv.budgets.size(), 0);
+        for (auto& request : requests_) {
+            request.spared = spared_.data();
+            request.unbroken = unbroken_.data();
+            request.down = down_.data();
+        }
         std::map<decltype(allocation::detail::shape_of(inv, TaskId{})), std::size_t> known;
         for (std::size_t i = 0; i < pods.size(); ++i) {
             const auto [at, fresh] =
@@ -106,12 +95,14 @@ class GangSearch {
             shapes_[at->second].pods.push_back(pods[i]);
             position_[pods[i]] = i;
         }
-        before_.read(cluster, options.cost, requests_.front().now);
+        before_.read(cluster);
         find_domains(level);
         order_ = order_by(pods.size(), [&](std::size_t i) {
             return std::tuple(-requests_[i].gpus, -requests_[i].cpu_milli);
         });
     }
+    GangSearch(const GangSearch&) = delete;  // requests know where `down_` is
+    GangSearch& operator=(const GangSearch&) = delete;
 
     struct Domain {
         std::string name{};
@@ -151,11 +142,13 @@ class GangSearch {
             problem_->read(now_, request, options_.cost, at, &gangs_);
             auto& decision = made.pods[i];
             problem_->decide(chosen, request.spot, decision);
-            require_placement(now_, request, decision, now_.healthy_gpus(at));
+            require_placement(now_, request, decision, now_.healthy_gpus(at), &gangs_);
             for (const auto victim : decision.victims) {
-                losses_.add(cluster_, victim, options_, request.now, gangs_);
+                losses_.lose(cost_of(cluster_, victim, request.now, options_.cost));
                 made.victims.push_back(victim);
                 now_.remove(victim);
+                gangs_.update(now_, victim);
+                for (const auto budget : cluster_.inventory().budgets_of(victim)) ++down_[budget];
             }
             now_.assign(pods_[i], decision.node, decision.gpus);
         }
@@ -232,18 +225,44 @@ class GangSearch {
     void start(GangDecision& made) {
         now_.rollback(0);
         gangs_ = before_;
+        std::fill(down_.begin(), down_.end(), 0);
         losses_ = {};
         made = {};
         made.pods.resize(pods_.size());
     }
-    void finish(GangDecision& made) const {
+    void finish(GangDecision& made) {
+        const auto& inv = cluster_.inventory();
         std::sort(made.victims.begin(), made.victims.end());
-        std::set<NodeId> vacated;
-        for (auto& pod : made.pods) {
-            pod.vacates = cluster_.occupants(pod.node) > 0 && now_.occupants(pod.node) == 0;
-            if (pod.vacates) vacated.insert(pod.node);
+        std::vector<Placement> placed;
+        for (std::size_t i = 0; i < pods_.size(); ++i)
+            placed.push_back({pods_[i], made.pods[i].node, made.pods[i].gpus});
+        if (options_.replace_victims && !made.victims.empty())
+            made.replaced = place_victims_again(cluster_, made.victims, placed);
+        list_vacated_nodes(
+            cluster_, made.victims,
+            [&](NodeId node) {
+                const auto here = [&](const Placement& p) {
+                    return p.node == node && inv.tasks.daemon[index(p.task)] == 0;
+                };
+                return std::any_of(placed.begin(), placed.end(), here) ||
+                       std::any_of(made.replaced.begin(), made.replaced.end(), here);
+            },
+            made.vacated_nodes);
+        for (std::uint32_t b = 0; b < down_.size(); ++b)
+            if (down_[b] > inv.budgets[b].allows()) {
+                made.broken_budgets.push_back({b, down_[b] - inv.budgets[b].allows()});
+                losses_.over_budget += made.broken_budgets.back().over;
+            }
+        // A task without a job is a gang of its own, and so is the only one of its job that runs.
+        std::set<JobId> jobs;
+        for (const auto victim : made.victims) {
+            const auto job = inv.tasks.job[index(victim)];
+            if (job == none<JobId>)
+                ++losses_.gangs;
+            else if (jobs.insert(job).second && gangs_.running(job) < before_.running(job) &&
+                     gangs_.running(job) < std::max<std::int64_t>(inv.job_min_members[index(job)], 1))
+                ++losses_.gangs;
         }
-        made.vacated_nodes.assign(vacated.begin(), vacated.end());
         made.lost_gangs = losses_.gangs;
         made.cost = losses_.cost;
     }
@@ -312,7 +331,8 @@ class GangSearch {
     const Options& options_;
     Budget& budget_;
     Cluster now_;
-    std::vector<std::uint8_t> spared_;
+    std::vector<std::uint8_t> spared_, unbroken_;
+    std::vector<std::int64_t> down_;  // tasks evicted so far, by budget
     std::vector<Request> requests_;
     std::vector<allocation::detail::PodShape> shapes_;
     std::map<TaskId, std::size_t> position_;
@@ -337,7 +357,7 @@ GPUSCHED_INLINE GangResult preempt_gang(const Cluster& cluster, std::span<const 
     if (pods.empty()) throw InvalidInput("pods: none; expected at least one");
     detail::GangSearch search(cluster, pods, options, budget);
     GangResult result;
-    std::optional<std::tuple<std::int64_t, std::int64_t, std::size_t>> best;
+    std::optional<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::size_t>> best;
     std::size_t most = 0;
     GangDecision made;
     for (const auto& domain : search.domains()) {
@@ -357,8 +377,9 @@ GPUSCHED_INLINE GangResult preempt_gang(const Cluster& cluster, std::span<const 
             continue;
         }
         const auto& lost = search.losses();
-        std::tuple key(lost.cost, lost.gangs, made.victims.size());
-        if (objective == GangObjective::lost_gangs) key = {lost.gangs, lost.cost, made.victims.size()};
+        std::tuple key(lost.over_budget, lost.cost, lost.gangs, made.victims.size());
+        if (objective == GangObjective::lost_gangs)
+            key = {lost.over_budget, lost.gangs, lost.cost, made.victims.size()};
         if (best && *best <= key) continue;
         best = key;
         result.decision = std::move(made);
@@ -381,6 +402,7 @@ GPUSCHED_INLINE Plan to_plan(const GangDecision& decision, std::span<const TaskI
     plan.vacated_nodes = decision.vacated_nodes;
     for (std::size_t i = 0; i < pods.size(); ++i)
         plan.placements.push_back({pods[i], decision.pods[i].node, decision.pods[i].gpus});
+    plan.placements.insert(plan.placements.end(), decision.replaced.begin(), decision.replaced.end());
     return plan;
 }
 

@@ -34,6 +34,9 @@ GPUSCHED_INTERNAL Request::Request(const Cluster& cluster, TaskId id, const Opti
     grouped = !inv.memberships(id).empty();
     wants_near = !inv.terms(id).near.empty();
     spot = options.policy == Policy::spot || options.policy == Policy::spot_exact;
+    paper = options.score == ScoreForm::paper;
+    break_budgets = options.break_budgets;
+    job = t.job[i];
     const auto& wishes = inv.task_affinities[t.affinities[i]];
     cpu_local = wishes.cpu_local && gpus > 0;
     const auto& pairs = wishes.hardware_affinity;
@@ -95,6 +98,14 @@ inline bool is_wanted_near(const Cluster& cluster, TaskId task, TaskId other) no
     });
 }
 
+/// Is the task in a budget that allows nobody to be down?
+inline bool is_held_by_a_budget(const Cluster& cluster, const Request& request, TaskId task) noexcept {
+    const auto& inv = cluster.inventory();
+    const auto budgets = inv.budgets_of(task);
+    return std::any_of(budgets.begin(), budgets.end(),
+                       [&](std::uint32_t b) { return request.allowed_down(inv, b) == 0; });
+}
+
 GPUSCHED_INTERNAL bool is_potential_victim(const Cluster& cluster, const Request& request,
                                            TaskId task) noexcept {
     const auto& t = cluster.inventory().tasks;
@@ -102,6 +113,8 @@ GPUSCHED_INTERNAL bool is_potential_victim(const Cluster& cluster, const Request
     if (!t.preemptible[i] || t.locked[i] || t.standby[i] || t.daemon[i]) return false;
     if (request.spared != nullptr && request.spared[i] != 0) return false;
     if (request.wants_near && is_wanted_near(cluster, request.task, task)) return false;
+    if (!t.budgets.empty() && !request.break_budgets && is_held_by_a_budget(cluster, request, task))
+        return false;
     return request.spot ? t.priority_class[i] == PriorityClass::lp : t.priority[i] < request.priority;
 }
 

@@ -23,6 +23,7 @@ GPUSCHED_INTERNAL int compare(const Candidate& a, const Candidate& b, Objective 
             if (key != 0) return key;
         return 0;
     };
+    if (a.over_budget != b.over_budget) return a.over_budget < b.over_budget ? -1 : 1;
     if (objective == Objective::cost) return first_of({cheaper, fewer, lower});
     const auto higher = order(b.score, a.score);
     if (objective == Objective::fewest && !across) return first_of({fewer, higher, lower, cheaper});
@@ -33,8 +34,8 @@ template <class Set>
 Choice<Set> Search<Set>::make(const Node& node, const Request& request, Argument victims,
                               std::uint8_t locality) {
     const auto sums = node.sums(victims);
-    return {{locality, sums.count, request.score_of(sums.priority, locality), sums.priority,
-             sums.max_priority, sums.cost},
+    return {{locality, sums.count, request.score_of(sums.priority, sums.weight, locality), sums.priority,
+             sums.max_priority, sums.cost, sums.over_budget},
             victims};
 }
 
@@ -79,7 +80,8 @@ Choice<Set> Search<Set>::scan(const Node& node, const Request& request, Objectiv
         const auto& v = node.victim(i);
         const auto here = static_cast<GpuMask>(v.gpus & node.contested());
         // Who frees nothing is worth it only where a negative priority raises the score.
-        if (here == 0 && enough && (objective != Objective::score || v.priority >= 0)) continue;
+        if (here == 0 && enough && (!request.paper || objective != Objective::score || v.priority >= 0))
+            continue;
         ones[size++] = {here, i, v.priority};
     }
     const auto spread = [&](std::uint32_t set) {
@@ -135,7 +137,7 @@ Choice<Set> Search<Set>::scan(const Node& node, const Request& request, Objectiv
 template <class Set>
 Choice<Set> Search<Set>::best(const Node& node, const Request& request, Objective objective) {
     if constexpr (std::is_same_v<Set, VictimSet>) {
-        if (node.only_gpus() && node.size() <= most_scanned) {
+        if (node.only_gpus() && node.size() <= most_scanned && !node.is_bound()) {
             bool ordinary = objective != Objective::cost && request.alpha >= 0.001;
             for (int i = 0; i < node.size(); ++i)
                 ordinary = ordinary && node.victim(i).priority >= 1 && node.victim(i).priority <= 100'000;
@@ -143,7 +145,7 @@ Choice<Set> Search<Set>::best(const Node& node, const Request& request, Objectiv
         }
     }
     prepare(node, request, objective);
-    if (size_ > 0 && node.locality(rest_[0]) != infeasible)
+    if (size_ > 0 && node.locality(reach(Set{}, rest_[0])) != infeasible)
         descend(0, Set{}, false, request.fraction ? node.usable() : node.contested());
     return best_;
 }
@@ -155,8 +157,9 @@ void Search<Set>::start(const Node& node, const Request& request, Objective obje
     objective_ = objective;
     best_ = {};
     limit_ = steps_ + request.search_limit;
-    prunes_ = request.gpus > 0 && node.only_gpus_lack();
+    prunes_ = request.gpus > 0 && node.only_gpus_lack() && !node.has_gangs();
     size_ = 0;
+    clear(staying_);
     make_places(order_, node.size() + 1);
     make_places(sorted_, node.size() + 1);
 }
@@ -164,7 +167,8 @@ void Search<Set>::start(const Node& node, const Request& request, Objective obje
 // Does the victim have to free something to be worth evicting? Else its negative priority alone raises the score.
 template <class Set>
 bool Search<Set>::must_earn(int i) const noexcept {
-    return objective_ != Objective::score || node_->victim(i).priority >= 0;
+    const auto& v = node_->victim(i);
+    return !request_->paper || objective_ != Objective::score || (v.priority >= 0 && v.gang < 0);
 }
 
 template <class Set>
@@ -176,6 +180,7 @@ void Search<Set>::prepare(const Node& node, const Request& request, Objective ob
     most_gpus_ = 0;
     for (int i = 0; i < node.size(); ++i) {
         if (must_earn(i) && !node.helps(i)) continue;
+        if (node.is_bound() && !node.allows(node.closed(only<Set>(i)))) continue;
         order_[static_cast<std::size_t>(size_++)] = i;
         most_gpus_ = std::max(most_gpus_, gpu_count(node.victim(i).gpus));
     }
@@ -187,9 +192,11 @@ void Search<Set>::prepare(const Node& node, const Request& request, Objective ob
         const auto& v = node.victim(i);
         return objective == Objective::cost ? node.first_cost(i) : v.priority;
     };
+    // Whom gangs and budgets bind is decided on before: who of the others may leave does not depend on them.
     std::sort(order_.begin(), order_.begin() + size_, [&](int a, int b) {
         const auto& v = node.victim(a);
         const auto& w = node.victim(b);
+        if (node.is_bound() && node.is_bound(a) != node.is_bound(b)) return node.is_bound(a);
         if (dear(a) != dear(b)) return dear(a) > dear(b);
         return std::tuple(gpu_count(w.gpus), v.cpu_milli, v.memory_mib, v.task) <
                std::tuple(gpu_count(v.gpus), w.cpu_milli, w.memory_mib, w.task);
@@ -219,16 +226,23 @@ void Search<Set>::prepare(const Node& node, const Request& request, Objective ob
     for (int i = size_; i-- > 0;) {
         const auto at = static_cast<std::size_t>(i);
         rest_[at] = with(rest_[at + 1], order_[at]);
-        gain_[at] = gain_[at + 1] + std::min<std::int64_t>(0, node.victim(order_[at]).priority);
+        gain_[at] =
+            gain_[at + 1] + (request.paper ? std::min<std::int64_t>(0, node.victim(order_[at]).priority) : 0);
+    }
+    if (request.paper && node.has_gangs()) {
+        // Whoever has been decided on may still have to leave, with members elsewhere.
+        const auto most = gain_[0] + node.least_priority_elsewhere();
+        std::fill(gain_.begin(), gain_.begin() + size_ + 1, most);
     }
 }
 
-// Can no set that contains `chosen` and takes the rest from position `at` on be better than the best so far?
+// Can no set that contains the closed `chosen` and takes the rest from position `at` on be better than the best so far?
 template <class Set>
 bool Search<Set>::hopeless(int at, Argument chosen, std::uint8_t here, std::uint8_t reachable) const {
     if (!best_.found()) return false;
     Candidate bound;  // at least as good as all of them
     const auto sums = node_->sums(chosen);
+    bound.over_budget = sums.over_budget;
     bound.locality = reachable;
     bound.count = sums.count;
     if (here == infeasible) {
@@ -240,10 +254,22 @@ bool Search<Set>::hopeless(int at, Argument chosen, std::uint8_t here, std::uint
         bound.count += more;
     }
     bound.priority_sum = sums.priority + gain_[static_cast<std::size_t>(at)];
-    bound.score = request_->score_of(bound.priority_sum, reachable);
+    bound.score = request_->score_of(bound.priority_sum, sums.weight, reachable);
     bound.max_priority = sums.max_priority;
     bound.cost = sums.cost;
     return compare(bound, best_, objective_) > 0;
+}
+
+// All who may leave with the chosen ones, as far as each of them alone tells.
+template <class Set>
+Set Search<Set>::reach(Argument chosen, Argument rest) const {
+    if (!node_->is_bound()) return chosen | rest;
+    auto all = chosen;
+    for_each_victim(rest, [&](int i) {
+        const auto with_it = node_->closed(with<Set>(chosen, i));
+        if (node_->allows(with_it) && is_empty(with_it & staying_)) all = all | with_it;
+    });
+    return node_->closed(all);
 }
 
 // `open`: where only GPUs lack, a set is not the best when somebody in it frees nothing. A whole GPU is freed by all its
@@ -277,26 +303,34 @@ template <class Set>
 void Search<Set>::descend(int at, Argument chosen, bool previous_chosen, GpuMask open) {
     if (out_of_steps()) return;
     const auto i = static_cast<std::size_t>(at);
-    const auto here = node_->locality(chosen);
+    Set with_gangs{};
+    if (node_->has_gangs()) with_gangs = node_->closed(chosen);
+    const auto& leaving = node_->has_gangs() ? with_gangs : chosen;
+    // What holds of gangs and budgets for a set holds for all that contain it.
+    if (node_->is_bound() && (!is_empty(leaving & staying_) || !node_->allows(leaving))) return;
+    const auto here = node_->locality(leaving);
     if (here != infeasible && !is_empty(chosen)) {
-        offer(chosen, here);
+        offer(leaving, here);
         // More victims can only help the score, and only by a better locality or a negative priority.
         if (objective_ != Objective::score) return;
-        if (gain_[i] == 0 && here == node_->locality(chosen | rest_[i])) return;
+        if (gain_[i] == 0 && here == node_->locality(reach(chosen, rest_[i]))) return;
     }
     if (at == size_) return;
-    const auto reachable = node_->locality(chosen | rest_[i]);
-    if (hopeless(at, chosen, here, reachable)) return;
+    const auto reachable = node_->locality(reach(chosen, rest_[i]));
+    if (reachable == infeasible) return;
+    if (hopeless(at, leaving, here, reachable)) return;
     const int next = order_[i];
     const bool forced = as_previous_[i] && previous_chosen;
     if (!forced) {
         const auto left = open_without(next, open);
-        if (all_earn(chosen, left) && can_reach(chosen | rest_[i + 1], left))
+        if (node_->has_gangs()) insert(staying_, next);
+        if (all_earn(chosen, left) && can_reach(reach(chosen, rest_[i + 1]), left))
             descend(at + 1, chosen, false, left);
+        if (node_->has_gangs()) staying_ = minus(staying_, only<Set>(next));
     }
     if (prunes_ && must_earn(next) && (node_->victim(next).gpus & open) == 0) return;
     const auto left = open_with(next, open);
-    if (left == open || can_reach(chosen | rest_[i], left))
+    if (left == open || can_reach(reach(chosen, rest_[i]), left))
         descend(at + 1, with<Set>(chosen, next), true, left);
 }
 
@@ -304,6 +338,11 @@ template <class Set>
 Choice<Set> Search<Set>::plain(const Node& node, const Request& request, Objective objective) {
     start(node, request, objective);
     if (node.size() == 0 || node.locality(node.all()) == infeasible) return best_;
+    const auto fewest_found = [&](int size) {
+        if (!best_.found() || objective != Objective::fewest) return false;
+        // Members of gangs elsewhere count, too, and a larger set may break fewer budgets.
+        return !node.is_bound() || (best_.over_budget == 0 && size >= best_.count);
+    };
     for (int i = 0; i < node.size(); ++i) order_[static_cast<std::size_t>(size_++)] = i;
     order_by_task();
     auto& member = sorted_;  // positions in the order, ascending
@@ -314,7 +353,8 @@ Choice<Set> Search<Set>::plain(const Node& node, const Request& request, Objecti
             Set set{};
             for (int k = 0; k < size; ++k)
                 insert(set, order_[static_cast<std::size_t>(member[static_cast<std::size_t>(k)])]);
-            if (const auto found = node.locality(set); found != infeasible) offer(set, found);
+            if (const auto leaving = node.closed(set); node.allows(leaving))
+                if (const auto found = node.locality(leaving); found != infeasible) offer(leaving, found);
             // The next set: the first member that can goes one further, those before it start again.
             std::size_t k = 0;
             const auto last = static_cast<std::size_t>(size) - 1;
@@ -322,7 +362,7 @@ Choice<Set> Search<Set>::plain(const Node& node, const Request& request, Objecti
             if (k == last && member[k] + 1 == size_) break;
             ++member[k];
         }
-        if (best_.found() && objective == Objective::fewest) break;
+        if (fewest_found(size)) break;
     }
     return best_;
 }
@@ -353,7 +393,34 @@ void Search<Set>::minimal_sets(const Node& node, const Request& request, std::ve
         const auto at = static_cast<std::size_t>(i);
         rest_[at] = with(rest_[at + 1], order_[at]);
     }
+    if (node.is_bound()) return list_closed(0, Set{}, found, sets);
     list(0, Set{}, found.count, request.fraction ? node.usable() : node.contested(), sets);
+}
+
+template <class Set>
+void Search<Set>::list_closed(int at, Argument chosen, const Candidate& as, std::vector<Set>& sets) {
+    if (out_of_steps()) return;
+    const auto leaving = node_->closed(chosen);
+    if (!is_empty(leaving & staying_) || !node_->allows(leaving)) return;
+    const auto sums = node_->sums(leaving);
+    if (sums.count > as.count || sums.over_budget > as.over_budget) return;
+    if (sums.count == as.count) {
+        // As few as possible: whoever is not chosen yet is not among them, but for gangs.
+        if (sums.over_budget != as.over_budget || node_->locality(leaving) == infeasible) return;
+        if (static_cast<std::int64_t>(sets.size() + 1) * as.count <= request_->search_limit)
+            sets.push_back(leaving);
+        else
+            limit_ = steps_, proven_ = false;
+        return;
+    }
+    if (at == size_ || node_->locality(reach(chosen, rest_[static_cast<std::size_t>(at)])) == infeasible)
+        return;
+    const int next = order_[static_cast<std::size_t>(at)];
+    list_closed(at + 1, with<Set>(chosen, next), as, sets);
+    const auto before = staying_;
+    insert(staying_, next);
+    list_closed(at + 1, chosen, as, sets);
+    staying_ = before;
 }
 
 template <class Set>

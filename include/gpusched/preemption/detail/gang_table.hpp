@@ -1,0 +1,59 @@
+// GangTable: which tasks of every job run, kept in step with a cluster.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::preemption::detail {
+
+/// The running tasks of every job, as linked lists: who comes or goes is taken in without a look at the others, and without
+/// allocating once every slot was seen.
+class GangTable {
+  public:
+    /// Starts again from the cluster. O(tasks).
+    void read(const Cluster& cluster);
+    /// Takes in that the task came, changed, left or was moved. It must do so for each before anything is asked.
+    void update(const Cluster& cluster, TaskId task);
+
+    /// Some job has more than one running task.
+    [[nodiscard]] bool any() const noexcept { return gangs_ > 0; }
+    [[nodiscard]] std::int64_t running(JobId job) const noexcept {
+        return index(job) < count_.size() ? count_[index(job)] : 0;
+    }
+    /// The job that the task was last seen running for.
+    [[nodiscard]] JobId job_of(TaskId task) const noexcept {
+        return index(task) < job_.size() ? job_[index(task)] : none<JobId>;
+    }
+    /// How many running tasks of the job may leave before it is broken: those beyond `min_members`, none of a job that runs with
+    /// fewer or that says nothing, all of whose tasks belong to the gang.
+    [[nodiscard]] std::int64_t surplus(const Inventory& inventory, JobId job) const noexcept {
+        const auto needed = inventory.job_min_members[index(job)];
+        return needed == 0 ? 0 : std::max<std::int64_t>(0, running(job) - needed);
+    }
+    template <class Visit>
+    void for_each(JobId job, Visit&& visit) const {
+        if (index(job) >= first_.size()) return;
+        for (auto task = first_[index(job)]; task != none<TaskId>; task = next_[index(task)]) visit(task);
+    }
+
+  private:
+    void link(JobId job, TaskId task);
+    void unlink(TaskId task);
+
+    std::vector<TaskId> first_;          // by job
+    std::vector<std::int64_t> count_;    // by job
+    std::vector<TaskId> next_, before_;  // by task
+    std::vector<JobId> job_;             // by task
+    std::size_t gangs_ = 0;              // jobs with more than one running task
+};
+
+}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/preemption/impl/gang_table.ipp>
+#endif
