@@ -6,17 +6,18 @@
 //   bench_consolidation_quality --summary rows.jsonl [--gates]
 //
 // With --gates the summary is compared with what the presets are held to; the exit status is 1 when a gate is missed.
-// baseline.jsonl holds the rows of ipc, fast and best on seeds 1 to 20, without the LP, as they were before moves had a price: what
+// rows/quality_before.jsonl holds the rows of ipc, fast and best on seeds 1 to 20, without the LP, as they were before moves had a price: what
 // they may not fall behind.
 //
 // Algorithms: first_fit, random_eviction, highest_utilisation, ipc, fast, best (the default set); ipc_without_memory,
 // best_at_any_price, best_with_fractions_gathered.
 #include "baselines.hpp"
 #include "gates.hpp"
+#include "rows.hpp"
+#include "scenarios.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/milp/clp.hpp>
-#include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <sys/resource.h>
@@ -31,7 +32,6 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -39,26 +39,9 @@
 
 using namespace gpusched;
 namespace con = gpusched::consolidation;
+using bench::field, bench::Scenario, bench::scenarios, bench::split;
 
 namespace {
-
-struct Scenario {
-    const char* name;
-    sim::Layout layout;
-    double load;
-    bool cpu_tight;
-};
-constexpr Scenario scenarios[] = {
-    {"random.80", sim::Layout::random, 1.0, false},  {"spread.80", sim::Layout::spread, 1.0, false},
-    {"spread.68", sim::Layout::spread, 0.85, false}, {"packed.80", sim::Layout::packed, 1.0, false},
-    {"random.90", sim::Layout::random, 1.15, false}, {"cpu-tight", sim::Layout::random, 0.95, true}};
-
-std::vector<std::string> split(const std::string& text) {
-    std::vector<std::string> parts;
-    std::stringstream stream(text);
-    for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
-    return parts;
-}
 
 double peak_memory_mib() {
     rusage usage{};
@@ -184,11 +167,7 @@ int measure(const Arguments& arguments) {
             arguments.scenarios.end())
             continue;
         for (const auto& seed : arguments.seeds) {
-            const auto spec = sim::generate_cluster({.nodes = arguments.nodes,
-                                                     .seed = std::strtoull(seed.c_str(), nullptr, 10),
-                                                     .layout = scenario.layout,
-                                                     .load = scenario.load,
-                                                     .cpu_tight = scenario.cpu_tight});
+            const auto spec = scenario.generate(arguments.nodes, std::strtoull(seed.c_str(), nullptr, 10));
             const auto cluster = Cluster::build(spec);
             const auto method = arguments.lp ? con::BoundMethod::lp : con::BoundMethod::counting;
             const auto bound = con::bound(cluster, method, {}, {.lp = milp::clp()});
@@ -210,18 +189,6 @@ int measure(const Arguments& arguments) {
         }
     }
     return all_valid ? 0 : 1;
-}
-
-// The value of a key in one of our own lines.
-std::string field(const std::string& line, const std::string& key) {
-    const auto at = line.find("\"" + key + "\": ");
-    if (at == std::string::npos) return "";
-    auto from = at + key.size() + 4;
-    if (line[from] == '"') {
-        ++from;
-        return line.substr(from, line.find('"', from) - from);
-    }
-    return line.substr(from, line.find_first_of(",}", from) - from);
 }
 
 int summarise(const std::string& path, bool gates) {

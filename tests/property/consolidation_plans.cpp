@@ -344,7 +344,7 @@ const Spoiler spoilers[] = {
              if (!c.occupied(n.name) && n.name != m.from) return m.to = n.name, m.gpus.clear(), true;
          return false;
      },
-     "to: the node is empty"},
+     "to: the node was empty before the plan"},
     {"a locked task",
      [](Case& c) {
          c.task(c.move().task).locked = true;
@@ -522,7 +522,7 @@ TEST_CASE(
                                                             .immovable = 0.1,
                                                             .grouped = 0.08,
                                                             .picky = 0.05};
-    std::int64_t hops = 0, dropped = 0, ordered = 0;
+    std::int64_t hops = 0, dropped = 0, ordered = 0, refilled = 0;
     for (std::uint64_t seed = 0; seed < 9'000; ++seed) {
         Rng rng = Rng(seed).split(2);
         auto how = crowded;
@@ -538,16 +538,31 @@ TEST_CASE(
             const auto task = make_id<TaskId>(rng.below(cluster.task_count()));
             const auto to = make_id<NodeId>(rng.below(cluster.node_count()));
             if (!after.is_placed(task) || !after.is_movable(task) || cluster.occupants(to) == 0 ||
-                after.occupants(to) == 0 || after.node_of(task) == to ||
-                find_obstacle(after, task, to) != Obstacle::none)
+                after.node_of(task) == to || find_obstacle(after, task, to) != Obstacle::none)
                 continue;
             const auto from = after.node_of(task);
             const auto gpus = allocation::TightestGpu{}(after, task, to) | free_devices_for(after, task, to);
             after.assign(task, to, gpus);
             steps.push_back({task, from, to, gpus, static_cast<std::uint32_t>(steps.size() / 2)});
         }
-        const auto order =
-            consolidation::order_into_waves(cluster, steps, std::vector<std::uint8_t>(cluster.node_count()));
+        // Some nodes must not be empty in the end.
+        std::vector<std::uint8_t> may_vacate;
+        if (seed % 2 == 1)
+            for (std::size_t n = 0; n < cluster.node_count(); ++n)
+                may_vacate.push_back(after.occupants(make_id<NodeId>(n)) == 0 || rng.chance(0.3));
+        const auto order = consolidation::order_into_waves(
+            cluster, steps, std::vector<std::uint8_t>(cluster.node_count()), {}, may_vacate);
+        for (const auto node : cluster.nodes())
+            if (cluster.occupants(node) > 0 && !may_vacate.empty() && !may_vacate[index(node)])
+                REQUIRE(order.after.occupants(node) > 0);
+        auto now = cluster;
+        for (std::size_t first = 0, last; first < order.moves.size(); first = last) {
+            for (last = first; last < order.moves.size() && order.moves[last].wave == order.moves[first].wave;
+                 ++last)
+                refilled += now.occupants(order.moves[last].to) == 0 ? 1 : 0;
+            for (auto i = first; i < last; ++i)
+                now.assign(order.moves[i].task, order.moves[i].to, order.moves[i].gpus);
+        }
         Plan plan;
         plan.waves = order.waves;
         plan.moves = order.moves;
@@ -562,7 +577,8 @@ TEST_CASE(
         dropped += order.dropped_chains;
         ordered += static_cast<std::int64_t>(order.moves.size());
     }
-    CAPTURE(hops, dropped, ordered);
+    CAPTURE(hops, dropped, ordered, refilled);
+    REQUIRE(refilled > 50);
     REQUIRE(hops > 100);
     REQUIRE(dropped > 100);
     REQUIRE(ordered > 5'000);

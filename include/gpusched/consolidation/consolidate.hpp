@@ -17,8 +17,8 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 /// its new place until its wave ends. The problem and the `ipc` preset are section 4 (IPC, Algorithm 1) of the ASI
 /// heterogeneity-at-hyperscale paper; `fast` and `best` are this library's own.
 ///
-/// Locked, standby and daemon tasks and those bound to local cores stay. Nothing moves onto a node that is empty
-/// or that the plan vacates. Every constraint holds at every moment, with both copies of a moving task counted.
+/// Locked, standby and daemon tasks and those bound to local cores stay. Nothing moves onto a node that was empty before the plan
+/// or that the plan vacates; other nodes may run empty in one wave and receive in a later one. Every constraint holds at every moment, with both copies of a moving task counted.
 ///
 /// @param context executor, stop token, clock and progress hook
 /// @return a valid plan, whatever the stop reason; for an empty snapshot an empty plan

@@ -35,7 +35,7 @@ struct Room {
 /// of the domain with chains of moves, in at most eight domains (of a level that is only preferred: in the whole cluster).
 /// The plan of least move cost wins; ties: less traffic across domains, less entropy, fewer moves, then the domain's order.
 ///
-/// Who may move and who may receive is as for `consolidate`: nothing moves onto an empty node, and `options` limit moves,
+/// Who may move and who may receive is as for `consolidate`: nothing moves onto a node that was empty before, and `options` limit moves,
 /// costs, waves and disruption. A heuristic: no answer does not prove that there is none.
 ///
 /// @param pods pending tasks, distinct, at least one

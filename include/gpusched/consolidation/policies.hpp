@@ -55,7 +55,7 @@ struct Policies {
     /// up to a tenth more moves per node.
     bool gather_fractions = false;
     /// Each round that vacates a node of the group last fills nodes that are nearly full with tasks of others that are
-    /// not, where one more move does it.
+    /// not, where one more move does it. Not where `Options::clear` names the nodes: all moves serve them there.
     bool fill_gaps = false;
     /// Where a group is tiny and the depth is at least 3, look for the best plan by trying everything.
     bool exact_when_tiny = false;

@@ -48,7 +48,7 @@ constexpr void visit_fields(std::type_identity<Report>, F&& field) {
 /// it, guaranteed NUMA or socket), named resources, devices (number, one accepted class, health), claims of Standby tasks (LP tasks may overlap them), GPU model, node selector,
 /// node affinity, taints, cordon, anti-affinity and affinity (the moving task's old copy does not count, both copies of all others
 /// do) and required network domains (both copies of all members count). Besides, a move starts where its task is,
-/// leads to another node that holds a non-daemon task when the wave starts (or is listed as opened) and is not listed as
+/// leads to another node that held a non-daemon task before the plan (or is listed as opened) and is not listed as
 /// vacated, moves no locked, daemon or Standby task and none otherwise than its `how` says, is its task's only one in
 /// the wave and respects the job's `max_disrupted`. A task that restarts leaves its source when its wave starts. From then
 /// until the wave ends it is down, and so is an evicted task until its placement: at no moment are more tasks of a

@@ -242,6 +242,24 @@ TEST_CASE("only surplus members move when core members are protected") {
     CHECK(run(spec, {.protect_core_members = true}).plan.moves.empty());
 }
 
+TEST_CASE("a node that runs empty takes the task of a node to be cleared") {
+    // x fits on no node until y and z have left b, and nothing may move onto d.
+    ClusterSpec spec{.nodes = {node("a"), node("b"), node("c"), node("d")},
+                     .tasks = {task("x", "a", {0, 1, 2, 3, 4, 5, 6, 7}), task("y", "b", {0, 1}),
+                               task("z", "b", {2}), task("l", "c", {0, 1, 2, 3}, true)}};
+    const auto a = Cluster::build(spec).find_node("a"), b = Cluster::build(spec).find_node("b");
+    for (const auto preset : {con::Preset::ipc, con::Preset::fast, con::Preset::best}) {
+        const auto result = run(spec, {.preset = preset, .clear = std::vector{a}});
+        CHECK(result.plan.vacated_nodes == std::vector{a});
+        CHECK(result.plan.bound.vacated_nodes_at_most == 1);
+        REQUIRE(result.plan.moves.size() == 3);
+        CHECK(result.plan.waves == 2);
+        CHECK(result.plan.moves.back().to == b);
+        // Where b may be vacated as well it is, and stays so.
+        CHECK(run(spec, {.preset = preset}).plan.vacated_nodes == std::vector{b});
+    }
+}
+
 TEST_CASE("clear vacates the named nodes only, and exempt nodes are left alone") {
     ClusterSpec spec{.nodes = {node("a"), node("b"), node("c"), node("d")},
                      .tasks = {task("x", "a", {0}), task("y", "b", {0}), task("z", "c", {0}),

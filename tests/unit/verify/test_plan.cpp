@@ -93,6 +93,16 @@ TEST_CASE("what looks wrong but is allowed") {
         s.plan.moves = {{"c", "n1", "n2", {0}, 0}, {"d", "n2", "n1", {}, 0}};
         accepted();
     }
+    SECTION("a move to a node that the evictions emptied") {
+        s.plan.moves[2] = {"a", "n1", "n3", {2, 3}, 1};
+        s.plan.placements[0].node = "n4";
+        accepted();
+    }
+    SECTION("a node that runs empty in one wave and receives in a later one") {
+        s.plan.waves = 3;
+        s.plan.moves = {{"c", "n1", "n2", {3}, 0}, {"a", "n0", "n1", {2, 3}, 1}, {"b", "n0", "n1", {1}, 2}};
+        accepted();
+    }
     SECTION("moves in any order within the file") {
         std::swap(s.plan.moves[0], s.plan.moves[2]);
         accepted();

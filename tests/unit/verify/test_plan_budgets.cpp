@@ -141,7 +141,7 @@ TEST_CASE("every way to spoil what version 2 says is found and named") {
         // Opened nodes
         {"an empty node that is not opened",
          [](auto& s) { s.plan.moves[2].to = "n4"; },
-         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node is empty"}},
+         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan"}},
         {"an opened node to which nothing moves",
          [](auto& s) { s.plan.opened_nodes = {"n4"}; },
          {"opened_nodes: no move leads to node 'n4'"}},

@@ -264,19 +264,32 @@ TEST_CASE("every way to spoil a plan is found and named") {
          [](auto& s) {
              s.plan.moves[2] = {"a", "n1", "n4", {0, 1}, 1};
          },
-         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node is empty"}},
+         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan"}},
         {"a destination with only a daemon",
          [](auto& s) {
              s.task("daemon").node = "n4";
              s.plan.moves[2] = {"a", "n1", "n4", {0, 1}, 1};
          },
-         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node is empty"}},
-        {"a destination that the evictions emptied",
+         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan"}},
+        {"an empty destination to which an earlier move led",
          [](auto& s) {
-             s.plan.moves[2] = {"a", "n1", "n3", {2, 3}, 1};
-             s.plan.placements[0].node = "n4";
+             s.plan.waves = 3;
+             s.plan.moves[2] = {"a", "n1", "n4", {0, 1}, 1};
+             s.plan.moves.push_back({"d", "n2", "n4", {}, 2});
+             s.plan.vacated_nodes.push_back("n2");
          },
-         {"wave 1, move #2 of task 'a' from 'n1' to 'n3': to: the node is empty"}},
+         {"wave 1, move #2 of task 'a' from 'n1' to 'n4': to: the node was empty before the plan",
+          "wave 2, move #3 of task 'd' from 'n2' to 'n4': to: the node was empty before the plan"}},
+        {"a node that ran empty, received again and is empty in the end",
+         [](auto& s) {
+             s.plan.waves = 4;
+             s.plan.moves[0] = {"c", "n1", "n2", {3}, 0};
+             s.plan.moves[1] = {"a", "n0", "n1", {2, 3}, 1};
+             s.plan.moves[2] = {"b", "n0", "n2", {2}, 2};
+             s.plan.moves.push_back({"a", "n1", "n2", {0, 1}, 3});
+             s.plan.vacated_nodes = {"n0", "n1"};
+         },
+         {"wave 1, move #1 of task 'a' from 'n0' to 'n1': to: the node is one of vacated_nodes"}},
         {"a destination that is vacated later",
          [](auto& s) {
              s.plan.waves = 3;

@@ -196,8 +196,9 @@ class ChainSearch {
         work_.on_stack[index(node)] = 1;
         bool fits = false;
         for (std::size_t v = 0; v < level.victims.size() && !fits; ++v) {
-            // The node must never run empty: nothing moves onto an empty node.
-            const bool placed = cluster_.occupants(node) > 1 && eject(level.victims[v].task, depth - 1);
+            // A node may run empty for a moment, since `task` comes next. One that may be vacated is worth more empty.
+            const bool may_leave = cluster_.occupants(node) > 1 || !work_.scope.may_vacate[index(node)];
+            const bool placed = may_leave && eject(level.victims[v].task, depth - 1);
             if (!placed && !skips_victims(policies_.ejection)) break;
             fits = placed && find_obstacle(cluster_, task, node) == Obstacle::none;
         }

@@ -141,7 +141,8 @@ template <class... Kinds>
 Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_limits, const Options& options,
                    const Context& context) {
     require_lp(options.bound_method, context);
-    const auto policies = with_limits(without_limits, options);
+    auto policies = with_limits(without_limits, options);
+    if (options.clear) policies.fill_gaps = false;  // no node that was asked for gains by it
     Budget budget(context, options.time_limit);
     const Threads threads(options, context);
     const auto executor = threads.executor();

@@ -127,7 +127,7 @@ class ExactSearch {
         for (const auto task : order)
             steps.push_back(
                 {task, snapshot_.node_of(task), cluster_.node_of(task), cluster_.gpus_of(task), 0});
-        const auto waves = order_into_waves(snapshot_, steps, closed_, options_);
+        const auto waves = order_into_waves(snapshot_, steps, closed_, options_, scope_.may_vacate);
         if (waves.dropped_chains > 0) return false;
         for (const auto s : goal_) found_.push_back({{.node = group_[s], .gain = weights_[s]}, {}});
         // All steps go with the first node: they are only possible together.

@@ -18,16 +18,23 @@ class WaveBuilder {
         : closed_(closed), may_vacate_(may_vacate), options_(options), tried_(cluster.node_slots()),
           touched_(cluster.node_slots()), disrupted_(cluster.inventory().job_names.size()),
           down_(cluster.inventory().budgets.size()), leaving_(cluster.node_slots()),
-          cluster_(std::move(cluster)) {}
+          arriving_(cluster.node_slots()), used_(cluster.node_slots()), cluster_(std::move(cluster)) {
+        for (const auto node : cluster_.nodes()) used_[index(node)] = cluster_.occupants(node) > 0;
+    }
 
     WaveOrder run(std::span<const Step> steps) {
-        join(steps);
-        while (!waiting_.empty()) {
-            if (take_all(false) || take_all(true) || hop()) {
-                end_wave();
-            } else {
-                drop();
-            }
+        // Where a node that must stay in use ran empty, and the chain that was to refill it was dropped, everything is ordered
+        // again without that chain. As a last resort no such node runs empty at all.
+        for (int attempt = 1; !order(steps); ++attempt) {
+            for (auto home = left_.rbegin(); home != left_.rend(); ++home)
+                cluster_.assign(home->task, home->node, home->gpus);
+            cluster_.commit();
+            left_.clear();
+            moves_.clear();
+            waves_ = 0;
+            hops_ = 0;
+            dropped_chains_ = static_cast<std::int64_t>(left_out_.size());
+            may_run_empty_ = attempt < most_attempts;
         }
         return {std::move(moves_), waves_, hops_, dropped_chains_, std::move(cluster_)};
     }
@@ -41,14 +48,39 @@ class WaveBuilder {
         bool hopped;
     };
 
+    /// @return false where dropped chains left nodes empty that must stay in use; `left_out_` has grown by these chains
+    bool order(std::span<const Step> steps) {
+        join(steps);
+        const auto known = left_out_.size();
+        while (!waiting_.empty()) {
+            if (take_all(false) || take_all(true) || hop())
+                end_wave();
+            else
+                drop();
+        }
+        const bool done = left_out_.size() == known;
+        std::sort(left_out_.begin(), left_out_.end());
+        return done;
+    }
+
     // The last step of a task is where it ends up; steps in between are not needed, unless moves wait in a circle.
     void join(std::span<const Step> steps) {
+        waiting_.clear();
+        std::fill(arriving_.begin(), arriving_.end(), 0);
         std::vector<std::uint8_t> seen(cluster_.task_slots());
-        for (auto step = steps.rbegin(); step != steps.rend(); ++step)
-            if (!std::exchange(seen[index(step->task)], std::uint8_t{1}) &&
-                step->to != cluster_.node_of(step->task))
-                waiting_.push_back({step->task, step->to, step->gpus, step->chain, false});
+        for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+            if (std::binary_search(left_out_.begin(), left_out_.end(), step->chain)) continue;
+            if (std::exchange(seen[index(step->task)], std::uint8_t{1}) ||
+                step->to == cluster_.node_of(step->task))
+                continue;
+            waiting_.push_back({step->task, step->to, step->gpus, step->chain, false});
+            ++arriving_[index(step->to)];
+        }
         std::reverse(waiting_.begin(), waiting_.end());
+    }
+
+    [[nodiscard]] bool must_stay_used(NodeId node) const {
+        return !may_vacate_.empty() && !may_vacate_[index(node)];
     }
 
     [[nodiscard]] bool within_limits(TaskId task, NodeId to) const {
@@ -106,8 +138,7 @@ class WaveBuilder {
 
     bool take(const Waiting& waiting, NodeId to, GpuMask planned, bool other_gpus) {
         const auto task = waiting.task;
-        if (cluster_.occupants(to) == 0 || !within_limits(task, to) || conflicts_with_restart(task))
-            return false;
+        if (!used_[index(to)] || !within_limits(task, to) || conflicts_with_restart(task)) return false;
         if (find_obstacle(cluster_, task, to) != Obstacle::none) return false;
         auto gpus = planned;
         if (!gpus_fit(cluster_, task, to, planned)) {
@@ -115,8 +146,10 @@ class WaveBuilder {
             gpus = allocation::TightestGpu{}(cluster_, task, to) | free_devices_for(cluster_, task, to);
         }
         const auto from = cluster_.node_of(task);
-        if (!may_vacate_.empty() && !may_vacate_[index(from)] &&
-            cluster_.occupants(from) - leaving_[index(from)] <= 1)
+        // A node that must stay in use runs empty only while another task is on its way there.
+        const auto arrived = touched_[index(from)] - leaving_[index(from)];
+        if (must_stay_used(from) && cluster_.occupants(from) - leaving_[index(from)] + arrived <= 1 &&
+            (!may_run_empty_ || arriving_[index(from)] == 0))
             return false;
         cluster_.reserve(task, to, gpus);
         if (crowds_out_earlier(task, from, to)) {
@@ -135,6 +168,7 @@ class WaveBuilder {
         ++touched_[index(from)];
         ++touched_[index(to)];
         ++leaving_[index(from)];
+        if (to == waiting.to) --arriving_[index(to)];
         if (const auto job = cluster_.inventory().tasks.job[index(task)]; job != none<JobId>)
             ++disrupted_[index(job)];
         return true;
@@ -157,7 +191,7 @@ class WaveBuilder {
             for (const auto& w : waiting_) cost += cluster_.inventory().tasks.move_cost[index(w.task)];
         }
         // Places that no waiting move needs, so that the hop makes nothing worse, and where some task stays: a node that
-        // runs empty later must not have been moved to.
+        // is empty in the end must not have been moved to.
         std::vector<int> waits(cluster_.node_slots());
         for (const auto& w : waiting_) ++waits[index(cluster_.node_of(w.task))];
         std::vector<NodeId> stops;
@@ -189,13 +223,22 @@ class WaveBuilder {
 
     void drop() {
         const auto chain = waiting_.front().chain;
-        std::erase_if(waiting_, [&](const Waiting& w) { return w.chain == chain; });
+        bool left_empty = false;
+        std::erase_if(waiting_, [&](const Waiting& w) {
+            if (w.chain != chain) return false;
+            --arriving_[index(w.to)];
+            left_empty = left_empty || (must_stay_used(w.to) && cluster_.occupants(w.to) == 0 &&
+                                        arriving_[index(w.to)] == 0);
+            return true;
+        });
         ++dropped_chains_;
+        if (left_empty) left_out_.push_back(chain);
     }
 
     void end_wave() {
         for (const auto& move : wave_) cluster_.unreserve(move.task, move.to, move.gpus);
         for (const auto& move : wave_) {
+            left_.push_back({move.task, move.from, cluster_.gpus_of(move.task)});
             cluster_.assign(move.task, move.to, move.gpus);
             touched_[index(move.from)] = touched_[index(move.to)] = 0;
             leaving_[index(move.from)] = 0;
@@ -217,6 +260,17 @@ class WaveBuilder {
     std::vector<std::int64_t> touched_, disrupted_;
     std::vector<std::int64_t> down_;  // by budget: tasks that restart in this wave
     std::vector<int> leaving_;        // tasks that this wave takes away from a node
+    std::vector<int> arriving_;       // by node: waiting moves that lead there
+    std::vector<std::uint8_t> used_;  // by node: held a task other than daemons before
+    static constexpr int most_attempts = 8;
+    bool may_run_empty_ = true;            // for a while, nodes that must stay in use
+    std::vector<std::uint32_t> left_out_;  // chains, sorted
+    struct Place {
+        TaskId task;
+        NodeId node;
+        GpuMask gpus;
+    };
+    std::vector<Place> left_;  // by the moves of the waves so far
     int selected_ = 0,
         restarting_ = 0;  // of this wave's tasks with groups that others select; of these, restarts
     std::vector<Waiting> waiting_;

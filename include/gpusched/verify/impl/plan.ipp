@@ -189,10 +189,10 @@ class Replay {
                 job != max_disrupted_.end() && ++disrupted[job->first] > job->second)
                 found.push_back("max_disrupted: more than " + std::to_string(job->second) +
                                 " members of job " + named(pod->spec->job) + " move in this wave");
-            // No one has left or arrived yet: occupants are those of the wave's start.
             auto& machine = books_.machine(to);
             machine.opened = true;
-            if (machine.occupants == 0 && !machine.listed_as_opened) found.push_back("to: the node is empty");
+            if (!machine.occupied_before && !machine.listed_as_opened)
+                found.push_back("to: the node was empty before the plan");
             if (machine.listed_as_vacated) found.push_back("to: the node is one of vacated_nodes");
             arrivals.push_back({pod, to, m.gpus, step, std::move(found), restarts});
         }

@@ -1,0 +1,26 @@
+// The generated clusters that consolidation is measured on.
+#pragma once
+
+#include <gpusched/sim/generator.hpp>
+
+#include <cstdint>
+
+namespace gpusched::bench {
+
+struct Scenario {
+    const char* name;
+    sim::Layout layout;
+    double load;
+    bool cpu_tight;
+
+    [[nodiscard]] ClusterSpec generate(std::int64_t nodes, std::uint64_t seed) const {
+        return sim::generate_cluster(
+            {.nodes = nodes, .seed = seed, .layout = layout, .load = load, .cpu_tight = cpu_tight});
+    }
+};
+inline constexpr Scenario scenarios[] = {
+    {"random.80", sim::Layout::random, 1.0, false},  {"spread.80", sim::Layout::spread, 1.0, false},
+    {"spread.68", sim::Layout::spread, 0.85, false}, {"packed.80", sim::Layout::packed, 1.0, false},
+    {"random.90", sim::Layout::random, 1.15, false}, {"cpu-tight", sim::Layout::random, 0.95, true}};
+
+}  // namespace gpusched::bench
