@@ -68,11 +68,16 @@ struct NamedText {
                                                      const KubernetesReadOptions& options = {},
                                                      std::string_view source = "<text>");
 
-/// The same from files, and from all files `*.json`, `*.yaml` and `*.yml` of folders, in the order of their names.
+/// The same from files and folders, as `kubernetes_files` lists them.
 /// @throws BackendError also when a file cannot be read
 /// @throws InvalidInput also for a folder without such files
 [[nodiscard]] KubernetesReading read_kubernetes(std::span<const std::string> paths,
                                                 const KubernetesReadOptions& options = {});
+
+/// The files that paths stand for: files themselves, and of folders all files `*.json`, `*.yaml` and `*.yml`, by name.
+/// @throws BackendError for a folder that cannot be read
+/// @throws InvalidInput for a folder without such files
+[[nodiscard]] std::vector<std::string> kubernetes_files(std::span<const std::string> paths);
 
 }  // namespace GPUSCHED_NAMESPACE::io
 

@@ -14,28 +14,6 @@
 
 namespace GPUSCHED_NAMESPACE::io {
 
-namespace detail::kubernetes {
-
-/// The files that a path stands for: itself, or those of a folder.
-inline std::vector<std::string> files_at(const std::string& path) {
-    namespace fs = std::filesystem;
-    std::error_code error;
-    if (!fs::is_directory(path, error)) return {path};
-    std::vector<std::string> out;
-    for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
-        const auto extension = at->path().extension();
-        if (extension == ".json" || extension == ".yaml" || extension == ".yml")
-            out.push_back(at->path().string());
-    }
-    if (error) throw BackendError(path + ": cannot be read: " + error.message());
-    if (out.empty())
-        throw InvalidInput(path + ": expected a folder with files *.json, *.yaml or *.yml, found none");
-    std::sort(out.begin(), out.end());
-    return out;
-}
-
-}  // namespace detail::kubernetes
-
 GPUSCHED_INLINE KubernetesReading kubernetes_from_texts(std::span<const NamedText> texts,
                                                         const KubernetesReadOptions& options) {
     Problems problems;
@@ -71,16 +49,40 @@ GPUSCHED_INLINE KubernetesReading kubernetes_from_text(std::string_view text,
     return kubernetes_from_texts({&one, 1}, options);
 }
 
+GPUSCHED_INLINE std::vector<std::string> kubernetes_files(std::span<const std::string> paths) {
+    namespace fs = std::filesystem;
+    std::vector<std::string> out;
+    for (const auto& path : paths) {
+        std::error_code error;
+        if (!fs::is_directory(path, error)) {
+            out.push_back(path);
+            continue;
+        }
+        std::vector<std::string> found;
+        for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+            const auto extension = at->path().extension();
+            if (extension == ".json" || extension == ".yaml" || extension == ".yml")
+                found.push_back(at->path().string());
+        }
+        if (error) throw BackendError(path + ": cannot be read: " + error.message());
+        if (found.empty())
+            throw InvalidInput(path + ": expected a folder with files *.json, *.yaml or *.yml, found none");
+        std::sort(found.begin(), found.end());
+        out.insert(out.end(), found.begin(), found.end());
+    }
+    return out;
+}
+
 GPUSCHED_INLINE KubernetesReading read_kubernetes(std::span<const std::string> paths,
                                                   const KubernetesReadOptions& options) {
+    const auto files = kubernetes_files(paths);
     std::vector<std::string> contents;
     std::vector<NamedText> texts;
-    for (const auto& path : paths)
-        for (auto& file : detail::kubernetes::files_at(path)) {
-            contents.push_back(read_file(file));
-            texts.push_back({{}, std::move(file)});
-        }
-    for (std::size_t i = 0; i < texts.size(); ++i) texts[i].text = contents[i];
+    contents.reserve(files.size());
+    for (const auto& file : files) {
+        contents.push_back(read_file(file));
+        texts.push_back({contents.back(), file});
+    }
     return kubernetes_from_texts(texts, options);
 }
 

@@ -162,10 +162,10 @@ class Gangs {
     }
 
     void read_workload(const Place& object) {
-        const auto group = api_group(object["apiVersion"].text().value_or(""));
         try {
             const auto id = identity_of(object, true);
-            if (group != "kueue.x-k8s.io")
+            const auto version = text_at(object, "apiVersion");
+            if (api_group(version) != "kueue.x-k8s.io")
                 return report_.ignored("Workload", "objects (scheduling.k8s.io)", Errs::neither,
                                        "templates of PodGroups, which are read themselves", id.full());
             std::int64_t pods = 0;

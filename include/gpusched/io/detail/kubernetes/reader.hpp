@@ -92,6 +92,12 @@ class Reader {
         absent(Kind::stateful_set, "StatefulSet",
                "how many pods it wants, for budgets in percent without a status");
         absent(Kind::job, "Job", "how many pods it wants, for budgets in percent without a status");
+        for (const auto& [kind, name] :
+             {std::pair{Kind::resource_slice, "ResourceSlice"},
+              std::pair{Kind::resource_claim, "ResourceClaim"}, std::pair{Kind::device_class, "DeviceClass"}})
+            for (const auto& object : objects_.of(kind))
+                report_.ignored(name, "objects", Errs::either, "devices of DRA drivers are not counted",
+                                described(object));
         absent(Kind::pod_group, "PodGroup", "how many pods of a gang must run");
     }
 

@@ -18,10 +18,14 @@ class Volumes {
   public:
     Volumes(const Objects& objects, const ClusterSpec& cluster, ReportBuilder& report)
         : report_(report), read_(objects.any(Kind::claim)) {
-        for (const auto& claim : objects.of(Kind::claim))
+        for (const auto& claim : objects.of(Kind::claim)) {
             claims_.emplace(identity_of(claim, true).full(), claim);
-        for (const auto& volume : objects.of(Kind::volume))
+            report_.exact("PersistentVolumeClaim", "objects");
+        }
+        for (const auto& volume : objects.of(Kind::volume)) {
             volumes_.emplace(identity_of(volume, false).name, volume);
+            report_.exact("PersistentVolume", "objects");
+        }
         for (const auto& node : cluster.nodes)
             zoned_ = zoned_ && std::any_of(std::begin(zone_labels), std::end(zone_labels),
                                            [&](const char* key) { return node.labels.contains(key); });
