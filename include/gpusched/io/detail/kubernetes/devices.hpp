@@ -48,7 +48,7 @@ inline std::string card_model(const Node& node, const std::string& resource) {
           "k8s.amazonaws.com/accelerator", "karpenter.k8s.aws/instance-gpu-name",
           "alibabacloud.com/gpu-card-model"})
         if (auto model = label_of(node, key); !model.empty()) return model;
-    return resource;
+    return node.card.empty() ? resource : node.card;
 }
 
 /// What one of a whole-card resource is on a node: empty = a card; else the class of devices: an instance under the single MIG
@@ -155,6 +155,7 @@ class Devices {
             }
         }
         out.assign_gpus = node && (out.gpu_count > 0 || out.device_count > 0);
+        name_cards(pod, node, out);
     }
 
     /// The models of whole cards with that name, where cards of several names are in the cluster; else empty.
@@ -166,6 +167,21 @@ class Devices {
     }
 
   private:
+    /// The cards that the pod's claims name, where they are all that it asks for and nobody else has them.
+    void name_cards(const Pod& pod, std::optional<std::size_t> node, TaskSpec& out) const {
+        if (!out.assign_gpus || out.device_count > 0 ||
+            static_cast<std::int64_t>(pod.named_cards.size()) != out.gpu_count)
+            return;
+        auto& held = held_[*node];
+        GpuMask cards = 0;
+        for (const int card : pod.named_cards)
+            if (card < max_gpus_per_node) cards |= gpu_bit(card);
+        if ((held & cards) != 0 || gpu_count(cards) != out.gpu_count) return;
+        held |= cards;
+        out.gpus = pod.named_cards;
+        std::sort(out.gpus.begin(), out.gpus.end());
+        out.assign_gpus = false;
+    }
     [[nodiscard]] std::int64_t count_on(std::size_t n, const std::string& name) const {
         return std::max({amount_of(nodes_[n].capacity, name).whole,
                          amount_of(nodes_[n].allocatable, name).whole, amount_of(used_[n], name).value()});
@@ -289,6 +305,7 @@ class Devices {
         forms_;  // of whole-card resources: what one is on some node
     std::set<std::string, std::less<>> counted_;
     std::set<std::string, std::less<>> whole_;
+    mutable std::map<std::size_t, GpuMask> held_;                  // named cards, by node
     mutable std::map<std::string, std::set<std::string>> models_;  // by name, where there are several
 };
 

@@ -15,6 +15,7 @@ struct Node {
     Place object{};
     Labels labels{};
     Quantities allocatable{}, capacity{};
+    std::string card{};  ///< model of its cards, as their driver says
 };
 
 /// @throws Unreadable
@@ -32,7 +33,8 @@ struct Pod {
     Labels labels{};
     Quantities requests{};
     std::string phase{};
-    std::string node{};  ///< empty = on none
+    std::string node{};              ///< empty = on none
+    std::vector<int> named_cards{};  ///< that its claims name, by their place among the node's
     bool terminating = false, gated = false, ready = false;
 
     [[nodiscard]] bool bound() const { return !node.empty(); }

@@ -3,6 +3,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/io/detail/kubernetes/budgets.hpp>
+#include <gpusched/io/detail/kubernetes/claims.hpp>
 #include <gpusched/io/detail/kubernetes/devices.hpp>
 #include <gpusched/io/detail/kubernetes/eligibility.hpp>
 #include <gpusched/io/detail/kubernetes/gangs.hpp>
@@ -31,7 +32,7 @@ namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
 class Reader {
   public:
     Reader(const Objects& objects, const KubernetesReadOptions& options, ReportBuilder& report)
-        : objects_(objects), options_(options), report_(report) {}
+        : objects_(objects), options_(options), report_(report), claims_(objects, report) {}
 
     /// @throws InvalidInput where there is no node
     ClusterSpec read(const std::string& source) {
@@ -92,12 +93,9 @@ class Reader {
         absent(Kind::stateful_set, "StatefulSet",
                "how many pods it wants, for budgets in percent without a status");
         absent(Kind::job, "Job", "how many pods it wants, for budgets in percent without a status");
-        for (const auto& [kind, name] :
-             {std::pair{Kind::resource_slice, "ResourceSlice"},
-              std::pair{Kind::resource_claim, "ResourceClaim"}, std::pair{Kind::device_class, "DeviceClass"}})
-            for (const auto& object : objects_.of(kind))
-                report_.ignored(name, "objects", Errs::either, "devices of DRA drivers are not counted",
-                                described(object));
+        absent(Kind::resource_slice, "ResourceSlice", "which devices of DRA drivers nodes have");
+        absent(Kind::resource_claim, "ResourceClaim", "which devices pods have by claims");
+        absent(Kind::device_class, "DeviceClass", "what a claim means: classes are told by their names");
         absent(Kind::pod_group, "PodGroup", "how many pods of a gang must run");
     }
 
@@ -115,6 +113,7 @@ class Reader {
         for (const auto& object : objects_.of(Kind::node)) {
             try {
                 auto node = read_node(object);
+                claims_.fill(identity_of(object, false).name, node);
                 NodeSpec spec{.name = identity_of(object, false).name, .labels = node.labels};
                 read_taints(node, spec, report_);
                 bool ready = false, tainted = false;
@@ -183,6 +182,7 @@ class Reader {
                     report_.left_out("Pod", "on an unknown node", "its node was not read",
                                      name + " on " + pod.node, Errs::either);
                 } else {
+                    part(pod, "resource claims", [&] { claims_.fill(pod); });
                     pods_.push_back(std::move(pod));
                 }
             } catch (const Unreadable& bad) {
@@ -222,9 +222,6 @@ class Reader {
             if (!pod.annotation(key).empty())
                 report_.ignored("Pod", std::string("annotation ") + key, Errs::too_lax,
                                 "kube-scheduler does not count parts of a GPU", out.name);
-        if (!pod.spec()["resourceClaims"].items().empty())
-            report_.ignored("Pod", "resource claims", Errs::too_lax, "devices of claims are not counted",
-                            out.name);
     }
 
     void read_priority(const Pod& pod, TaskSpec& out) {
@@ -282,6 +279,7 @@ class Reader {
     const Objects& objects_;
     const KubernetesReadOptions& options_;
     ReportBuilder& report_;
+    Claims claims_;
     ClusterSpec cluster_;
     std::vector<Node> nodes_;                             // as cluster_.nodes
     std::vector<Pod> pods_;                               // as cluster_.tasks
