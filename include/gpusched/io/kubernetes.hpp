@@ -51,7 +51,7 @@ struct NamedText {
 };
 
 /// Reads a cluster from objects of Kubernetes: what kube-scheduler's filters, the disruption controller and the Eviction API
-/// know of it. docs/io.md has the table of what is exact, approximated and ignored.
+/// know of it. docs/kubernetes.md has the table of what is exact, approximated and ignored.
 ///
 /// Nodes and pods, and where given PodDisruptionBudgets, PriorityClasses, Namespaces, PersistentVolumes and claims, the owners of
 /// pods, gangs (PodGroup, Workload, LeaderWorkerSet, JobSet), ResourceSlices and ResourceClaims, and a Topology. Objects that do

@@ -188,6 +188,22 @@ TEST_CASE("Every object that was met is in the report", "[io][kubernetes]") {
     }
 }
 
+TEST_CASE("Texts with a NUL character or a slash where none may be make no snapshot that cannot be built",
+          "[io][kubernetes]") {
+    const auto nul = std::string(R"("pod-group-name": "a\u0000b")");
+    const auto reading = read(
+        {node("n0", {.labels = R"("network.topology.nvidia.com/leaf": "a/b")"}),
+         pod("p", {.spec = R"("schedulingGroup": {"podGroupName": "a\u0000b"}, "affinity": {"podAntiAffinity":
+                {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {}, "topologyKey": "k", "namespaces": ["x\u0000"]}]}})",
+                   .metadata = R"("annotations": {)" + nul + "}"}),
+         pod("q", {.labels = R"("x": "a\u0000b")"}),
+         R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a\u0000b"}, "spec": {}})"});
+    CHECK(reading.cluster.tasks.size() == 1);
+    CHECK(task(reading, "p").job.empty());
+    CHECK(reading.cluster.nodes[0].network.empty());
+    CHECK(row(reading, "Node", "network").fidelity == io::Fidelity::ignored);
+}
+
 TEST_CASE("Managed fields of many megabytes do not matter", "[io][kubernetes]") {
     std::string fields = R"("managedFields": [{"fieldsV1": {)";
     for (int i = 0; i < 20000; ++i)

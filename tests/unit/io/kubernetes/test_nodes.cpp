@@ -53,7 +53,7 @@ TEST_CASE("A node whose pods ask for more than it has is clipped and receives no
     CHECK_FALSE(spec.schedulable);
     const auto over = row(reading, "Node", "over-committed");
     CHECK(over.count == 1);
-    CHECK(over.examples.front() == "n0: cpu 4000 of 2000, example.com/x 1 of 0");
+    CHECK(over.examples.front() == "n0: cpu 4000m of 2000m, example.com/x 1 of 0");
     const auto cluster = Cluster::build(reading.cluster);
     CHECK_FALSE(fits(cluster, "c", "n0"));
     CHECK(fits(cluster, "c", "n1"));

@@ -21,7 +21,7 @@ inline std::string attribute_of(const Place& device, std::string_view driver, co
     // In v1beta1 a device's attributes are one level deeper.
     for (const auto& attributes : {device["attributes"], device["basic"]["attributes"]})
         for (const auto& key : {name, std::string(driver) + "/" + name})
-            if (const auto value = attributes[key]["string"].text()) return *value;
+            if (auto value = name_of(attributes[key]["string"].text()); !value.empty()) return value;
     return {};
 }
 
@@ -206,7 +206,7 @@ class Claims {
         std::string driver, type, profile;
         if (const auto found = classes_.find(name); found != classes_.end()) {
             for (const auto& selector : found->second["spec"]["selectors"].items()) {
-                const auto expression = selector["cel"]["expression"].text().value_or("");
+                const auto expression = name_of(selector["cel"]["expression"].text());
                 if (driver.empty()) driver = equals_in(expression, "device.driver");
                 if (type.empty()) type = equals_in(expression, ".type");
                 if (profile.empty()) profile = equals_in(expression, ".profile");

@@ -55,8 +55,8 @@ class Gangs {
                 join(out, full, found->second, false);
             }
         };
-        if (const auto group = pod.spec()["schedulingGroup"]["podGroupName"].text(); group && !group->empty())
-            return gang(*group, upstream_, "PodGroup (scheduling.k8s.io)");
+        if (const auto group = name_of(pod.spec()["schedulingGroup"]["podGroupName"].text()); !group.empty())
+            return gang(group, upstream_, "PodGroup (scheduling.k8s.io)");
         for (const char* const key : {"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"})
             if (const auto name = pod.annotation(key); !name.empty())
                 return gang(name, volcano_, "PodGroup (Volcano)");

@@ -137,7 +137,7 @@ class Groups {
         if (!selector.nothing) match_label_keys(pod, term, selector);
         Scope scope;
         for (const auto& name : term["namespaces"].items())
-            if (auto text = name.text(); text && !text->empty()) scope.names.push_back(*std::move(text));
+            if (auto text = name_of(name.text()); !text.empty()) scope.names.push_back(std::move(text));
         if (const auto of_spaces = term["namespaceSelector"]) {
             const auto spaces = read_selector(of_spaces);
             scope.all = spaces.matches.empty();

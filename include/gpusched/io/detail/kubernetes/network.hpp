@@ -56,6 +56,13 @@ inline void place_in_network(const Objects& objects, const KubernetesReadOptions
             report.absent("Topology", "where nodes are in the network: unknown");
         return;
     }
+    // Names of domains join values by slashes; Kubernetes allows none in them.
+    for (const auto& node : cluster.nodes)
+        for (const auto& key : levels.node_labels)
+            if (const auto label = node.labels.find(key);
+                label != node.labels.end() && label->second.find('/') != std::string::npos)
+                return report.ignored("Node", "network", Errs::either,
+                                      "a label has a slash: positions are unknown", node.name + ": " + key);
     const auto reading = network_from_labels(levels, cluster);
     set_network(cluster, reading);
     std::int64_t placed = 0;

@@ -47,6 +47,10 @@ inline std::int64_t integer_at(const Place& object, std::string_view key, std::i
         throw Unreadable{place.expected("an integer")};
     return static_cast<std::int64_t>(*number);
 }
+/// A text, empty where there is none, or one with a NUL character, which no name has.
+inline std::string name_of(const std::optional<std::string>& text) {
+    return text && text->find('\0') == text->npos ? *text : std::string();
+}
 inline bool truth_at(const Place& object, std::string_view key) { return object[key].text() == "true"; }
 /// Texts by name, such as labels.
 /// @throws Unreadable where something else stands there

@@ -42,7 +42,7 @@ struct Pod {
     [[nodiscard]] bool finished() const { return phase == "Succeeded" || phase == "Failed"; }
     [[nodiscard]] Place spec() const { return object["spec"]; }
     [[nodiscard]] std::string annotation(std::string_view key) const {
-        return object["metadata"]["annotations"][key].text().value_or("");
+        return name_of(object["metadata"]["annotations"][key].text());
     }
     [[nodiscard]] std::string label(const std::string& key) const {
         const auto found = labels.find(key);

@@ -98,8 +98,9 @@ class Room {
                 room = (total - exact) / unit + held;
             } else {
                 room = held;
-                beyond += (beyond.empty() ? "" : ", ") + name + " " + std::to_string(exact) + " of " +
-                          std::to_string(total);
+                const std::string milli = name == "cpu" ? "m" : "";
+                beyond += (beyond.empty() ? "" : ", ") + name + " " + std::to_string(exact) + milli + " of " +
+                          std::to_string(total) + milli;
             }
             if (name == "cpu")
                 out.cpu_milli = room;
