@@ -10,6 +10,7 @@
 #include <gpusched/io/impl/host_list.ipp>
 #include <gpusched/io/impl/hwloc.ipp>
 #include <gpusched/io/impl/json_document.ipp>
+#include <gpusched/io/impl/kubernetes.ipp>
 #include <gpusched/io/impl/kubernetes_steps.ipp>
 #include <gpusched/io/impl/kubernetes_topology.ipp>
 #include <gpusched/io/impl/nccl_topology.ipp>
@@ -20,6 +21,7 @@
 #include <gpusched/io/impl/plan_csv.ipp>
 #include <gpusched/io/impl/plan_json.ipp>
 #include <gpusched/io/impl/pod_migration_jobs.ipp>
+#include <gpusched/io/impl/reading_report.ipp>
 #include <gpusched/io/impl/slurm_topology.ipp>
 #include <gpusched/io/impl/this_machine.ipp>
 #include <gpusched/io/impl/yaml_document.ipp>

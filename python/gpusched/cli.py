@@ -57,6 +57,22 @@ def add_generate(p: Parser) -> None:
     generate("locked_fraction", "probability that a task is locked (default: 0.4, for flextopo-4090 0)", metavar="PART")
 
 
+def add_import(p: Parser) -> None:
+    option = functools.partial(library_option, p, "io.read_kubernetes")
+    of_names: dict[str, Any] = {"type": names, "metavar": "NAMES"}
+    p.add_argument("system", choices=("kubernetes",), help="what wrote the files")
+    files = p.add_argument("files", nargs="+", metavar="FILE", help="what `kubectl get nodes,pods,pdb,priorityclasses -A -o json` prints, or other files with objects, JSON or YAML; of a folder all of these")
+    files.complete = FILES  # type: ignore[attr-defined]
+    p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json", help="write the snapshot here")
+    p.add_argument("--report", metavar="REPORT.json", help="write the reading report here, too")
+    option("schedulers", "schedulers whose pods may be moved and evicted, with commas between them (default: default-scheduler)", **of_names)
+    option("recreating_owners", "kinds of owners, besides those of Kubernetes, that make a pod anew when it goes (default: none)", **of_names)
+    option("ignore_protection", "pods marked as not safe to evict, or not to be disrupted, are like others")
+    option("evict_bare_pods", "pods without an owner may be evicted; nobody makes them anew")
+    option("network_labels", "labels that name a node's network domain, from the root down (default: of the Topology object, or of NVIDIA's topograph)", type=names, metavar="LABELS")
+    option("examples", "names of objects in each row of the report")
+
+
 def add_report(p: Parser) -> None:
     report = functools.partial(library_option, p, "fragmentation.report")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
@@ -291,6 +307,7 @@ def add_completion(p: Parser) -> None:
 
 COMMANDS: tuple[tuple[str, Callable[[argparse.Namespace], int], Callable[[Parser], None], str], ...] = (
     ("generate", clusters.generate, add_generate, "write a generated cluster"),
+    ("import", clusters.import_cluster, add_import, "read a cluster from what another system prints, and say how exactly"),
     ("report", clusters.report, add_report, "say which idle GPUs cannot be used, and why"),
     ("replay", clusters.replay, add_replay, "place the tasks of an openb trace one by one"),
     ("consolidate", plans.consolidate, add_consolidate, "plan moves that vacate nodes, and check the plan"),

@@ -1,10 +1,14 @@
 """Readers and writers of outside formats."""
 
 from ._core.io import (
+    AbsentKind,
+    ClusterReading,
     HardwareReading,
     NetworkReading,
     NodeResources,
     NumaResources,
+    ReadingReport,
+    ReadingRow,
     ResourceAmount,
     anonymize,
     machine_of,
@@ -15,6 +19,7 @@ from ._core.io import (
     read_flextopo,
     read_hardware,
     read_hwloc,
+    read_kubernetes,
     read_kubernetes_topology,
     read_nccl_topology,
     read_node_resource_topology,
@@ -28,10 +33,14 @@ from ._core.io import (
 )
 
 __all__ = [
+    "AbsentKind",
+    "ClusterReading",
     "HardwareReading",
     "NetworkReading",
     "NodeResources",
     "NumaResources",
+    "ReadingReport",
+    "ReadingRow",
     "ResourceAmount",
     "anonymize",
     "machine_of",
@@ -42,6 +51,7 @@ __all__ = [
     "read_flextopo",
     "read_hardware",
     "read_hwloc",
+    "read_kubernetes",
     "read_kubernetes_topology",
     "read_nccl_topology",
     "read_node_resource_topology",

@@ -9,6 +9,7 @@
 #include <gpusched/io/hardware_files.hpp>
 #include <gpusched/io/hardware_reading.hpp>
 #include <gpusched/io/hwloc.hpp>
+#include <gpusched/io/kubernetes.hpp>
 #include <gpusched/io/kubernetes_steps.hpp>
 #include <gpusched/io/kubernetes_topology.hpp>
 #include <gpusched/io/nccl_topology.hpp>
@@ -19,5 +20,6 @@
 #include <gpusched/io/plan_csv.hpp>
 #include <gpusched/io/plan_json.hpp>
 #include <gpusched/io/pod_migration_jobs.hpp>
+#include <gpusched/io/reading_report.hpp>
 #include <gpusched/io/slurm_topology.hpp>
 #include <gpusched/io/this_machine.hpp>

@@ -1,4 +1,4 @@
-"""Commands on snapshots: `generate`, `report`, `replay`, `anonymize`, `plot`."""
+"""Commands on snapshots: `generate`, `import`, `report`, `replay`, `anonymize`, `plot`."""
 
 from __future__ import annotations
 
@@ -55,6 +55,33 @@ def say_where(args: argparse.Namespace, cluster: Cluster) -> None:
             more = f" and {len(row.tasks) - TASKS_SHOWN:,} others" if len(row.tasks) > TASKS_SHOWN else ""
             runs = f"; runs {tasks}{more}" if row.tasks else "; runs nothing"
             say(f"  {row.node}: {row.gpus:g} {row.cause.replace('_', ' ')}{runs}")
+
+
+def import_cluster(args: argparse.Namespace) -> int:
+    require_writable(args.output, args.report, inputs=args.files)
+    reading = io.read_kubernetes(
+        args.files,
+        **given(
+            args,
+            "schedulers",
+            "recreating_owners",
+            "ignore_protection",
+            "evict_bare_pods",
+            "network_labels",
+            "examples",
+        ),
+    )
+    say(describe(reading.cluster))
+    for warning in reading.cluster.warnings():
+        say(f"note: {warning}")
+    say()
+    say(str(reading.report).rstrip())
+    say()
+    reading.cluster.to_json(args.output)
+    say(f"wrote {args.output}")
+    if args.report:
+        write_text(args.report, reading.report.to_json())
+    return OK
 
 
 def report(args: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/detail/json_reader.hpp>
 #include <gpusched/io/detail/json_writer.hpp>
+#include <gpusched/io/detail/other_snapshots.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <algorithm>
@@ -391,7 +392,13 @@ GPUSCHED_INLINE std::vector<std::string_view> task_keys() {
 GPUSCHED_INLINE ClusterSpec cluster_from_json(std::string_view text, std::string_view source) {
     ClusterSpec spec;
     Problems problems;
+    if (const auto start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+        start != text.npos && text[start] != '{' && text[start] != '[')
+        if (const auto other = detail::import_for(text); !other.empty())
+            throw InvalidInput(std::string(source) + ": " + other);
     const auto document = detail::JsonDocument::parse(text, source, problems);
+    if (const auto other = detail::import_for(detail::Place(document, 0)); !other.empty())
+        throw InvalidInput(std::string(source) + ": " + other);
     int version = 0;
     const bool read = detail::read_fields(document, detail::cluster_format, problems, spec,
                                           detail::newest_cluster_version, version);

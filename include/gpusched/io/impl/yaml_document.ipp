@@ -18,14 +18,16 @@ namespace GPUSCHED_NAMESPACE::io::detail {
 
 GPUSCHED_INTERNAL Place Place::operator[](std::string_view key_asked) const {
     if (!is(JsonKind::object)) return {};
-    for (const auto& member : items())
-        if (member.key() == key_asked && member.kind() != JsonKind::null) return member;
+    for (auto at = at_ + 1; at < (*document_)[at_].end; at = (*document_)[at].end)
+        if (document_->key((*document_)[at]) == key_asked && (*document_)[at].kind != JsonKind::null)
+            return {*document_, at};
     return {};
 }
 
 GPUSCHED_INTERNAL std::vector<Place> Place::items() const {
     std::vector<Place> out;
     if (document_ == nullptr || (kind() != JsonKind::array && kind() != JsonKind::object)) return out;
+    out.reserve((*document_)[at_].size);
     for (auto at = at_ + 1; at < (*document_)[at_].end; at = (*document_)[at].end)
         out.emplace_back(*document_, at);
     return out;

@@ -1,0 +1,190 @@
+// Gangs: which pods are a job, and how many of them must run.
+#pragma once
+
+#include <gpusched/io/detail/kubernetes/owners.hpp>
+#include <gpusched/io/detail/kubernetes/pod.hpp>
+#include <gpusched/io/detail/kubernetes/report_builder.hpp>
+#include <gpusched/model/spec.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+
+class Gangs {
+  public:
+    Gangs(const Objects& objects, ReportBuilder& report) : report_(report) {
+        for (const auto& object : objects.of(Kind::pod_group)) read_group(object);
+        for (const auto& object : objects.of(Kind::workload)) read_workload(object);
+        for (const auto& object : objects.of(Kind::job_set)) {
+            try {
+                std::int64_t pods = 0;
+                for (const auto& part : object["spec"]["replicatedJobs"].items())
+                    pods =
+                        limited(pods + limited(integer_at(part, "replicas", 1)) *
+                                           limited(integer_at(part["template"]["spec"], "parallelism", 1)));
+                job_sets_[identity_of(object, true).full()] = pods;
+                report_.exact("JobSet", "least number of pods");
+            } catch (const Unreadable& bad) {
+                report_.left_out("JobSet", "objects", "cannot be read", bad.why, Errs::too_lax);
+            }
+        }
+        for (const auto& object : objects.of(Kind::leader_worker_set))
+            report_.ignored("LeaderWorkerSet", "objects", Errs::neither,
+                            "its pods say the size of their group", described(object));
+    }
+
+    /// The job that the pod belongs to; all pods have been asked for before `jobs`.
+    void fill(const Pod& pod, const Owner& owner, TaskSpec& out) {
+        if (out.daemon) return;
+        const auto& space = pod.id.space;
+        const auto gang = [&](const std::string& name, const std::map<std::string, std::int64_t>& groups,
+                              const char* what) {
+            const auto full = space + "/" + name;
+            const auto found = groups.find(full);
+            if (found == groups.end()) {
+                report_.approximated("Pod", what, Errs::too_lax,
+                                     "the group was not read: any number of its pods may run", out.name);
+                join(out, full, 0, false);
+            } else {
+                report_.exact("Pod", what);
+                join(out, full, found->second, false);
+            }
+        };
+        if (const auto group = name_of(pod.spec()["schedulingGroup"]["podGroupName"].text()); !group.empty())
+            return gang(group, upstream_, "PodGroup (scheduling.k8s.io)");
+        for (const char* const key : {"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"})
+            if (const auto name = pod.annotation(key); !name.empty())
+                return gang(name, volcano_, "PodGroup (Volcano)");
+        if (const auto name = pod.annotation("pod-group-name"); !name.empty())
+            return gang(name, kai_, "PodGroup (KAI)");
+        for (const char* const key : {"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"})
+            if (const auto name = pod.label(key); !name.empty())
+                return gang(name, coscheduling_, "PodGroup (coscheduling)");
+        if (const auto name = pod.label("leaderworkerset.sigs.k8s.io/name"); !name.empty()) {
+            std::int64_t size = 0;
+            if (!read_number(pod.annotation("leaderworkerset.sigs.k8s.io/size"), size)) size = 0;
+            report_.exact("Pod", "LeaderWorkerSet");
+            return join(out, space + "/" + name + "/" + pod.label("leaderworkerset.sigs.k8s.io/group-index"),
+                        limited(size), false);
+        }
+        if (const auto name = pod.label("jobset.sigs.k8s.io/jobset-name"); !name.empty()) {
+            const auto found = job_sets_.find(space + "/" + name);
+            if (found == job_sets_.end())
+                report_.approximated("Pod", "JobSet", Errs::either,
+                                     "the JobSet was not read: its pods that were read are the gang",
+                                     out.name);
+            else
+                report_.exact("Pod", "JobSet");
+            return join(out, space + "/" + name, found == job_sets_.end() ? 0 : found->second,
+                        found == job_sets_.end());
+        }
+        if (const auto name = pod.label("kueue.x-k8s.io/pod-group-name"); !name.empty()) {
+            std::int64_t size = 0;
+            if (!read_number(pod.annotation("kueue.x-k8s.io/pod-group-total-count"), size)) size = 0;
+            report_.exact("Pod", "pod group (Kueue)");
+            return join(out, space + "/" + name, limited(size), false);
+        }
+        if (owner.kind.empty()) return;
+        const auto full = space + "/" + owner.name;
+        // Controllers of different kinds may share a name.
+        const auto [kind, first] = kinds_.try_emplace(full, owner.kind);
+        const auto name = first || kind->second == owner.kind ? full : full + " (" + owner.kind + ")";
+        const auto workload = workloads_.find(owner.kind + " " + full);
+        if (workload == workloads_.end()) return join(out, name, 0, false);
+        report_.approximated("Pod", "Workload (Kueue)", Errs::too_lax,
+                             "a gang of all its pods; quotas are not read", out.name);
+        join(out, name, workload->second, false);
+    }
+
+    /// The jobs that are gangs.
+    void jobs(ClusterSpec& cluster) const {
+        for (const auto& [name, gang] : jobs_)
+            if (const auto least = gang.counted ? gang.pods : gang.min_members; least > 0)
+                cluster.jobs.push_back({.name = name, .min_members = least});
+    }
+
+  private:
+    struct Gang {
+        std::int64_t min_members = 0, pods = 0;
+        bool counted = false;  // all its pods must run
+    };
+    static std::int64_t limited(std::int64_t count) { return std::clamp<std::int64_t>(count, 0, 1'000'000); }
+
+    void join(TaskSpec& task, const std::string& job, std::int64_t min_members, bool count) {
+        task.job = job;
+        auto& gang = jobs_[job];
+        gang.min_members = std::max(gang.min_members, min_members);
+        gang.counted = gang.counted || count;
+        ++gang.pods;
+    }
+
+    void read_group(const Place& object) {
+        try {
+            const auto group = std::string(api_group(text_at(object, "apiVersion")));
+            const auto name = identity_of(object, true).full();
+            const auto spec = object["spec"];
+            auto least = limited(integer_at(spec, "minMember", 0));
+            if (const auto parts = spec["subGroups"].items(); !parts.empty()) {
+                std::int64_t sum = 0;
+                for (const auto& part : parts) sum += limited(integer_at(part, "minMember", 0));
+                least = std::max(least, std::min<std::int64_t>(sum, 1'000'000));
+                report_.approximated("PodGroup", "subgroups", Errs::too_lax,
+                                     "one gang of as many pods as all subgroups need", name);
+            }
+            if (group == "scheduling.k8s.io") {
+                const auto policy = spec["schedulingPolicy"];
+                upstream_[name] = limited(integer_at(policy["gang"], "minCount", 0));
+            } else if (group == "scheduling.volcano.sh") {
+                volcano_[name] = least;
+                if (spec["minTaskMember"])
+                    report_.ignored("PodGroup", "minTaskMember", Errs::too_lax,
+                                    "the gang counts pods of all roles together", name);
+            } else if (group == "scheduling.run.ai") {
+                kai_[name] = least;
+            } else {
+                coscheduling_[name] = least;
+            }
+            if (spec["topologyConstraint"] || spec["networkTopology"] || spec["schedulingConstraints"])
+                report_.ignored("PodGroup", "topology constraints", Errs::too_lax,
+                                "its pods may be in several domains", name);
+            if (spec["minResources"])
+                report_.ignored("PodGroup", "minResources", Errs::neither,
+                                "what its pods ask for is known from them", name);
+            report_.exact("PodGroup", "least number of pods");
+        } catch (const Unreadable& bad) {
+            report_.left_out("PodGroup", "objects", "cannot be read", bad.why, Errs::too_lax);
+        }
+    }
+
+    void read_workload(const Place& object) {
+        try {
+            const auto id = identity_of(object, true);
+            const auto version = text_at(object, "apiVersion");
+            if (api_group(version) != "kueue.x-k8s.io")
+                return report_.ignored("Workload", "objects (scheduling.k8s.io)", Errs::neither,
+                                       "templates of PodGroups, which are read themselves", id.full());
+            std::int64_t pods = 0;
+            for (const auto& set : object["spec"]["podSets"].items())
+                pods += limited(integer_at(set, "minCount", integer_at(set, "count", 1)));
+            for (const auto& owner : object["metadata"]["ownerReferences"].items())
+                workloads_[text_at(owner, "kind") + " " + id.space + "/" + text_at(owner, "name")] =
+                    limited(pods);
+            report_.exact("Workload", "pod sets (Kueue)");
+        } catch (const Unreadable& bad) {
+            report_.left_out("Workload", "objects", "cannot be read", bad.why, Errs::too_lax);
+        }
+    }
+
+    ReportBuilder& report_;
+    std::map<std::string, std::int64_t> upstream_, volcano_, kai_, coscheduling_, workloads_,
+        job_sets_;                              // pods needed
+    std::map<std::string, std::string> kinds_;  // of the owner that has a job's name
+    std::map<std::string, Gang> jobs_;
+};
+
+}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes

@@ -1,0 +1,33 @@
+// Which import reads a document that is no snapshot of ours.
+#pragma once
+
+#include <gpusched/core/text.hpp>
+#include <gpusched/io/detail/yaml_document.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace GPUSCHED_NAMESPACE::io::detail {
+
+/// What to say of a JSON document that is a cluster in the words of another system; empty where it is none.
+inline std::string import_for(const Place& root) {
+    if (!root.is(JsonKind::object) || root["format"]) return {};
+    const auto kind = root["kind"].text();
+    if (!kind || !root["apiVersion"].text()) return {};
+    return "expected a document of format 'gpusched.cluster', found objects of Kubernetes (kind " +
+           gpusched::quoted(printable(*kind)) +
+           "): `gpusched import kubernetes`, io::read_kubernetes and gs.io.read_kubernetes read them";
+}
+
+/// The same for a text that is not JSON.
+inline std::string import_for(std::string_view text) {
+    for (auto rest = text.substr(0, 4096); !rest.empty();) {
+        const auto line = take_line(rest);
+        if (line.starts_with("apiVersion:"))
+            return "expected a document of format 'gpusched.cluster', found objects of Kubernetes as YAML: "
+                   "`gpusched import kubernetes`, io::read_kubernetes and gs.io.read_kubernetes read them";
+    }
+    return {};
+}
+
+}  // namespace GPUSCHED_NAMESPACE::io::detail

@@ -1,0 +1,86 @@
+// Objects of a Kubernetes cluster, as kubectl prints them, as a snapshot.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
+#include <gpusched/io/reading_report.hpp>
+#include <gpusched/model/spec.hpp>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::io {
+
+struct KubernetesReadOptions {
+    /// Schedulers whose pods may be moved and evicted; pods of others stay where they are. Empty = default-scheduler.
+    std::vector<std::string> schedulers{};
+    /// Kinds of owners that make a pod anew when it goes, besides those of Kubernetes itself: its pods can restart elsewhere.
+    std::vector<std::string> recreating_owners{};
+    /// Pods marked `safe-to-evict: "false"` or `do-not-disrupt` are moved and evicted like others.
+    bool ignore_protection = false;
+    /// Pods that nobody owns may be evicted; nobody makes them anew.
+    bool evict_bare_pods = false;
+    /// Labels that name a node's network domain, from the root down. Empty = those of the Topology object (Kueue, KAI) in the
+    /// input, else those of NVIDIA's topograph where nodes have them.
+    std::vector<std::string> network_labels{};
+    int examples = 3;  ///< names of objects in each row of the report, 0 .. 1000
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<KubernetesReadOptions>, F&& field) {
+    field("schedulers", &KubernetesReadOptions::schedulers);
+    field("recreating_owners", &KubernetesReadOptions::recreating_owners);
+    field("ignore_protection", &KubernetesReadOptions::ignore_protection);
+    field("evict_bare_pods", &KubernetesReadOptions::evict_bare_pods);
+    field("network_labels", &KubernetesReadOptions::network_labels);
+    field("examples", &KubernetesReadOptions::examples, within(0, 1000));
+}
+
+/// A cluster as it was read; `Cluster::build` takes it without complaint, whatever the input.
+struct KubernetesReading {
+    ClusterSpec cluster{};  ///< tasks are named `namespace/pod`, jobs `namespace/owner`
+    ReadingReport report{};
+};
+
+/// A text and what messages call it.
+struct NamedText {
+    std::string_view text{};
+    std::string source = "<text>";
+};
+
+/// Reads a cluster from objects of Kubernetes: what kube-scheduler's filters, the disruption controller and the Eviction API
+/// know of it. docs/kubernetes.md has the table of what is exact, approximated and ignored.
+///
+/// Nodes and pods, and where given PodDisruptionBudgets, PriorityClasses, Namespaces, PersistentVolumes and claims, the owners of
+/// pods, gangs (PodGroup, Workload, LeaderWorkerSet, JobSet), ResourceSlices and ResourceClaims, and a Topology. Objects that do
+/// not make sense, or do not fit each other, are clipped or left out, and reported; they do not refuse the cluster.
+/// @param texts   JSON or YAML, UTF-8, each at most `largest_document` bytes: a List of any kinds, single objects, or several
+///                documents of YAML; an object that occurs twice counts once
+/// @throws InvalidInput for a text that is neither JSON nor YAML, a document that holds no objects of Kubernetes, an input without
+///         a Node, and options out of range
+/// @throws BackendError for YAML when the library was built without libyaml
+/// Complexity: linear in the size of the texts, and in what pods select by labels. Deterministic, safe to call from several threads.
+[[nodiscard]] KubernetesReading kubernetes_from_texts(std::span<const NamedText> texts,
+                                                      const KubernetesReadOptions& options = {});
+[[nodiscard]] KubernetesReading kubernetes_from_text(std::string_view text,
+                                                     const KubernetesReadOptions& options = {},
+                                                     std::string_view source = "<text>");
+
+/// The same from files and folders, as `kubernetes_files` lists them.
+/// @throws BackendError also when a file cannot be read
+/// @throws InvalidInput also for a folder without such files
+[[nodiscard]] KubernetesReading read_kubernetes(std::span<const std::string> paths,
+                                                const KubernetesReadOptions& options = {});
+
+/// The files that paths stand for: files themselves, and of folders all files `*.json`, `*.yaml` and `*.yml`, by name.
+/// @throws BackendError for a folder that cannot be read
+/// @throws InvalidInput for a folder without such files
+[[nodiscard]] std::vector<std::string> kubernetes_files(std::span<const std::string> paths);
+
+}  // namespace GPUSCHED_NAMESPACE::io
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/io/impl/kubernetes.ipp>
+#endif

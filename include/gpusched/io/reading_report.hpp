@@ -1,0 +1,82 @@
+// What a reader of a whole cluster took over exactly, what it approximated, ignored or left out.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/enum_names.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::io {
+
+/// How something was read.
+enum class Fidelity : std::uint8_t {
+    exact,         ///< the snapshot says the same
+    approximated,  ///< the snapshot says nearly the same: `ReadingRow::how` and `errs`
+    ignored,       ///< the snapshot does not say it
+    left_out,      ///< the whole object is not in the snapshot
+};
+constexpr auto enum_names(Fidelity) {
+    return name_table<Fidelity>({
+        {Fidelity::exact, "exact"},
+        {Fidelity::approximated, "approximated"},
+        {Fidelity::ignored, "ignored"},
+        {Fidelity::left_out, "left_out"},
+    });
+}
+
+/// Which way a snapshot errs where it does not say the same as the cluster.
+enum class Errs : std::uint8_t {
+    neither,     ///< no answer depends on it
+    too_strict,  ///< it refuses what the cluster's scheduler would allow
+    too_lax,     ///< it allows what the cluster's scheduler would refuse
+    either,
+};
+constexpr auto enum_names(Errs) {
+    return name_table<Errs>({
+        {Errs::neither, "neither"},
+        {Errs::too_strict, "too_strict"},
+        {Errs::too_lax, "too_lax"},
+        {Errs::either, "either"},
+    });
+}
+
+/// One thing of one kind of object, and how all of these were read.
+struct ReadingRow {
+    std::string kind{};  ///< of objects: `Pod`
+    std::string what{};  ///< of them: `requests`
+    Fidelity fidelity = Fidelity::exact;
+    Errs errs = Errs::neither;
+    std::int64_t count = 0;               ///< objects with it
+    std::string how{};                    ///< what the snapshot says instead, or why it says nothing
+    std::vector<std::string> examples{};  ///< names of some of the objects
+    bool operator==(const ReadingRow&) const = default;
+};
+
+/// A kind of object that the input does not hold.
+struct AbsentKind {
+    std::string kind{};
+    std::string undecided{};  ///< what could not be decided without it
+    bool operator==(const AbsentKind&) const = default;
+};
+
+/// Rows in the order in which they were first met; nothing that was read is missing from them.
+struct ReadingReport {
+    std::vector<ReadingRow> rows{};
+    std::vector<AbsentKind> absent{};
+    bool operator==(const ReadingReport&) const = default;
+};
+
+/// The report as a person reads it: what was left out first, then what was approximated and ignored, then what is exact, then the
+/// kinds that are absent.
+[[nodiscard]] std::string reading_report_to_text(const ReadingReport& report);
+
+/// The report as a JSON object with `rows` and `absent`, for programs.
+[[nodiscard]] std::string reading_report_to_json(const ReadingReport& report);
+
+}  // namespace GPUSCHED_NAMESPACE::io
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/io/impl/reading_report.ipp>
+#endif

@@ -1,0 +1,193 @@
+// Within gpusched.io: the reader of Kubernetes objects, and reports of readings.
+#include "arguments.hpp"
+#include "cluster_views.hpp"
+#include "keywords.hpp"
+#include "pickles.hpp"
+#include "plan.hpp"
+
+#include <gpusched/core/file.hpp>
+#include <gpusched/io/kubernetes.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::python {
+
+namespace {
+
+using io::AbsentKind;
+using io::ReadingReport;
+using io::ReadingRow;
+
+/// A cluster that was read from elsewhere, and how.
+struct ClusterReading {
+    ClusterPtr cluster{};
+    ReadingReport report{};
+};
+
+py::tuple row_state(const ReadingRow& r) {
+    return py::make_tuple(r.kind, r.what, static_cast<int>(r.fidelity), static_cast<int>(r.errs), r.count,
+                          r.how, r.examples);
+}
+
+ReadingRow row_of(const py::tuple& s) {
+    return {.kind = s[0].cast<std::string>(),
+            .what = s[1].cast<std::string>(),
+            .fidelity = static_cast<io::Fidelity>(s[2].cast<int>()),
+            .errs = static_cast<io::Errs>(s[3].cast<int>()),
+            .count = s[4].cast<std::int64_t>(),
+            .how = s[5].cast<std::string>(),
+            .examples = s[6].cast<std::vector<std::string>>()};
+}
+
+py::tuple report_state(const ReadingReport& r) {
+    py::list rows, absent;
+    for (const auto& row : r.rows) rows.append(row_state(row));
+    for (const auto& kind : r.absent) absent.append(py::make_tuple(kind.kind, kind.undecided));
+    return py::make_tuple(rows, absent);
+}
+
+ReadingReport report_of(const py::tuple& s) {
+    ReadingReport r;
+    for (const auto row : s[0].cast<py::list>()) r.rows.push_back(row_of(row.cast<py::tuple>()));
+    for (const auto kind : s[1].cast<py::list>()) {
+        const auto pair = kind.cast<py::tuple>();
+        r.absent.push_back({pair[0].cast<std::string>(), pair[1].cast<std::string>()});
+    }
+    return r;
+}
+
+template <class T>
+void define_copies(py::class_<T>& type) {
+    type.def("__copy__", [](const T& value) { return value; })
+        .def(
+            "__deepcopy__", [](const T& value, const py::dict&) { return value; }, py::arg("memo"));
+}
+
+void bind_report(py::module_& m) {
+    const auto of = [](const char* name) { return doc(std::string("io::") + name); };
+    py::class_<ReadingRow> row(m, "ReadingRow", of("ReadingRow").c_str());
+    define_equality(row, row_state);
+    define_copies(row);
+    row.def_readonly("kind", &ReadingRow::kind, of("ReadingRow::kind").c_str())
+        .def_readonly("what", &ReadingRow::what, of("ReadingRow::what").c_str())
+        .def_property_readonly(
+            "fidelity", [](const ReadingRow& r) -> Name<io::Fidelity> { return enum_name(r.fidelity); },
+            "How it was read: exact, approximated, ignored (the snapshot does not say it) or left_out (the "
+            "whole object).")
+        .def_property_readonly(
+            "errs", [](const ReadingRow& r) -> Name<io::Errs> { return enum_name(r.errs); },
+            "Which way the snapshot errs: too_strict refuses what the cluster's scheduler would allow, "
+            "too_lax the reverse.")
+        .def_readonly("count", &ReadingRow::count, of("ReadingRow::count").c_str())
+        .def_readonly("how", &ReadingRow::how, of("ReadingRow::how").c_str())
+        .def_readonly("examples", &ReadingRow::examples, of("ReadingRow::examples").c_str())
+        .def("__repr__",
+             [](const ReadingRow& r) {
+                 return "<gpusched.io.ReadingRow: " + std::to_string(r.count) + " " + r.kind + ", " + r.what +
+                        ", " + enum_name(r.fidelity) + ">";
+             })
+        .def(py::pickle(&row_state, &row_of));
+
+    py::class_<AbsentKind> absent(m, "AbsentKind", of("AbsentKind").c_str());
+    const auto absent_state = [](const AbsentKind& a) { return py::make_tuple(a.kind, a.undecided); };
+    define_equality(absent, absent_state);
+    define_copies(absent);
+    absent.def_readonly("kind", &AbsentKind::kind, "Of objects.")
+        .def_readonly("undecided", &AbsentKind::undecided, of("AbsentKind::undecided").c_str())
+        .def("__repr__",
+             [](const AbsentKind& a) {
+                 return "<gpusched.io.AbsentKind: " + a.kind + ", " + a.undecided + ">";
+             })
+        .def(py::pickle(absent_state, [](const py::tuple& s) {
+            return AbsentKind{s[0].cast<std::string>(), s[1].cast<std::string>()};
+        }));
+
+    py::class_<ReadingReport> report(m, "ReadingReport", of("ReadingReport").c_str());
+    define_equality(report, report_state);
+    define_copies(report);
+    report
+        .def_readonly("rows", &ReadingReport::rows,
+                      "Each thing of each kind of object, and how all of these were read.")
+        .def_readonly("absent", &ReadingReport::absent, "The kinds of objects that the input does not hold.")
+        .def("__str__", [](const ReadingReport& r) { return io::reading_report_to_text(r); })
+        .def("__repr__",
+             [](const ReadingReport& r) {
+                 return "<gpusched.io.ReadingReport: " + counted(r.rows, "row") + ">";
+             })
+        .def(
+            "to_json", [](const ReadingReport& r) { return io::reading_report_to_json(r); },
+            documented("to_json(self)", doc("io::reading_report_to_json")).c_str())
+        .def(py::pickle(&report_state, &report_of));
+}
+
+/// A document, or the texts of the files that a path stands for.
+void take_source(const py::handle& source, std::vector<std::string>& texts, std::vector<std::string>& names) {
+    if (py::isinstance(source, py::module_::import("collections.abc").attr("Mapping"))) {
+        texts.push_back(json_text(py::reinterpret_borrow<py::object>(source)));
+        names.emplace_back("<dict>");
+        return;
+    }
+    const std::vector<std::string> path{path_text(py::reinterpret_borrow<py::object>(source))};
+    for (auto& file : unlocked([&] { return io::kubernetes_files(path); })) {
+        texts.push_back(unlocked([&] { return read_file(file); }));
+        names.push_back(std::move(file));
+    }
+}
+
+}  // namespace
+
+void bind_kubernetes(py::module_& parent) {
+    py::module_ m = parent.attr("io");
+    bind_report(m);
+    py::class_<ClusterReading> reading(
+        m, "ClusterReading", "A cluster that was read from elsewhere, and how each part of it was read.");
+    const auto state = [](const ClusterReading& r) {
+        return py::make_tuple(r.cluster, report_state(r.report));
+    };
+    define_equality(reading, state);
+    define_copies(reading);
+    reading.def_readonly("cluster", &ClusterReading::cluster, "The snapshot.")
+        .def_readonly("report", &ClusterReading::report,
+                      "What was read exactly, approximated, ignored or left out.")
+        .def("__str__", [](const ClusterReading& r) { return io::reading_report_to_text(r.report); })
+        .def("__repr__",
+             [](const ClusterReading& r) {
+                 return "<gpusched.io.ClusterReading: " +
+                        counted(static_cast<std::int64_t>(r.cluster->node_count()), "node") + ", " +
+                        counted(static_cast<std::int64_t>(r.cluster->task_count()), "task") + ">";
+             })
+        .def(py::pickle(state, [](const py::tuple& s) {
+            return ClusterReading{s[0].cast<ClusterPtr>(), report_of(s[1].cast<py::tuple>())};
+        }));
+    using O = io::KubernetesReadOptions;
+    const auto options = Keywords<O>().fields().shared_as("io.read_kubernetes");
+    m.def(
+        "read_kubernetes",
+        [options](const Typed<"str | PathLike[str] | Mapping[str, Any] | Sequence[str | PathLike[str] | "
+                              "Mapping[str, Any]]">& sources,
+                  const py::kwargs& keywords) {
+            const auto given = options.read("read_kubernetes", keywords);
+            std::vector<std::string> contents, names;
+            if (py::isinstance<py::list>(sources) || py::isinstance<py::tuple>(sources))
+                for (const auto source : sources) take_source(source, contents, names);
+            else
+                take_source(sources, contents, names);
+            return unlocked([&] {
+                std::vector<io::NamedText> texts;
+                for (std::size_t i = 0; i < contents.size(); ++i) texts.push_back({contents[i], names[i]});
+                auto read = io::kubernetes_from_texts(texts, given);
+                return ClusterReading{std::make_shared<Cluster>(Cluster::build(read.cluster)),
+                                      std::move(read.report)};
+            });
+        },
+        py::arg("sources"),
+        options
+            .documented("read_kubernetes(sources", doc("io::kubernetes_from_texts") +
+                                                       "\n\n`sources` is a file, a folder, a document as "
+                                                       "`json.load` gives it, or a list of these.")
+            .c_str());
+}
+
+}  // namespace gpusched::python

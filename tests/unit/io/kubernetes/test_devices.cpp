@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPUs, MIG instances, shared cards, cards of several vendors.
+#include "objects.hpp"
+
+#include <gpusched/core/gpu_list.hpp>
+
+using namespace kubernetes_text;
+
+namespace {
+
+std::string has(const std::string& devices) {
+    return R"("cpu": "96", "memory": "1Ti", "pods": "110", )" + devices;
+}
+PodText asks(const std::string& devices, const std::string& on = {}) {
+    return {.requests = devices, .on = on};
+}
+
+}  // namespace
+
+TEST_CASE("Whole GPUs of a node, and those that are not allocatable", "[io][kubernetes]") {
+    const auto reading = read(
+        {node("n0",
+              {.allocatable = has(R"("nvidia.com/gpu": "7")"),
+               .capacity = has(R"("nvidia.com/gpu": "8")"),
+               .labels = R"("nvidia.com/gpu.product": "NVIDIA-A100", "nvidia.com/gpu.memory": "81920")"}),
+         pod("a", asks(R"("nvidia.com/gpu": "7")", "n0")), pod("b", asks(R"("nvidia.com/gpu": "1")"))});
+    const auto& spec = reading.cluster.nodes[0];
+    CHECK(spec.gpu_count == 8);
+    CHECK(spec.failed_gpus == std::vector<int>{7});
+    CHECK(spec.gpu_model == "NVIDIA-A100");
+    CHECK(spec.gpu_memory_mib == 81920);
+    CHECK(task(reading, "a").gpu_count == 7);
+    CHECK(task(reading, "a").assign_gpus);
+    CHECK(task(reading, "a").gpu_models.empty());
+    CHECK_FALSE(task(reading, "b").assign_gpus);
+    CHECK_FALSE(fits(Cluster::build(reading.cluster), "b", "n0"));
+    CHECK(row(reading, "Node", "devices that are not allocatable").examples.front() ==
+          "n0: 1 of 8 nvidia.com/gpu");
+}
+
+TEST_CASE("Pods that hold GPUs which have failed since keep them", "[io][kubernetes]") {
+    const auto reading = read({node("n0", {.allocatable = has(R"("nvidia.com/gpu": "0")")}),
+                               pod("a", asks(R"("nvidia.com/gpu": "4")", "n0"))});
+    CHECK(reading.cluster.nodes[0].gpu_count == 4);
+    CHECK(reading.cluster.nodes[0].failed_gpus == std::vector<int>{0, 1, 2, 3});
+    CHECK(reading.cluster.nodes[0].schedulable);
+}
+
+TEST_CASE("MIG under the mixed strategy: whole GPUs and classes of instances", "[io][kubernetes]") {
+    const auto reading = read(
+        {node("n0",
+              {.allocatable = has(
+                   R"("nvidia.com/gpu": "4", "nvidia.com/mig-1g.10gb": "14", "nvidia.com/mig-3g.40gb": "4")"),
+               .labels = R"("nvidia.com/mig-1g.10gb.memory": "9728", "nvidia.com/gpu.product": "A")"}),
+         node("n1", {.allocatable = has(R"("nvidia.com/gpu": "8")")}),
+         pod("a", asks(R"("nvidia.com/mig-1g.10gb": "13")", "n0")),
+         pod("b", asks(R"("nvidia.com/mig-1g.10gb": "2")")),
+         pod("c", asks(R"("nvidia.com/mig-1g.10gb": "1")")), pod("w", asks(R"("nvidia.com/gpu": "5")"))});
+    const auto& spec = reading.cluster.nodes[0];
+    REQUIRE(spec.devices.size() == 2);
+    CHECK(spec.gpu_count == 4);
+    CHECK(spec.devices[0] ==
+          DeviceSpec{.device_class = "nvidia.com/mig-1g.10gb", .count = 14, .memory_mib = 9728});
+    CHECK(spec.devices[1].count == 4);
+    CHECK(task(reading, "b").device_count == 2);
+    CHECK(task(reading, "b").device_classes == std::vector<std::string>{"nvidia.com/mig-1g.10gb"});
+    CHECK(task(reading, "b").gpu_count == 0);
+    const auto cluster = Cluster::build(reading.cluster);
+    CHECK_FALSE(fits(cluster, "b", "n0"));
+    CHECK(fits(cluster, "c", "n0"));
+    CHECK_FALSE(fits(cluster, "c", "n1"));
+    CHECK_FALSE(fits(cluster, "w", "n0"));
+    CHECK(fits(cluster, "w", "n1"));
+}
+
+TEST_CASE("Replicas of shared cards under a name of their own", "[io][kubernetes]") {
+    const auto reading = read(
+        {node("n0", {.allocatable = has(R"("nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "16")"),
+                     .labels = R"("nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.product": "A10G-SHARED")"}),
+         node("n1", {.allocatable = has(R"("nvidia.com/gpu": "8")")}),
+         pod("s", asks(R"("nvidia.com/gpu.shared": "1")")), pod("w", asks(R"("nvidia.com/gpu": "1")"))});
+    const auto& spec = reading.cluster.nodes[0];
+    REQUIRE(spec.devices.size() == 1);
+    CHECK(spec.gpu_count == 0);
+    CHECK(spec.devices[0].parents == std::vector<int>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3});
+    const auto cluster = Cluster::build(reading.cluster);
+    CHECK(fits(cluster, "s", "n0"));
+    CHECK_FALSE(fits(cluster, "s", "n1"));
+    CHECK_FALSE(fits(cluster, "w", "n0"));
+    CHECK(fits(cluster, "w", "n1"));
+    CHECK(rows(reading, "Pod", "nvidia.com/gpu").front().fidelity == io::Fidelity::exact);
+}
+
+TEST_CASE("Parts of cards under the name of whole cards", "[io][kubernetes]") {
+    const auto shared = node("shared", {.allocatable = has(R"("nvidia.com/gpu": "8")"),
+                                        .labels = R"("nvidia.com/gpu.replicas": "4", "kind": "shared")"});
+    const auto single =
+        node("single", {.allocatable = has(R"("nvidia.com/gpu": "7")"),
+                        .labels = R"("nvidia.com/gpu.product": "A100-MIG-1g.10gb", "kind": "single")"});
+    const auto whole =
+        node("whole", {.allocatable = has(R"("nvidia.com/gpu": "8")"), .labels = R"("kind": "whole")"});
+    const auto pending = asks(R"("nvidia.com/gpu": "1")");
+    auto selects = pending;
+    selects.spec = R"("nodeSelector": {"kind": "single"})";
+    auto reading = read({shared, single, whole, pod("w", pending), pod("m", selects),
+                         pod("s", asks(R"("nvidia.com/gpu": "2")", "shared"))});
+    CHECK(task(reading, "w").gpu_count == 1);
+    CHECK(task(reading, "m").device_classes == std::vector<std::string>{"nvidia.com/gpu (MIG 1g.10gb)"});
+    CHECK(task(reading, "s").device_classes == std::vector<std::string>{"nvidia.com/gpu (shared)"});
+    CHECK(task(reading, "s").device_count == 2);
+    const auto approximated = row(reading, "Pod", "nvidia.com/gpu");
+    CHECK(approximated.errs == io::Errs::too_strict);
+    CHECK(approximated.count == 3);
+    auto cluster = Cluster::build(reading.cluster);
+    CHECK(fits(cluster, "w", "whole"));
+    CHECK_FALSE(fits(cluster, "w", "shared"));
+    CHECK_FALSE(fits(cluster, "s", "whole"));
+    CHECK(fits(cluster, "m", "single"));
+    // Where all nodes offer the same, there is nothing to choose.
+    reading = read({single, pod("p", pending)});
+    CHECK(task(reading, "p").device_count == 1);
+    CHECK(row(reading, "Pod", "nvidia.com/gpu").fidelity == io::Fidelity::exact);
+}
+
+TEST_CASE("Cards of several vendors do not stand for each other", "[io][kubernetes]") {
+    auto reading =
+        read({node("nv", {.allocatable = has(R"("nvidia.com/gpu": "8")"),
+                          .labels = R"("nvidia.com/gpu.product": "H100")"}),
+              node("amd", {.allocatable = has(R"("amd.com/gpu": "8", "amd.com/cpx_nps4": "8")")}),
+              pod("n", asks(R"("nvidia.com/gpu": "1")")), pod("a", asks(R"("amd.com/gpu": "1")")),
+              pod("i", asks(R"("gpu.intel.com/xe": "1")")), pod("x", asks(R"("amd.com/cpx_nps4": "1")"))});
+    const auto cluster = Cluster::build(reading.cluster);
+    CHECK(fits(cluster, "n", "nv"));
+    CHECK_FALSE(fits(cluster, "n", "amd"));
+    CHECK(fits(cluster, "a", "amd"));
+    CHECK_FALSE(fits(cluster, "a", "nv"));
+    CHECK_FALSE(fits(cluster, "i", "amd"));
+    CHECK_FALSE(fits(cluster, "i", "nv"));
+    CHECK(fits(cluster, "x", "amd"));
+    reading = read({node("nv", {.allocatable = has(R"("nvidia.com/gpu": "8")")}),
+                    pod("a", asks(R"("amd.com/gpu": "1")"))});
+    CHECK_FALSE(fits(Cluster::build(reading.cluster), "a", "nv"));
+}
+
+TEST_CASE("Devices that cannot be numbered are counted", "[io][kubernetes]") {
+    // More than 64 on a node.
+    auto reading =
+        read({node("n0", {.allocatable = has(R"("nvidia.com/gpu": "8", "nvidia.com/gpu.shared": "80")")}),
+              pod("a", asks(R"("nvidia.com/gpu.shared": "79")", "n0")),
+              pod("b", asks(R"("nvidia.com/gpu.shared": "2")"))});
+    CHECK(reading.cluster.nodes[0].gpu_count == 8);
+    CHECK(reading.cluster.nodes[0].resources.at("nvidia.com/gpu.shared") == 80);
+    CHECK_FALSE(fits(Cluster::build(reading.cluster), "b", "n0"));
+    // Of several classes for one pod.
+    reading = read(
+        {node("n0", {.allocatable = has(R"("nvidia.com/mig-1g.10gb": "4", "nvidia.com/mig-2g.20gb": "2")")}),
+         pod("a", asks(R"("nvidia.com/mig-1g.10gb": "1", "nvidia.com/mig-2g.20gb": "1")", "n0")),
+         pod("b", asks(R"("nvidia.com/mig-1g.10gb": "1", "nvidia.com/mig-2g.20gb": "2")"))});
+    CHECK(task(reading, "a").device_count == 1);
+    CHECK(task(reading, "a").resources.at("nvidia.com/mig-2g.20gb") == 1);
+    CHECK_FALSE(fits(Cluster::build(reading.cluster), "b", "n0"));
+    CHECK(row(reading, "Node", "nvidia.com/mig-2g.20gb").fidelity == io::Fidelity::approximated);
+    // More cards than 64, and a pod that asks for as many.
+    reading = read({node("n0", {.allocatable = has(R"("nvidia.com/gpu": "128")")}),
+                    pod("a", asks(R"("nvidia.com/gpu": "100")", "n0")),
+                    pod("b", asks(R"("nvidia.com/gpu": "29")"))});
+    CHECK_FALSE(fits(Cluster::build(reading.cluster), "b", "n0"));
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is given: Lists, single objects, YAML, folders, and input that is broken or odd.
+#include "objects.hpp"
+
+#include <support/real_data.hpp>
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/file.hpp>
+#include <gpusched/io/cluster_json.hpp>
+#include <gpusched/io/formats.hpp>
+
+#include <filesystem>
+
+using namespace kubernetes_text;
+
+namespace {
+
+std::string problem_of(const std::string& text) {
+    try {
+        (void)io::kubernetes_from_text(text, {}, "t");
+    } catch (const InvalidInput& error) {
+        return error.what();
+    }
+    return {};
+}
+constexpr const char* expected_nodes =
+    "t: expected at least one Node (kubectl get nodes,pods,pdb,priorityclasses -A -o json), found ";
+
+}  // namespace
+
+TEST_CASE("Objects come in Lists, one by one, in typed lists and in several texts", "[io][kubernetes]") {
+    CHECK(io::kubernetes_from_text(node("n0")).cluster.nodes.size() == 1);
+    const auto pods =
+        R"({"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "p"}, "spec": {}}]})";
+    const std::string one = node("n0"), two = list({list({node("n1")}), one});
+    const io::NamedText texts[] = {{one, "a"}, {pods, "b"}, {two, "c"}};
+    const auto reading = io::kubernetes_from_texts(texts);
+    CHECK(reading.cluster.nodes.size() == 2);
+    CHECK(task(reading, "p").name == "default/p");
+}
+
+TEST_CASE("Objects in YAML, several documents", "[io][kubernetes]") {
+    if (!io::reads_yaml()) {
+        WARN("SKIPPED: built without libyaml");
+        return;
+    }
+    const auto reading = io::kubernetes_from_text(R"(apiVersion: v1
+kind: Node
+metadata: {name: n0}
+status: {allocatable: {cpu: 4, memory: 8Gi, pods: "110"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p, labels: {on: "yes", n: 1}}
+spec: {containers: [{name: c, resources: {requests: {cpu: 0.5}}}]}
+)");
+    CHECK(reading.cluster.nodes[0].cpu_milli == 4000);
+    CHECK(task(reading, "p").cpu_milli == 500);
+}
+
+TEST_CASE("Files and folders", "[io][kubernetes]") {
+    const auto folder = std::filesystem::temp_directory_path() / "gpusched_kubernetes_folder";
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    const std::string path = folder.string();
+    const std::vector<std::string> paths{path};
+    CHECK_THROWS_AS(io::read_kubernetes(paths), InvalidInput);
+    write_file(path + "/b.json", list({pod("p")}));
+    write_file(path + "/a.json", list({node("n0")}));
+    write_file(path + "/notes.txt", "not looked at");
+    CHECK(io::kubernetes_files(paths) == std::vector<std::string>{path + "/a.json", path + "/b.json"});
+    CHECK(io::read_kubernetes(paths).cluster.tasks.size() == 1);
+    const std::vector<std::string> missing{path + "/c.json"};
+    CHECK_THROWS_AS(io::read_kubernetes(missing), BackendError);
+    std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("Input that holds no cluster is refused with what it holds", "[io][kubernetes]") {
+    CHECK(problem_of("[1, 2").starts_with("t:1:"));
+    CHECK(
+        problem_of("[]") ==
+        "t: expected objects of Kubernetes (a List, or an object with apiVersion and kind), found an array");
+    CHECK(problem_of("{}") == "t: expected objects of Kubernetes (a List, or an object with apiVersion and "
+                              "kind), found an object without a kind");
+    CHECK(problem_of(R"({"format": "gpusched.cluster", "version": 1})") ==
+          "t: expected objects of Kubernetes, found a document of format 'gpusched.cluster', which needs no "
+          "import");
+    CHECK(problem_of(list({})) == expected_nodes + std::string("none: the List is empty"));
+    CHECK(problem_of(list({pod("p"), pod("q")})) == expected_nodes + std::string("2 pods, but no node"));
+    CHECK(problem_of(list({object("v1", "Secret", "s")})) == expected_nodes + std::string("1 Secret"));
+    CHECK(
+        problem_of(list({node("n0", {.allocatable = R"("cpu": "many")"})})) ==
+        expected_nodes +
+            std::string(
+                "none that can be read: t: /items/0/status/capacity/cpu: expected a quantity such as 2, 500m "
+                "or 64Gi, found \"many\""));
+    CHECK(problem_of("") ==
+          (io::reads_yaml() ? "t: expected objects of Kubernetes, found nothing" : problem_of("")));
+    CHECK_THROWS_AS(io::kubernetes_from_texts({}), InvalidInput);
+    CHECK_THROWS_AS(io::kubernetes_from_text(node("n0"), {.examples = -1}), InvalidInput);
+    CHECK_THROWS_AS(
+        io::kubernetes_from_text(node("n0"), {.network_labels = std::vector<std::string>(17, "x")}),
+        InvalidInput);
+}
+
+TEST_CASE("One broken object does not refuse the cluster", "[io][kubernetes]") {
+    const auto reading =
+        read({node("n0"), node("n0"), node("n1", {.allocatable = R"("cpu": "x")"}), "17",
+              R"({"metadata": {}})", R"({"apiVersion": "v1", "kind": "Node", "metadata": {}})",
+              R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "nospec"}})",
+              pod("bad", {.requests = R"("cpu": "-1")"}), pod("p", {.on = "n1"}), pod("good", {.on = "n0"}),
+              object("v1", "Secret", "hidden"), object("v1", "Service", "s"),
+              object("policy/v1", "PodDisruptionBudget", "b",
+                     R"("spec": {"selector": {}, "minAvailable": "half"})"),
+              pod("again", {.metadata = R"("uid": "1")"}), pod("again", {.metadata = R"("uid": "1")"}),
+              pod("twice", {.metadata = R"("uid": "2")"}), pod("twice", {.metadata = R"("uid": "3")"})});
+    REQUIRE(reading.cluster.nodes.size() == 1);
+    CHECK(reading.cluster.tasks.size() == 3);
+    CHECK(reading.cluster.budgets.empty());
+    const auto left_out = [&](const char* kind, const char* how) {
+        for (const auto& found : reading.report.rows)
+            if (found.kind == kind && found.fidelity == io::Fidelity::left_out && found.how == how)
+                return found.count;
+        return std::int64_t{0};
+    };
+    CHECK(left_out("Node", "another object has its name; the first is kept") == 1);
+    CHECK(left_out("Node", "cannot be read") == 1);
+    CHECK(left_out("Node", "has no name") == 1);
+    CHECK(left_out("(none)", "not an object") == 1);
+    CHECK(left_out("(none)", "no kind is said") == 1);
+    CHECK(left_out("Pod", "cannot be read") == 2);
+    CHECK(left_out("Pod", "its node was not read") == 1);
+    CHECK(left_out("Pod", "the same object occurs again") == 1);
+    CHECK(left_out("Pod", "another object has its name; the first is kept") == 1);
+    CHECK(left_out("PodDisruptionBudget", "cannot be read") == 1);
+    CHECK(row(reading, "Secret", "objects").examples.empty());  // names of secrets are kept out of reports
+    CHECK(row(reading, "Service", "objects").examples == std::vector<std::string>{"default/s"});
+    const auto text = io::reading_report_to_text(reading.report);
+    CHECK(text.starts_with("Left out:\n"));
+    CHECK(text.find("t: /items/7/spec/containers/0/resources/requests/cpu: expected a quantity such as 2, "
+                    "500m or 64Gi, found \"-1\"") != text.npos);
+    CHECK(text.find("\nNot in the input, and so not decided:\n") != text.npos);
+}
+
+TEST_CASE("Every object that was met is in the report", "[io][kubernetes]") {
+    std::vector<std::string> items{node("n0"), pod("p"), object("v1", "Secret", "x"),
+                                   object("example.com/v1", "Node", "other")};
+    for (const auto* const kind : {"ReplicaSet", "Deployment", "StatefulSet", "DaemonSet"})
+        items.push_back(object("apps/v1", kind, "x"));
+    for (const auto* const kind : {"ResourceSlice", "ResourceClaim", "DeviceClass"})
+        items.push_back(object("resource.k8s.io/v1", kind, "x"));
+    items.push_back(object("batch/v1", "Job", "x"));
+    items.push_back(object("v1", "Namespace", "x"));
+    items.push_back(object("v1", "PersistentVolume", "x"));
+    items.push_back(object("v1", "PersistentVolumeClaim", "x"));
+    items.push_back(object("policy/v1", "PodDisruptionBudget", "x"));
+    items.push_back(object("scheduling.k8s.io/v1", "PriorityClass", "x"));
+    items.push_back(object("scheduling.k8s.io/v1alpha2", "Workload", "x"));
+    items.push_back(object("scheduling.k8s.io/v1alpha2", "PodGroup", "x"));
+    items.push_back(object("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "x"));
+    items.push_back(object("jobset.x-k8s.io/v1alpha2", "JobSet", "x"));
+    items.push_back(object("kueue.x-k8s.io/v1beta1", "Topology", "x"));
+    const auto reading = read(items);
+    for (const auto* const kind : {"Node",
+                                   "Pod",
+                                   "Secret",
+                                   "ReplicaSet",
+                                   "Deployment",
+                                   "StatefulSet",
+                                   "DaemonSet",
+                                   "ResourceSlice",
+                                   "ResourceClaim",
+                                   "DeviceClass",
+                                   "Job",
+                                   "Namespace",
+                                   "PersistentVolume",
+                                   "PersistentVolumeClaim",
+                                   "PodDisruptionBudget",
+                                   "PriorityClass",
+                                   "Workload",
+                                   "PodGroup",
+                                   "LeaderWorkerSet",
+                                   "JobSet",
+                                   "Topology"}) {
+        INFO(kind);
+        CHECK(std::any_of(reading.report.rows.begin(), reading.report.rows.end(),
+                          [&](const auto& found) { return found.kind == kind; }));
+    }
+}
+
+TEST_CASE("Texts with a NUL character or a slash where none may be make no snapshot that cannot be built",
+          "[io][kubernetes]") {
+    const auto nul = std::string(R"("pod-group-name": "a\u0000b")");
+    const auto reading = read(
+        {node("n0", {.labels = R"("network.topology.nvidia.com/leaf": "a/b")"}),
+         pod("p", {.spec = R"("schedulingGroup": {"podGroupName": "a\u0000b"}, "affinity": {"podAntiAffinity":
+                {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {}, "topologyKey": "k", "namespaces": ["x\u0000"]}]}})",
+                   .metadata = R"("annotations": {)" + nul + "}"}),
+         pod("q", {.labels = R"("x": "a\u0000b")"}),
+         R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a\u0000b"}, "spec": {}})"});
+    CHECK(reading.cluster.tasks.size() == 1);
+    CHECK(task(reading, "p").job.empty());
+    CHECK(reading.cluster.nodes[0].network.empty());
+    CHECK(row(reading, "Node", "network").fidelity == io::Fidelity::ignored);
+}
+
+TEST_CASE("Managed fields of many megabytes do not matter", "[io][kubernetes]") {
+    std::string fields = R"("managedFields": [{"fieldsV1": {)";
+    for (int i = 0; i < 20000; ++i)
+        fields += (i == 0 ? "\"f:" : ", \"f:") + std::to_string(i) + R"(": {"f:a": {}, "f:b": {".": {}}})";
+    fields += "}}]";
+    const auto reading = read({node("n0", {.metadata = fields}), pod("p", {.metadata = fields})});
+    CHECK(reading.cluster.tasks.size() == 1);
+}
+
+TEST_CASE("Readers of snapshots name the import that reads Kubernetes objects", "[io][kubernetes]") {
+    const auto said = [](const std::string& text) -> std::string {
+        try {
+            (void)io::cluster_from_json(text, "c.json");
+        } catch (const InvalidInput& error) {
+            return error.what();
+        }
+        return "";
+    };
+    CHECK(said(list({node("n0")})) == "c.json: expected a document of format 'gpusched.cluster', found "
+                                      "objects of Kubernetes (kind 'List'): `gpusched import "
+                                      "kubernetes`, io::read_kubernetes and gs.io.read_kubernetes read them");
+    CHECK(said("# nodes\napiVersion: v1\nkind: List\n").find("`gpusched import kubernetes`") !=
+          std::string::npos);
+    CHECK(said("x: 1").find("not a JSON document") != std::string::npos);
+    CHECK(said("{}").find("'format'") != std::string::npos);
+}
+
+TEST_CASE("A report as JSON", "[io][kubernetes]") {
+    io::ReadingReport report;
+    report.rows.push_back({"Pod", "x", io::Fidelity::approximated, io::Errs::too_lax, 2, "how", {"a"}});
+    report.absent.push_back({"Job", "y"});
+    CHECK(io::reading_report_to_json(report) == R"({
+ "rows": [
+  {
+   "kind": "Pod",
+   "what": "x",
+   "fidelity": "approximated",
+   "errs": "too_lax",
+   "count": 2,
+   "how": "how",
+   "examples": [
+    "a"
+   ]
+  }
+ ],
+ "absent": [
+  {
+   "kind": "Job",
+   "undecided": "y"
+  }
+ ]
+}
+)");
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes: amounts, over-commitment, taints and eligibility, network.
+#include "objects.hpp"
+
+using namespace kubernetes_text;
+
+TEST_CASE("Allocatable amounts of a node, and any resource", "[io][kubernetes]") {
+    const auto reading = read(
+        {node("n0",
+              {.allocatable =
+                   R"("cpu": "95590m", "memory": "1096Gi", "pods": "110", "ephemeral-storage": "3400000000Ki",
+                        "hugepages-2Mi": "1Gi", "rdma/hca": "64", "nvidia.com/gpu": "0")",
+               .capacity = R"("cpu": "96")",
+               .labels = R"("zone": "a")"}),
+         R"({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}, "status": {"capacity": {"cpu": "2"}}})",
+         pod("p", {.requests =
+                       R"("rdma/hca": "1", "hugepages-2Mi": "4Mi", "ephemeral-storage": "1", "odd": "3")"})});
+    const auto& spec = reading.cluster.nodes[0];
+    CHECK(spec.cpu_milli == 95590);
+    CHECK(spec.memory_mib == 1096 * 1024);
+    CHECK(
+        spec.resources ==
+        Resources{{"ephemeral-storage", 3320312}, {"hugepages-2Mi", 1024}, {"pods", 110}, {"rdma/hca", 64}});
+    CHECK(spec.labels == Labels{{"zone", "a"}});
+    CHECK(spec.gpu_count == 0);
+    CHECK(reading.cluster.nodes[1].cpu_milli == 2000);  // allocatable is capacity where it is not said
+    CHECK(task(reading, "p").resources ==
+          Resources{{"ephemeral-storage", 1}, {"hugepages-2Mi", 4}, {"pods", 1}, {"rdma/hca", 1}});
+    CHECK(row(reading, "Pod", "resource odd").fidelity == io::Fidelity::ignored);
+}
+
+TEST_CASE("The number of pods of a node is a resource where it can matter", "[io][kubernetes]") {
+    const NodeText two{.allocatable = R"("cpu": "8", "memory": "32Gi", "pods": "2")"};
+    auto reading = read({node("n0", two), pod("a", {.on = "n0"}), pod("b", {.on = "n0"}), pod("c")});
+    CHECK(task(reading, "a").resources == Resources{{"pods", 1}});
+    CHECK_FALSE(fits(Cluster::build(reading.cluster), "c", "n0"));
+    reading = read({node("n0", two), pod("a", {.on = "n0"}), pod("c")});
+    CHECK(task(reading, "a").resources.empty());  // two pods in all: none need count
+    CHECK(fits(Cluster::build(reading.cluster), "c", "n0"));
+    reading = read({node("n0", {.allocatable = R"("cpu": "8")"}), pod("c")});
+    CHECK_FALSE(fits(Cluster::build(reading.cluster), "c", "n0"));  // as kube-scheduler: no number is none
+}
+
+TEST_CASE("A node whose pods ask for more than it has is clipped and receives nothing", "[io][kubernetes]") {
+    const auto reading =
+        read({node("n0", {.allocatable = R"("cpu": "2", "memory": "1Gi", "pods": "110")"}), node("n1"),
+              pod("a", {.requests = R"("cpu": "3", "memory": "512Mi", "example.com/x": "1")", .on = "n0"}),
+              pod("b", {.requests = R"("cpu": "1")", .on = "n0"}), pod("c", {.requests = R"("cpu": "1")"})});
+    const auto& spec = reading.cluster.nodes[0];
+    CHECK(spec.cpu_milli == 4000);
+    CHECK(spec.memory_mib == 1024);
+    CHECK(spec.resources.at("example.com/x") == 1);
+    CHECK_FALSE(spec.schedulable);
+    const auto over = row(reading, "Node", "over-committed");
+    CHECK(over.count == 1);
+    CHECK(over.examples.front() == "n0: cpu 4000m of 2000m, example.com/x 1 of 0");
+    const auto cluster = Cluster::build(reading.cluster);
+    CHECK_FALSE(fits(cluster, "c", "n0"));
+    CHECK(fits(cluster, "c", "n1"));
+}
+
+TEST_CASE("Amounts beyond what the model holds are clipped", "[io][kubernetes]") {
+    const auto reading = read({node("n0", {.allocatable = R"("cpu": "9E", "memory": "9Ei", "pods": "9E")"}),
+                               pod("a", {.requests = R"("cpu": "8E", "memory": "8Ei")", .on = "n0"}),
+                               pod("b", {.requests = R"("cpu": "8E", "example.com/x": "8E")", .on = "n0"}),
+                               pod("c", {.requests = R"("cpu": "8E")"})});
+    CHECK(row(reading, "Pod", "requests beyond 10^12").count == 3);
+}
+
+TEST_CASE("Taints, tolerations, selectors and node affinity", "[io][kubernetes]") {
+    const auto affinity = [](const std::string& terms) {
+        return R"("affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [)" +
+               terms + "]}}}";
+    };
+    const auto reading = read(
+        {node("plain", {.labels = R"("disk": "ssd", "cores": "8")"}),
+         node("tainted", {.spec = R"("taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}])"}),
+         node("leaving", {.spec = R"("taints": [{"key": "down", "effect": "NoExecute"}])"}),
+         node("preferred",
+              {.spec = R"("taints": [{"key": "spot", "effect": "PreferNoSchedule"}, {"effect": "Odd"}])"}),
+         node("cordoned", {.spec = R"("unschedulable": true)"}), pod("p"),
+         pod("tolerant",
+             {.spec = R"("tolerations": [{"key": "gpu", "operator": "Exists"}, {"key": "down", "value": "",
+            "effect": "NoExecute", "tolerationSeconds": 300}])"}),
+         pod("all", {.spec = R"("tolerations": [{"operator": "Exists", "value": "dropped"}])"}),
+         pod("odd",
+             {.spec =
+                  R"("tolerations": [{"key": "gpu", "operator": "Gt", "value": "3"}, {"operator": "Equal"}])"}),
+         pod("selector", {.spec = R"("nodeSelector": {"disk": "ssd"})"}),
+         pod("either", {.spec = affinity(
+                            R"({"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]},
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["preferred"]}]})")}),
+         pod("numbers",
+             {.spec = affinity(
+                  R"({"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["4"]}]})")}),
+         pod("without",
+             {.spec = affinity(R"({"matchExpressions": [{"key": "disk", "operator": "DoesNotExist"}]})")}),
+         pod("nowhere", {.spec = affinity("")}),
+         pod("malformed",
+             {.spec = affinity(
+                  R"({"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["many"]}]})")})});
+    const auto cluster = Cluster::build(reading.cluster);
+    const auto where = [&](const std::string& name) {
+        std::string out;
+        for (const auto* const to : {"plain", "tainted", "leaving", "preferred", "cordoned"})
+            if (fits(cluster, name, to)) out += to[0];
+        return out;
+    };
+    CHECK(where("p") == "pp");
+    CHECK(where("tolerant") == "ptlp");
+    CHECK(where("all") == "ptlp");  // kube-scheduler lets it onto the cordoned node too: reported
+    CHECK(where("odd") == "pp");
+    CHECK(where("selector") == "p");
+    CHECK(where("either") == "pp");
+    CHECK(where("numbers") == "p");
+    CHECK(where("without") == "p");
+    CHECK(where("nowhere").empty());
+    CHECK(where("malformed").empty());
+    CHECK(row(reading, "Node", "cordons").errs == io::Errs::too_strict);
+    CHECK(row(reading, "Pod", "tolerations that compare numbers").count == 1);
+    CHECK(row(reading, "Pod", "tolerationSeconds").count == 1);
+    CHECK(row(reading, "Node", "taints PreferNoSchedule").count == 1);
+    CHECK(rows(reading, "Node", "taints").size() == 2);  // two exact, one ignored
+}
+
+TEST_CASE("Positions in the network come from labels", "[io][kubernetes]") {
+    const auto at = [](const std::string& name, const std::string& rack) {
+        return node(name, {.labels = R"("block": "b0", "rack": ")" + rack + "\""});
+    };
+    const auto topology = object(
+        "kueue.x-k8s.io/v1beta1", "Topology", "t",
+        R"("spec": {"levels": [{"nodeLabel": "block"}, {"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]})");
+    auto reading = read({at("n0", "r0"), at("n1", "r1"), topology});
+    CHECK(reading.cluster.nodes[1].network == std::vector<std::string>{"b0", "r1"});
+    reading = read({at("n0", "r0"), at("n1", "r1"), topology}, {.network_labels = {"rack"}});
+    CHECK(reading.cluster.nodes[1].network == std::vector<std::string>{"r1"});
+    reading = read({at("n0", "r0")});
+    CHECK(reading.cluster.nodes[0].network.empty());
+    CHECK(std::any_of(reading.report.absent.begin(), reading.report.absent.end(),
+                      [](const auto& absent) { return absent.kind == "Topology"; }));
+    reading = read({node(
+        "n0",
+        {.labels = R"("network.topology.nvidia.com/leaf": "l", "network.topology.nvidia.com/spine": "s")"})});
+    CHECK(reading.cluster.nodes[0].network == std::vector<std::string>{"s", "l"});
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owners, budgets, gangs and volumes: how pods move, which may be evicted, and which belong together.
+#include "objects.hpp"
+
+#include <map>
+
+using namespace kubernetes_text;
+
+namespace {
+
+std::string owned(const std::string& name, const std::string& kind, const std::string& owner,
+                  PodText text = {}) {
+    text.metadata = owned_by(kind, owner) + more(text.metadata);
+    if (text.on.empty()) text.on = "n0";
+    return pod(name, text);
+}
+std::string annotated(const std::string& key, const std::string& value) {
+    return R"("annotations": {")" + key + R"(": ")" + value + "\"}";
+}
+constexpr const char* ready = R"("conditions": [{"type": "Ready", "status": "True"}])";
+
+}  // namespace
+
+TEST_CASE("How pods move follows from who makes them anew", "[io][kubernetes]") {
+    const std::vector<std::string> items{
+        node("n0"),
+        owned("deployed", "ReplicaSet", "web-abc", {.labels = R"("pod-template-hash": "abc")"}),
+        owned("set", "ReplicaSet", "plain"),
+        owned("state", "StatefulSet", "db"),
+        owned("job", "Job", "train"),
+        owned("daemon", "DaemonSet", "agent"),
+        owned("mirror", "Node", "n0"),
+        owned("custom", "PyTorchJob", "x"),
+        pod("bare", {.on = "n0"})};
+    auto reading = read(items);
+    const auto is = [&](const char* name, Mobility how, bool evictable, bool daemon, const char* job) {
+        const auto& found = task(reading, name);
+        INFO(name);
+        CHECK(found.how == how);
+        CHECK(found.preemptible == evictable);
+        CHECK(found.daemon == daemon);
+        CHECK(found.job == job);
+    };
+    is("deployed", Mobility::copy, true, false, "default/web");
+    is("set", Mobility::copy, true, false, "default/plain");
+    is("state", Mobility::restart, true, false, "default/db");
+    is("job", Mobility::suspend, true, false, "default/train");
+    is("daemon", Mobility::none, false, true, "");
+    is("mirror", Mobility::none, false, true, "");
+    is("custom", Mobility::none, false, false, "default/x");
+    is("bare", Mobility::none, false, false, "");
+    CHECK(row(reading, "Pod", "owners of other kinds").examples.front() == "default/custom of PyTorchJob x");
+    CHECK(row(reading, "Pod", "Deployments").fidelity == io::Fidelity::approximated);
+    reading = read(items, {.recreating_owners = {"PyTorchJob"}, .evict_bare_pods = true});
+    is("custom", Mobility::restart, true, false, "default/x");
+    is("bare", Mobility::none, true, false, "");
+}
+
+TEST_CASE("ReplicaSets say whose they are", "[io][kubernetes]") {
+    const auto reading =
+        read({node("n0"), owned("a", "ReplicaSet", "web-1"), owned("b", "ReplicaSet", "canary-1"),
+              object("apps/v1", "ReplicaSet", "web-1", "", owned_by("Deployment", "web")),
+              object("apps/v1", "ReplicaSet", "canary-1", "", owned_by("Rollout", "canary"))});
+    CHECK(task(reading, "a").job == "default/web");
+    CHECK(task(reading, "a").how == Mobility::copy);
+    CHECK(rows(reading, "Pod", "Deployments").empty());
+    CHECK(task(reading, "b").how == Mobility::none);  // of Argo: nobody told us that it makes pods anew
+    CHECK(task(reading, "b").job == "default/canary");
+}
+
+TEST_CASE("Owners of different kinds may have one name", "[io][kubernetes]") {
+    const auto reading =
+        read({node("n0"), owned("a", "Job", "x"), owned("b", "StatefulSet", "x"), owned("c", "Job", "x")});
+    CHECK(task(reading, "a").job == "default/x");
+    CHECK(task(reading, "b").job == "default/x (StatefulSet)");
+    CHECK(task(reading, "c").job == "default/x");
+}
+
+TEST_CASE("Protected pods, and those of other schedulers, stay", "[io][kubernetes]") {
+    const std::vector<std::string> items{
+        node("n0"),
+        owned("unsafe", "Job", "j",
+              {.metadata = annotated("cluster-autoscaler.kubernetes.io/safe-to-evict", "false")}),
+        owned("safe", "Job", "j",
+              {.metadata = annotated("cluster-autoscaler.kubernetes.io/safe-to-evict", "true")}),
+        owned("karpenter", "Job", "j", {.metadata = annotated("karpenter.sh/do-not-disrupt", "true")}),
+        owned("volcano", "Job", "j", {.spec = R"("schedulerName": "volcano")"})};
+    const auto stays = [](const TaskSpec& found) {
+        return found.how == Mobility::none && found.preemptible == false;
+    };
+    auto reading = read(items);
+    CHECK(stays(task(reading, "unsafe")));
+    CHECK_FALSE(stays(task(reading, "safe")));
+    CHECK(stays(task(reading, "karpenter")));
+    CHECK(stays(task(reading, "volcano")));
+    CHECK(row(reading, "Pod", "other schedulers").examples.front() == "default/volcano of volcano");
+    reading = read(items, {.schedulers = {"default-scheduler", "volcano"}, .ignore_protection = true});
+    for (const auto* const name : {"unsafe", "safe", "karpenter", "volcano"})
+        CHECK_FALSE(stays(task(reading, name)));
+    CHECK(row(reading, "Pod", "karpenter.sh/do-not-disrupt").fidelity == io::Fidelity::ignored);
+    reading = read(items, {.schedulers = {"volcano"}});
+    CHECK(stays(task(reading, "safe")));
+}
+
+TEST_CASE("Budgets as the disruption controller states them", "[io][kubernetes]") {
+    const auto budget = [](const std::string& name, int healthy, int desired, int allowed,
+                           const std::string& spec = {}) {
+        return object("policy/v1", "PodDisruptionBudget", name,
+                      R"("spec": {"selector": {"matchLabels": {"app": "w"}})" + more(spec) +
+                          R"(}, "status": {"currentHealthy": )" + std::to_string(healthy) +
+                          R"(, "desiredHealthy": )" + std::to_string(desired) +
+                          R"(, "disruptionsAllowed": )" + std::to_string(allowed) +
+                          R"(, "observedGeneration": 1})",
+                      R"("generation": 1)");
+    };
+    const auto member = [](const std::string& name, const std::string& status,
+                           const std::string& metadata = {}) {
+        return pod(name, {.on = "n0", .labels = R"("app": "w")", .metadata = metadata, .status = status});
+    };
+    const std::vector<std::string> pods{
+        node("n0"),
+        member("a", ready),
+        member("b", ready),
+        member("sick", ""),
+        member("leaving", ready, R"("deletionTimestamp": "2026-01-01T00:00:00Z")"),
+        pod("starting", {.on = "n0", .labels = R"("app": "w")", .phase = "Pending"}),
+        pod("pending", {.labels = R"("app": "w")"}),
+        pod("elsewhere", {.on = "n0", .labels = R"("app": "w")", .status = ready, .space = "other"})};
+    const auto with = [&](std::vector<std::string> budgets) {
+        auto items = pods;
+        items.insert(items.end(), budgets.begin(), budgets.end());
+        return read(items);
+    };
+    const std::vector<std::string> healthy{"default/a", "default/b"},
+        all{"default/a", "default/b", "default/sick"};
+    CHECK(with({budget("x", 2, 1, 1)}).cluster.budgets ==
+          std::vector<BudgetSpec>{{.name = "default/x", .tasks = healthy, .allowed_down = 1}});
+    CHECK(with({budget("x", 2, 2, 0)}).cluster.budgets ==
+          std::vector<BudgetSpec>{{.name = "default/x", .tasks = healthy, .allowed_down = 0}});
+    // Broken: pods that are not ready are not let go either, unless the budget says so.
+    CHECK(with({budget("x", 2, 3, 0)}).cluster.budgets ==
+          std::vector<BudgetSpec>{{.name = "default/x", .tasks = all, .allowed_down = 0, .broken = true}});
+    CHECK(with({budget("x", 2, 3, 0, R"("unhealthyPodEvictionPolicy": "AlwaysAllow")")})
+              .cluster.budgets.front()
+              .tasks == healthy);
+    const auto two = with({budget("x", 2, 1, 1), budget("y", 2, 2, 0)});
+    CHECK(two.cluster.budgets.size() == 2);
+    CHECK(row(two, "Pod", "several budgets").count == 2);
+    CHECK(row(two, "PodDisruptionBudget", "budgets at 0").count == 1);
+}
+
+TEST_CASE("Budgets without a status are counted as the disruption controller does", "[io][kubernetes]") {
+    const auto allowed = [](const std::string& spec, int healthy, int of, const std::string& owner = {}) {
+        std::vector<std::string> items{node("n0")};
+        for (int i = 0; i < of; ++i)
+            items.push_back(pod("p" + std::to_string(i), {.on = "n0",
+                                                          .labels = R"("app": "w")",
+                                                          .metadata = owned_by("StatefulSet", "s"),
+                                                          .status = i < healthy ? ready : ""}));
+        items.push_back(object("policy/v1", "PodDisruptionBudget", "x",
+                               R"("spec": {"selector": {"matchLabels": {"app": "w"}})" + more(spec) + "}"));
+        if (!owner.empty())
+            items.push_back(object("apps/v1", "StatefulSet", "s", R"("spec": {"replicas": )" + owner + "}"));
+        const auto reading = read(items);
+        const auto& budget = reading.cluster.budgets.front();
+        return std::pair{budget.allowed_down, budget.broken};
+    };
+    using Answer = std::pair<std::int64_t, bool>;
+    CHECK(allowed(R"("minAvailable": 3)", 4, 5) == Answer{1, false});
+    CHECK(allowed(R"("minAvailable": 5)", 4, 5) == Answer{0, true});
+    CHECK(allowed(R"("minAvailable": "75%")", 4, 4) == Answer{1, false});  // 3 of 4
+    CHECK(allowed(R"("minAvailable": "50%")", 5, 5) == Answer{2, false});  // 2.5 rounded up
+    CHECK(allowed(R"("maxUnavailable": 1)", 5, 5) == Answer{1, false});
+    CHECK(allowed(R"("maxUnavailable": "50%")", 5, 5) == Answer{3, false});
+    CHECK(allowed(R"("maxUnavailable": 1)", 5, 5, "8") == Answer{0, true});  // 8 are wanted
+    CHECK(allowed(R"("maxUnavailable": 1)", 5, 5, "6") == Answer{0, false});
+    CHECK(allowed(R"("maxUnavailable": 10)", 3, 5) == Answer{3, false});
+    CHECK(allowed("", 2, 2) == Answer{2, false});
+}
+
+TEST_CASE("An empty selector of a budget selects all, of the first version of its API nothing",
+          "[io][kubernetes]") {
+    const auto members = [](const std::string& version, const std::string& selector) {
+        return read({node("n0"), pod("p", {.on = "n0", .status = ready}),
+                     object(version, "PodDisruptionBudget", "x",
+                            R"("spec": {"minAvailable": 0)" + more(selector) + "}")})
+            .cluster.budgets.front()
+            .tasks.size();
+    };
+    CHECK(members("policy/v1", R"("selector": {})") == 1);
+    CHECK(members("policy/v1beta1", R"("selector": {})") == 0);
+    CHECK(members("policy/v1", "") == 0);
+}
+
+TEST_CASE("Gangs of every scheduler", "[io][kubernetes]") {
+    const auto group = [](const std::string& version, const std::string& name, const std::string& spec) {
+        return object(version, "PodGroup", name, R"("spec": {)" + spec + "}");
+    };
+    const auto reading = read(
+        {node("n0"),
+         group("scheduling.volcano.sh/v1beta1", "v", R"("minMember": 3)"),
+         group("scheduling.run.ai/v2alpha2", "k", R"("minMember": 4)"),
+         group("scheduling.run.ai/v2alpha2", "parts",
+               R"("minMember": 1, "subGroups": [{"minMember": 2}, {"minMember": 3}])"),
+         group("scheduling.x-k8s.io/v1alpha1", "c", R"("minMember": 5)"),
+         group("scheduling.k8s.io/v1alpha2", "u", R"("schedulingPolicy": {"gang": {"minCount": 6}})"),
+         object("kueue.x-k8s.io/v1beta1", "Workload", "job-w",
+                R"("spec": {"podSets": [{"count": 3}, {"count": 5, "minCount": 4}]})",
+                R"("ownerReferences": [{"kind": "Job", "name": "queued", "controller": true}])"),
+         object(
+             "jobset.x-k8s.io/v1alpha2", "JobSet", "js",
+             R"("spec": {"replicatedJobs": [{"replicas": 2, "template": {"spec": {"parallelism": 4}}}, {}]})"),
+         pod("v0", {.metadata = annotated("scheduling.k8s.io/group-name", "v")}),
+         pod("k0", {.metadata = annotated("pod-group-name", "k")}),
+         pod("s0", {.metadata = annotated("pod-group-name", "parts")}),
+         pod("c0", {.labels = R"("scheduling.x-k8s.io/pod-group": "c")"}),
+         pod("u0", {.spec = R"("schedulingGroup": {"podGroupName": "u"})"}),
+         owned("q0", "Job", "queued"),
+         pod("j0", {.labels = R"("jobset.sigs.k8s.io/jobset-name": "js")"}),
+         pod("js2-0", {.labels = R"("jobset.sigs.k8s.io/jobset-name": "unread")"}),
+         pod("js2-1", {.labels = R"("jobset.sigs.k8s.io/jobset-name": "unread")"}),
+         pod("l0",
+             {.labels =
+                  R"("leaderworkerset.sigs.k8s.io/name": "l", "leaderworkerset.sigs.k8s.io/group-index": "1")",
+              .metadata = annotated("leaderworkerset.sigs.k8s.io/size", "8")}),
+         pod("p0", {.labels = R"("kueue.x-k8s.io/pod-group-name": "p")",
+                    .metadata = annotated("kueue.x-k8s.io/pod-group-total-count", "9")}),
+         pod("lost", {.metadata = annotated("pod-group-name", "missing")}),
+         owned("plain", "Job", "plain")});
+    std::map<std::string, std::int64_t> least;
+    for (const auto& job : reading.cluster.jobs) least[job.name] = job.min_members;
+    CHECK(least == std::map<std::string, std::int64_t>{{"default/v", 3},
+                                                       {"default/k", 4},
+                                                       {"default/parts", 5},
+                                                       {"default/c", 5},
+                                                       {"default/u", 6},
+                                                       {"default/queued", 7},
+                                                       {"default/js", 9},
+                                                       {"default/unread", 2},
+                                                       {"default/l/1", 8},
+                                                       {"default/p", 9}});
+    CHECK(task(reading, "v0").job == "default/v");
+    CHECK(task(reading, "l0").job == "default/l/1");
+    CHECK(task(reading, "lost").job == "default/missing");
+    CHECK(row(reading, "PodGroup", "subgroups").errs == io::Errs::too_lax);
+    CHECK(row(reading, "Pod", "Workload (Kueue)").fidelity == io::Fidelity::approximated);
+}
+
+TEST_CASE("Volumes bind pods to the nodes that reach them", "[io][kubernetes]") {
+    const auto claim = [](const std::string& name, const std::string& volume, const std::string& mode) {
+        return object("v1", "PersistentVolumeClaim", name,
+                      R"("spec": {"volumeName": ")" + volume + R"(", "accessModes": [")" + mode + "\"]}");
+    };
+    const auto user = [](const std::string& name, const std::string& volumes, const std::string& spec = {}) {
+        return owned(name, "ReplicaSet", "r", {.spec = R"("volumes": [)" + volumes + "]" + more(spec)});
+    };
+    const auto uses = [](const std::string& name) {
+        return R"({"name": "v", "persistentVolumeClaim": {"claimName": ")" + name + "\"}}";
+    };
+    const auto local = R"("spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions":
+        [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}]}]}}})";
+    const auto reading = read(
+        {node("n0", {.labels = R"("topology.kubernetes.io/zone": "a", "kubernetes.io/hostname": "n0")"}),
+         node("n1", {.labels = R"("topology.kubernetes.io/zone": "b", "kubernetes.io/hostname": "n1")"}),
+         object("v1", "PersistentVolume", "local", local),
+         object("v1", "PersistentVolume", "zonal", R"("spec": {})",
+                R"("labels": {"topology.kubernetes.io/zone": "b__c"})"),
+         object("v1", "PersistentVolume", "open", R"("spec": {})"), claim("cl", "local", "ReadWriteOnce"),
+         claim("cz", "zonal", "ReadWriteOnce"), claim("co", "open", "ReadWriteMany"),
+         claim("unbound", "", "ReadWriteOnce"), claim("d-e", "local", "ReadWriteOncePod"),
+         user("l", uses("cl")), user("z", uses("cz")), user("o", uses("co")), user("u", uses("unbound")),
+         user("m", uses("missing")), user("d", R"({"name": "e", "ephemeral": {}})"),
+         user("both", uses("cl"),
+              R"("affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n0"]}]}]}}})")});
+    const auto cluster = Cluster::build(reading.cluster);
+    for (const auto* const name : {"l", "z", "d"}) CHECK(fits(cluster, name, "n1"));
+    for (const auto* const name : {"o", "u", "m"}) CHECK(fits(cluster, name, "n1"));
+    CHECK_FALSE(fits(cluster, "both", "n1"));
+    CHECK(task(reading, "l").node_affinity.size() == 1);
+    CHECK(task(reading, "l").how == Mobility::restart);  // two copies could not have the volume
+    CHECK(task(reading, "o").how == Mobility::copy);
+    CHECK(task(reading, "z").node_affinity.front().match_expressions.front().values ==
+          std::vector<std::string>{"b", "c"});
+    CHECK(row(reading, "PersistentVolumeClaim", "claims without a volume").errs == io::Errs::too_lax);
+    CHECK(row(reading, "PersistentVolumeClaim", "access mode ReadWriteOncePod").count == 1);
+    CHECK(row(reading, "Pod", "persistent volumes").examples.front() == "default/m");
+}
