@@ -13,6 +13,7 @@
 #include <gpusched/fragmentation/occupancy.hpp>
 #include <gpusched/fragmentation/own_shapes.hpp>
 #include <gpusched/fragmentation/report.hpp>
+#include <gpusched/fragmentation/shape.hpp>
 #include <gpusched/fragmentation/switch_slots.hpp>
 #include <gpusched/fragmentation/unusable_nodes.hpp>
 #include <gpusched/fragmentation/workload.hpp>

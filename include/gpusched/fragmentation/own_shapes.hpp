@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/fragmentation/report.hpp>
+#include <gpusched/fragmentation/shape.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <vector>

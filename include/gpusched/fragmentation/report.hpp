@@ -3,9 +3,9 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
+#include <gpusched/fragmentation/shape.hpp>
 #include <gpusched/model/cluster.hpp>
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -15,17 +15,6 @@
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::fragmentation {
-
-/// A request of one node: whole GPUs, and CPU in thousandths of a core.
-struct Shape {
-    int gpus = 1;                ///< 1 .. 64
-    std::int64_t cpu_milli = 0;  ///< >= 0
-    bool operator==(const Shape&) const = default;
-};
-
-/// The request shapes of the ASI paper's Fig. 13: 1G8C, 1G12C, 4G32C, 4G48C, 4G64C, 8G64C, 8G96C, 8G128C.
-inline constexpr std::array<Shape, 8> asi_shapes{
-    {{1, 8000}, {1, 12000}, {4, 32000}, {4, 48000}, {4, 64000}, {8, 64000}, {8, 96000}, {8, 128000}}};
 
 /// Why a request cannot use idle GPUs of a node; see `report`.
 enum class Cause : std::uint8_t { fractional, stranded, insufficient_cpu };
