@@ -23,8 +23,8 @@ class JobEntropies {
     /// O(tasks).
     /// @throws InvalidInput when the cluster does not have the level
     void rebuild(const Cluster& cluster) {
+        at_ = detail::checked_level(cluster.inventory(), level_);  // may throw: before anything is written
         deepest_ = cluster.inventory().deepest_level();
-        at_ = detail::checked_level(cluster.inventory(), level_);
         tasks_.assign(cluster.task_slots(), {});
         jobs_.clear();
         for (const auto task : cluster.tasks()) task_changed(cluster, task);

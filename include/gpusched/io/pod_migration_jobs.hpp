@@ -34,7 +34,9 @@ constexpr void visit_fields(std::type_identity<KoordinatorOptions>, F&& field) {
 /// before it has succeeded. The scheduler chooses the cards; the plan's are kept as an annotation, as are
 /// `how`, `chain` and `for` where a move says them; a pod that restarts gets its reservation first, too. A pod's name must
 /// survive its move for a second one to find it. Placements are comments: the scheduler binds pending pods.
-/// @param cluster  where the tasks' requests and tolerations come from
+/// Named resources are asked for by their names (`pods` apart), devices by the class that the plan chose: these names must be those
+/// that Kubernetes has.
+/// @param cluster  where the tasks' requests and tolerations come from, and the classes of devices
 /// @throws InvalidInput naming every task that `cluster` lacks, every name that Kubernetes would not accept and
 ///         every invalid option
 [[nodiscard]] std::string plan_to_pod_migration_jobs(const PlanSpec& plan, const ClusterSpec& cluster,

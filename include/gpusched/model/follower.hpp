@@ -66,6 +66,18 @@ constexpr bool check_follower() {
         "the follower has a hook `task_changed` that would never be called: expected `void "
         "task_changed(const Cluster&, TaskId)`");
     static_assert(
+        !requires { &F::job_changed; } || HearsOfJobs<F>,
+        "the follower has a hook `job_changed` that would never be called: expected `void "
+        "job_changed(const Cluster&, JobId)`");
+    static_assert(
+        !requires { &F::budgets_changed; } || HearsOfBudgets<F>,
+        "the follower has a hook `budgets_changed` that would never be called: expected `void "
+        "budgets_changed(const Cluster&)`");
+    static_assert(
+        !requires { &F::time_changed; } || HearsOfTime<F>,
+        "the follower has a hook `time_changed` that would never be called: expected `void "
+        "time_changed(const Cluster&)`");
+    static_assert(
         !requires { &F::changed; },
         "the follower has a member `changed`, which nobody calls: the hooks are named "
         "`usage_changed`, `node_changed` and `task_changed`");

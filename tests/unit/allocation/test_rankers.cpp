@@ -119,6 +119,27 @@ TEST_CASE("GPU clustering has four bands, fuller nodes higher within") {
     CHECK(s.score(GpuClustering{}, "fraction", "a") == 76);  // fractions alone; 25 x 0.4 / 8 = 1
 }
 
+TEST_CASE("GPU clustering tells tasks of more than 31 GPUs from fractions and small tasks") {
+    ClusterSpec spec;
+    spec.nodes = {node("a", 64, 128, 512), node("b", 64, 128, 512), node("c", 64, 128, 512)};
+    spec.tasks = {on(task("one", 1, 1000, 1, 1), "a", {0}),
+                  on(task("part", 1, 400, 1, 1), "b", {0}),
+                  on(task("half", 32, 1000, 1, 1), "c", {}),
+                  task("32", 32, 1000, 1, 1),
+                  task("33", 33, 1000, 1, 1),
+                  task("64", 64, 1000, 1, 1)};
+    for (int gpu = 0; gpu < 32; ++gpu) spec.tasks[2].gpus.push_back(gpu);
+    const auto cluster = Cluster::build(spec);
+    const auto score = [&](const char* name, const char* where) {
+        return GpuClustering{64'000}(cluster, cluster.find_task(name), cluster.find_node(where));
+    };
+    CHECK(score("33", "a") == 0);  // only another class, though 33 = 1 modulo 32
+    CHECK(score("32", "b") == 0);  // likewise fractions
+    CHECK(score("64", "b") == 0);
+    CHECK(score("64", "c") == 12);       // 25 x 32 / 64 above other classes alone
+    CHECK(score("32", "c") == 75 + 12);  // its class alone
+}
+
 TEST_CASE("FGD scores the sigmoid of the decrease of fragmentation, truncated") {
     Sample s;
     // The only expected task: 1 GPU, 8 cores. F(node) = 0 where every idle GPU is whole.

@@ -63,6 +63,50 @@ TEST_CASE("A plan as PodMigrationJobs", "[io]") {
     CHECK(text.find("paused: false") < text.find("paused: true"));  // wave 0 starts at once
 }
 
+TEST_CASE("What a move of version 2 says is in every text", "[io]") {
+    PlanSpec plan{.waves = 1,
+                  .moves = {{"a", "n0", "n1", {}, 0, MoveMode::restart, 7, "n0"}, {"b", "n0", "n1", {}, 0}},
+                  .vacated_nodes = {"n0"}};
+    CHECK(io::plan_to_csv(plan) == "step,wave,task,from,to,gpus,how,chain,for\n"
+                                   "move,0,a,n0,n1,,restart,7,n0\n"
+                                   "move,0,b,n0,n1,,copy,,\n"
+                                   "vacate,,,n0,,,,,\n");
+    CHECK_THAT(io::plan_to_kubernetes_steps(plan),
+               Catch::Matchers::ContainsSubstring("evict default a  # n0 -> n1, restarts\n"));
+    ClusterSpec tasks;
+    tasks.tasks = {{.name = "a"}, {.name = "b"}};
+    const auto jobs = io::plan_to_pod_migration_jobs(plan, tasks);
+    CHECK_THAT(jobs, Catch::Matchers::ContainsSubstring("    gpusched/how: \"restart\"\n"
+                                                        "    gpusched/chain: \"7\"\n"
+                                                        "    gpusched/for: \"n0\"\n"));
+}
+
+TEST_CASE("A reservation asks for named resources and for devices of the class that was chosen", "[io]") {
+    const PlanSpec plan{.waves = 1, .moves = {{"a", "n0", "n1", {0, 3, 4}, 0}}};
+    ClusterSpec cluster;
+    cluster.nodes = {{.name = "n1",
+                      .gpu_count = 2,
+                      .devices = {{.device_class = "nvidia.com/mig-1g.10gb"},
+                                  {.device_class = "nvidia.com/mig-2g.20gb", .count = 2}}}};
+    cluster.tasks = {{.name = "a",
+                      .cpu_milli = 500,
+                      .memory_mib = 64,
+                      .gpu_count = 1,
+                      .resources = {{"pods", 1}, {"rdma/hca", 2}},
+                      .device_count = 2,
+                      .device_classes = {"nvidia.com/mig-1g.10gb", "nvidia.com/mig-2g.20gb"}}};
+    const std::string indent(18, ' ');
+    const auto requests = [&](const std::string& devices) {
+        return indent + "cpu: \"500m\"\n" + indent + "memory: \"64Mi\"\n" + indent + "\"rdma/hca\": \"2\"\n" +
+               indent + "\"" + devices + "\": \"2\"\n" + indent + "nvidia.com/gpu: \"1\"\n";
+    };
+    CHECK_THAT(io::plan_to_pod_migration_jobs(plan, cluster),
+               Catch::Matchers::ContainsSubstring(requests("nvidia.com/mig-2g.20gb")));
+    cluster.nodes.clear();  // which class is not known: the one that it prefers
+    CHECK_THAT(io::plan_to_pod_migration_jobs(plan, cluster),
+               Catch::Matchers::ContainsSubstring(requests("nvidia.com/mig-1g.10gb")));
+}
+
 TEST_CASE("Names that Kubernetes would not accept are all reported", "[io]") {
     PlanSpec bad{
         .waves = 1,

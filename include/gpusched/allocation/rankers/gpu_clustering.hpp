@@ -18,20 +18,20 @@ struct GpuClustering {
     std::int64_t largest_gpu_milli = 8'000;
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
         if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return 0;
-        const auto own = class_bit(cluster, task);
-        std::uint32_t present = 0;
-        for (const auto neighbour : cluster.tasks_on(node)) present |= class_bit(cluster, neighbour);
-        const int band = present == own ? 75 : (present & own) != 0 ? 50 : present == 0 ? 25 : 0;
+        const int own = class_of(cluster, task);
+        bool same = false, others = false;
+        for (const auto neighbour : cluster.tasks_on(node))
+            if (const int its = class_of(cluster, neighbour); its != no_class)
+                (its == own ? same : others) = true;
+        const int band = same ? (others ? 50 : 75) : others ? 0 : 25;
         const auto free = cluster.gpu_free_total_milli(node, cluster.lent_to(task));
         return band + 25 * (largest_gpu_milli - free) / largest_gpu_milli;
     }
 
   private:
-    // Bit 0 for fractions, bit k for k whole GPUs, nothing for tasks without GPUs.
-    static std::uint32_t class_bit(const Cluster& cluster, TaskId task) noexcept {
-        const int count = cluster.inventory().tasks.gpu_count[index(task)];
-        if (count == 0) return 0;
-        return cluster.is_fraction(task) ? 1u : 1u << count;
+    static constexpr int no_class = 0, fraction = -1;  // else how many whole GPUs
+    static int class_of(const Cluster& cluster, TaskId task) noexcept {
+        return cluster.is_fraction(task) ? fraction : cluster.inventory().tasks.gpu_count[index(task)];
     }
 };
 

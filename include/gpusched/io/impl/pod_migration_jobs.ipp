@@ -6,8 +6,10 @@
 #include <gpusched/io/detail/plan_text.hpp>
 #include <gpusched/io/pod_migration_jobs.hpp>
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::io {
 
@@ -20,10 +22,30 @@ inline std::string yaml(std::string_view text) {
     return std::move(writer).take();
 }
 
+/// The class of the devices among those GPUs of the node; where these say nothing, the class that the task prefers.
+inline std::string device_class(const TaskSpec& task, const NodeSpec* node, const std::vector<int>& gpus) {
+    if (node != nullptr) {
+        auto first = node->gpu_count;
+        for (const auto& group : node->devices) {
+            const auto in_group = [&](int gpu) { return gpu >= first && gpu - first < group.count; };
+            if (std::any_of(gpus.begin(), gpus.end(), in_group)) return group.device_class;
+            first += group.count;
+        }
+    }
+    return task.device_classes.empty() ? std::string() : task.device_classes.front();
+}
+
 /// What a reservation asks for, as lines of a resource list.
-inline std::string yaml_requests(const TaskSpec& task, const std::string& indent) {
+/// @param devices the class of its devices
+inline std::string yaml_requests(const TaskSpec& task, const std::string& devices,
+                                 const std::string& indent) {
     std::string out = indent + "cpu: " + yaml(std::to_string(task.cpu_milli) + "m") + "\n" + indent +
                       "memory: " + yaml(std::to_string(task.memory_mib) + "Mi") + "\n";
+    for (const auto& [name, amount] : task.resources)
+        if (name != "pods")  // a reservation is one; no container asks for it
+            out += indent + yaml(name) + ": " + yaml(std::to_string(amount)) + "\n";
+    if (task.device_count > 0)
+        out += indent + yaml(devices) + ": " + yaml(std::to_string(task.device_count)) + "\n";
     if (task.gpu_count == 0) return out;
     if (task.gpu_share_milli == whole_gpu_milli)
         return out + indent + "nvidia.com/gpu: " + yaml(std::to_string(task.gpu_count)) + "\n";
@@ -50,6 +72,12 @@ GPUSCHED_INLINE std::string plan_to_pod_migration_jobs(const PlanSpec& plan, con
                                                        const KoordinatorOptions& options) {
     std::unordered_map<std::string_view, const TaskSpec*> tasks;
     for (const auto& task : cluster.tasks) tasks.emplace(task.name, &task);
+    std::unordered_map<std::string_view, const NodeSpec*> nodes;
+    for (const auto& node : cluster.nodes) nodes.emplace(node.name, &node);
+    const auto find_node = [&](const std::string& name) {
+        const auto found = nodes.find(name);
+        return found == nodes.end() ? nullptr : found->second;
+    };
     Problems problems;
     if (!detail::is_kubernetes_name(options.name_prefix) || options.name_prefix.size() > 200)
         problems.add(bad_value("name_prefix", gpusched::quoted(printable(options.name_prefix)),
@@ -103,7 +131,9 @@ GPUSCHED_INLINE std::string plan_to_pod_migration_jobs(const PlanSpec& plan, con
         out += "  reservationOptions:\n    template:\n      spec:\n        template:\n          spec:\n" +
                indent + "schedulerName: " + detail::yaml(options.scheduler_name) + "\n" + indent +
                "containers:\n" + indent + "- name: reserved\n" + indent + "  resources:\n" + indent +
-               "    requests:\n" + detail::yaml_requests(task, indent + "      ") +
+               "    requests:\n" +
+               detail::yaml_requests(task, detail::device_class(task, find_node(move->to), move->gpus),
+                                     indent + "      ") +
                detail::yaml_tolerations(task, indent) + indent + "affinity:\n" + indent +
                "  nodeAffinity:\n" + indent + "    requiredDuringSchedulingIgnoredDuringExecution:\n" +
                indent + "      nodeSelectorTerms:\n" + indent + "      - matchFields:\n" + indent +
