@@ -24,7 +24,6 @@ struct Victim {
     std::int32_t share_milli = 0;
     std::int64_t cpu_milli = 0, memory_mib = 0, gpu_memory_mib = 0;
     std::int64_t priority = 0;
-    PriorityWeight weight{};
     std::int64_t cost = 0;  ///< its own
     GpuMask devices =
         0;  ///< its other devices; only where the preemptor asks for more than CPU, memory and GPUs
@@ -194,6 +193,7 @@ class NodeProblem {
     std::vector<Gang<Set>> gangs_;           // the first `gang_count_`
     std::vector<TightBudget<Set>> budgets_;  // the first `budget_count_`
     bool only_gpus_ = false, enough_without_ = false;
+    bool has_low_ = false;  // some victim's priority is below 1
     PerVictim<Set, Victim> victims_{};
     // With all victims in place.
     std::int64_t cpu_lendable_ = 0, cpu_firm_ = 0, memory_ = 0;

@@ -180,9 +180,12 @@ Sums NodeProblem<Set>::sums(Argument set) const {
         ++s.count;
         s.priority += v.priority;
         s.max_priority = std::max(s.max_priority, v.priority);
-        s.weight.add(v.weight);
         s.cost = add(s.cost, v.cost);
     });
+    if (has_low_)
+        for_each_victim(set, [&](int i) { s.weight.add(PriorityWeight(victim(i).priority)); });
+    else
+        s.weight.whole = s.priority;
     if (!is_bound()) return s;
     for (int g = 0; g < gang_count_; ++g) {
         if (!breaks(set, g)) continue;

@@ -21,6 +21,7 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
     node_ = node;
     count_ = gang_count_ = budget_count_ = 0;
     table_of_gangs_ = gangs;
+    has_low_ = false;
     gpu_count_ = cluster.gpu_count(node);
     hardware_ = n.hardware[at] == NodeTable::no_hardware ? nullptr : &inv.hardware[n.hardware[at]];
     table_ = hardware_ != nullptr && gpu_count_ <= 8 && request.table != nullptr
@@ -84,9 +85,9 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
              t.memory_mib[i],
              gpus == 0 ? 0 : t.gpu_memory_mib[i],
              t.priority[i],
-             PriorityWeight(t.priority[i]),
              cost_of(cluster, task, request.now, cost),
              cluster.gpus_of(task) & devices};
+        has_low_ = has_low_ || v.priority < 1;
     }
     usable_ = healthy;
     if (!request.fraction && request.gpus > 0)
