@@ -16,8 +16,8 @@ TEST_CASE("job entropies at a level that the cluster has lost are refused each t
     const auto node = [](const char* name, std::vector<std::string> network) {
         return NodeSpec{.name = name, .gpu_count = 1, .network = std::move(network)};
     };
-    const auto task = [](const char* name, const char* node) {
-        return TaskSpec{.name = name, .job = "j", .gpu_count = 1, .node = node, .gpus = {0}};
+    const auto task = [](const char* name, const char* home) {
+        return TaskSpec{.name = name, .job = "j", .gpu_count = 1, .node = home, .gpus = {0}};
     };
     auto cluster = Cluster::build(
         {.nodes = {node("a", {"r", "s"}), node("b", {"r", "t"})}, .tasks = {task("x", "a"), task("y", "b")}});
