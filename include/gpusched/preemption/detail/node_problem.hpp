@@ -106,7 +106,7 @@ class NodeProblem {
     [[nodiscard]] Set closed(Argument set) const { return gang_count_ == 0 ? Set(set) : close(set); }
     /// Does the closed set break only gangs that may be broken, and no budget that may not?
     [[nodiscard]] bool allows(Argument set) const {
-        return !is_bound() || (breaks_as_it_may(set) && (request_->break_budgets || over_budget(set) == 0));
+        return !is_bound() || allows_bound(set);
     }
     /// Tasks that the closed set takes down beyond what disruption budgets allow.
     [[nodiscard]] std::int64_t over_budget(Argument set) const;
@@ -174,6 +174,10 @@ class NodeProblem {
         return one.breakable && count_of(set & one.members) > one.surplus;
     }
     [[nodiscard]] bool breaks_as_it_may(Argument set) const;
+    // Out of the way of `allows`, which most clusters pass without.
+    [[nodiscard, gnu::noinline]] bool allows_bound(Argument set) const {
+        return breaks_as_it_may(set) && (request_->break_budgets || over_budget(set) == 0);
+    }
     [[nodiscard]] std::uint8_t local_cores(Argument leaving, GpuMask free, GpuMask* chosen) const;
     [[nodiscard]] Obstacle group_obstacle(Argument leaving) const;
     [[nodiscard]] GpuMask choose_whole_gpus(Argument leaving) const;
