@@ -105,9 +105,7 @@ class NodeProblem {
     /// The set with all members on the node of the gangs that it breaks.
     [[nodiscard]] Set closed(Argument set) const { return gang_count_ == 0 ? Set(set) : close(set); }
     /// Does the closed set break only gangs that may be broken, and no budget that may not?
-    [[nodiscard]] bool allows(Argument set) const {
-        return !is_bound() || allows_bound(set);
-    }
+    [[nodiscard]] bool allows(Argument set) const { return !is_bound() || allows_bound(set); }
     /// Tasks that the closed set takes down beyond what disruption budgets allow.
     [[nodiscard]] std::int64_t over_budget(Argument set) const;
     /// The least sum of priorities that gangs could add by their members elsewhere, at most 0.
