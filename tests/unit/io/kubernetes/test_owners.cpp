@@ -180,9 +180,9 @@ TEST_CASE("Budgets without a status are counted as the disruption controller doe
 
 TEST_CASE("An empty selector of a budget selects all, of the first version of its API nothing",
           "[io][kubernetes]") {
-    const auto members = [](const std::string& version, const std::string& selector) {
+    const auto members = [](const std::string& api_version, const std::string& selector) {
         return read({node("n0"), pod("p", {.on = "n0", .status = ready}),
-                     object(version, "PodDisruptionBudget", "x",
+                     object(api_version, "PodDisruptionBudget", "x",
                             R"("spec": {"minAvailable": 0)" + more(selector) + "}")})
             .cluster.budgets.front()
             .tasks.size();
@@ -193,8 +193,8 @@ TEST_CASE("An empty selector of a budget selects all, of the first version of it
 }
 
 TEST_CASE("Gangs of every scheduler", "[io][kubernetes]") {
-    const auto group = [](const std::string& version, const std::string& name, const std::string& spec) {
-        return object(version, "PodGroup", name, R"("spec": {)" + spec + "}");
+    const auto group = [](const std::string& api_version, const std::string& name, const std::string& spec) {
+        return object(api_version, "PodGroup", name, R"("spec": {)" + spec + "}");
     };
     const auto reading = read(
         {node("n0"),
