@@ -152,7 +152,7 @@ ClusterSpec state_of(const Live& live) {
 TEST_CASE("the index equals one rebuilt from scratch at every step") {
     Rng rng(5);
     std::int64_t decisions = 0, evictions = 0, elsewhere = 0, broken = 0, again = 0;
-    for (int round = 0; round < 50; ++round) {
+    for (int round = 0; round < 150; ++round) {
         const bool bound = round >= 25;
         const auto spec = random_spec(rng, bound);
         const auto cluster = Cluster::build(spec);
