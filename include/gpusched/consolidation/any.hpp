@@ -18,7 +18,7 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
-/// Callable with these arguments, whatever it returns and const or not: the checks below say what is wrong with it.
+/// Can be called with these arguments. Wrong return types and calls that are not const are let through: the checks below name them.
 template <class P, class Any, class... Arguments>
 concept CalledAs = !std::same_as<P, Any> && std::invocable<P&, Arguments...>;
 template <class P>
