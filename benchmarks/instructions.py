@@ -28,7 +28,7 @@ ALLOCATION = "bench_allocation_switches --smoke"
 MATRIX = "bench_milp_matrix --repeat 1"
 PLACEMENT = "bench_placement_openb --seeds 1 --list default --placement {}"
 
-# name: (program and arguments, function as valgrind spells it, with wildcards)
+# name: (program and arguments, function as valgrind spells it, with wildcards, and functions in it that do not count)
 ROWS = {
     "feasibility": (MICRO, "*::feasibility(benchmark::State&)"),
     "move_and_undo": (MICRO, "*::move_and_undo(benchmark::State&)"),
@@ -42,7 +42,10 @@ ROWS = {
     "pack_gang": (MICRO, "*::pack_gang(benchmark::State&)"),
     "build_cluster": (CONSOLIDATION.format("random.80", "fast"), "*::Cluster::build(*"),
     "preempt": (PREEMPTION, "*::preemption::preempt(*"),
-    "preempt_by_index": (PREEMPTION, "*::preemption::PreemptionIndex::decide(*"),
+    "preempt_by_index": (
+        PREEMPTION, "*::preemption::PreemptionIndex::decide(*", "*::catch_up<gpusched::*::PreemptionIndex::State>(*"
+    ),
+    "preempt_catch_up": (PREEMPTION, "*::catch_up<gpusched::*::PreemptionIndex::State>(*"),
     "consolidate_fast": (CONSOLIDATION.format("random.80", "fast"), "*::consolidation::consolidate(*"),
     "consolidate_best": (CONSOLIDATION.format("random.80", "best"), "*::consolidation::consolidate(*"),
     "consolidate_spread": (CONSOLIDATION.format("spread.80", "fast"), "*::consolidation::consolidate(*"),
@@ -78,13 +81,14 @@ def count_allocations(path):
 
 
 def measure(build, name):
-    program, function = ROWS[name]
+    program, *functions = ROWS[name]
     words = program.format(name).split()
     environment = dict(os.environ, GPUSCHED_ITERATIONS=str(ITERATIONS.get(name, USUAL_ITERATIONS)))
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         run = subprocess.run(
-            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", f"--toggle-collect={function}",
+            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}",
+             *(f"--toggle-collect={function}" for function in functions),  # the inner ones switch off again
              str(build / "benchmarks" / words[0]), *words[1:]],
             env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -92,7 +96,7 @@ def measure(build, name):
             return None  # no data
         found = re.search(r"Collected : (\d+)", run.stderr)
         if run.returncode != 0 or not found or int(found[1]) == 0:
-            sys.exit(f"{program}: nothing was counted in {function}\n{run.stderr}")
+            sys.exit(f"{program}: nothing was counted in {functions[0]}\n{run.stderr}")
         return {"instructions": int(found[1]), "allocations": count_allocations(out)}
 
 

@@ -128,6 +128,7 @@ enum class TaskTrait : std::uint8_t {
     // These two together hold its Mobility: `TaskTable::how`.
     restarts = 32,
     suspends = 64,
+    evictable = 128,  ///< preemptible, and neither locked nor Standby nor a daemon
 };
 
 /// Indexed by TaskId.

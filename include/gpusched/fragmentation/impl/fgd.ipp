@@ -140,26 +140,23 @@ GPUSCHED_INLINE std::int64_t Fgd::delta(const Cluster& cluster, TaskId task, Nod
                                         GpuMask gpus) const noexcept {
     const auto& inv = cluster.inventory();
     const auto& seen = view(inv.nodes.gpu_model[index(node)]);
-    const auto state = read_gpus(cluster, node);
-    NodeGpus after;
-    after.count = state.count;
-    for (std::size_t g = 0; g < static_cast<std::size_t>(state.count); ++g) after.milli[g] = state.milli[g];
+    auto gpus_now = read_gpus(cluster, node);
+    const std::span<const int> free_milli{gpus_now.milli.data(), static_cast<std::size_t>(gpus_now.count)};
+    const auto cpu = cluster.cpu_free_milli(node);
+    const auto usable_before = usable(row(seen, cpu), free_milli);
     const int share = inv.tasks.gpu_share_milli[index(task)];
     std::int64_t taken = 0;
     // An LP task takes lent capacity first, which is not idle to others.
     const auto lent = cluster.lent_to(task);
     for_each_gpu(gpus, [&](int g) {
-        auto& milli = after.milli[static_cast<std::size_t>(g)];
+        auto& milli = gpus_now.milli[static_cast<std::size_t>(g)];
         const int left = std::min(milli, cluster.gpu_free_milli(node, g, lent) - share);
         taken += milli - left;
         milli = left;
     });
-    const auto cpu = cluster.cpu_free_milli(node);
     const auto cpu_after =
         std::min(cpu, cluster.cpu_free_milli(node, lent) - inv.tasks.cpu_milli[index(task)]);
-    const auto count = static_cast<std::size_t>(state.count);
-    return usable(row(seen, cpu), {state.milli.data(), count}) -
-           usable(row(seen, cpu_after), {after.milli.data(), count}) - taken * total_weight_;
+    return usable_before - usable(row(seen, cpu_after), free_milli) - taken * total_weight_;
 }
 
 GPUSCHED_INLINE FgdChoice Fgd::best(const Cluster& cluster, TaskId task, NodeId node,

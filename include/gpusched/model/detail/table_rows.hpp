@@ -147,7 +147,9 @@ inline void write_row(TaskTable& t, std::size_t i, const TaskSpec& task) {
         if_so(task.standby, TaskTrait::lends) |
         if_so(task.priority_class == PriorityClass::lp, TaskTrait::borrows) |
         if_so(t.gpu_share_milli[i] < whole_gpu_milli, TaskTrait::fraction) |
-        if_so(task.daemon, TaskTrait::daemon) | static_cast<unsigned>(task.how) << TaskTable::mobility_shift);
+        if_so(task.daemon, TaskTrait::daemon) |
+        if_so(t.preemptible[i] && !task.locked && !task.standby && !task.daemon, TaskTrait::evictable) |
+        static_cast<unsigned>(task.how) << TaskTable::mobility_shift);
     t.move_cost[i] = legal(task.move_cost);
     t.start_time[i] = legal(task.start_time, -largest_quantity);
     t.last_checkpoint_time[i] =

@@ -33,10 +33,9 @@ struct PlanExecutor {
 
     void evict(TaskId task) {
         const auto& t = cluster.inventory().tasks;
-        const auto i = index(task);
         const auto owner = "eviction of task " + gpusched::quoted(cluster.name(task));
         if (!cluster.is_placed(task)) refuse(owner, "is impossible: it does not run");
-        if (!t.preemptible[i] || t.locked[i] || t.standby[i] || t.daemon[i])
+        if (!t.is(TaskTrait::evictable, task))
             refuse(owner, "is not allowed: it is not preemptible, or locked, standby or a daemon");
         cluster.remove(task);
     }

@@ -356,18 +356,20 @@ GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
     GPUSCHED_ASSERT(u.memory <= inventory_->nodes.memory_mib[index(node)]);
     const auto share = static_cast<std::int32_t>(sign * t.gpu_share_milli[i]);
     auto* const gpu = gpu_.data() + inventory_->nodes.first_gpu[index(node)];
-    const auto take = [&](std::int32_t & left, GpuMask & idle, GpuMask bit) __attribute__((always_inline)) {
-        left -= share;
-        idle = left == whole_gpu_milli ? idle | bit : idle & ~bit;
-        GPUSCHED_ASSERT(left <= whole_gpu_milli);
-    };
-    auto lendable = u.idle_lendable, firm = u.idle_firm;
+    const auto lendable = consumes ? share : 0, firm = claims ? share : 0;
     for_each_gpu(gpus, [&](int g) {
-        if (consumes) take(gpu[g].lendable, lendable, gpu_bit(g));
-        if (claims) take(gpu[g].firm, firm, gpu_bit(g));
+        gpu[g].lendable -= lendable;
+        gpu[g].firm -= firm;
+        GPUSCHED_ASSERT(std::max(gpu[g].lendable, gpu[g].firm) <= whole_gpu_milli);
     });
-    u.idle_lendable = lendable;
-    u.idle_firm = firm;
+    // No GPU becomes idle by being taken.
+    if (consumes) u.idle_lendable &= ~gpus;
+    if (claims) u.idle_firm &= ~gpus;
+    if (sign < 0)
+        for_each_gpu(gpus, [&](int g) {
+            if (gpu[g].lendable == whole_gpu_milli) u.idle_lendable |= gpu_bit(g);
+            if (gpu[g].firm == whole_gpu_milli) u.idle_firm |= gpu_bit(g);
+        });
     if (const auto memory = sign * t.gpu_memory_mib[i]; memory != 0)
         for_each_gpu(gpus, [&](int g) { gpu_memory_[slot(node, g)] -= memory; });
     count_groups(task, node, sign);

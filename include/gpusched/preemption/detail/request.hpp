@@ -89,8 +89,19 @@ struct Request {
     std::shared_ptr<const std::vector<std::array<std::uint8_t, 256>>> table{};
 };
 
-/// Is the task one that the request may evict, wherever it runs?
-[[nodiscard]] bool is_potential_victim(const Cluster& cluster, const Request& request, TaskId task) noexcept;
+/// Does something else than its class or its priority keep the task: the caller, a wish of the preemptor to be near it, or a
+/// disruption budget that allows nobody to be down?
+[[nodiscard]] bool is_kept(const Cluster& cluster, const Request& request, TaskId task) noexcept;
+
+/// Is the task one that the request may evict, wherever it runs? Asked of every task on every node.
+[[nodiscard]] inline bool is_potential_victim(const Cluster& cluster, const Request& request,
+                                              TaskId task) noexcept {
+    const auto& t = cluster.inventory().tasks;
+    if (!t.is(TaskTrait::evictable, task)) return false;
+    if (!(request.spot ? t.is(TaskTrait::borrows, task) : t.priority[index(task)] < request.priority)) return false;
+    const bool may_be_kept = request.spared != nullptr || request.wants_near || !t.budgets.empty();
+    return !may_be_kept || !is_kept(cluster, request, task);
+}
 
 }  // namespace GPUSCHED_NAMESPACE::preemption::detail
 

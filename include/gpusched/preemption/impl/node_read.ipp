@@ -38,16 +38,19 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
             resources_.push_back(inv.node_resources[at * inv.resource_names.size() + one.resource]);
     }
     GpuMask taken = 0, held = 0, shared = 0;  // by tasks that stay, by victims, by several victims
+    const auto memory_of_a_gpu = n.gpu_memory_mib[at] < 0 ? INT64_MAX / 2 : n.gpu_memory_mib[at];
     for (int g = 0; g < gpu_count_; ++g) {
         const auto i = static_cast<std::size_t>(g);
         clear(holders_[i]);
         lendable_[i] = firm_[i] = whole_gpu_milli;
-        gpu_memory_[i] = n.gpu_memory_mib[at] < 0 ? INT64_MAX / 2 : n.gpu_memory_mib[at];
+        gpu_memory_[i] = memory_of_a_gpu;
     }
     for (const auto task : cluster.tasks_on(node)) {
         const auto i = index(task);
-        const bool consumes = !t.standby[i];
-        const bool claims = t.standby[i] || t.priority_class[i] != PriorityClass::lp;
+        const bool consumes = !t.is(TaskTrait::lends, task);
+        const bool claims = !consumes || !t.is(TaskTrait::borrows, task);
+        const auto cpu_milli = t.cpu_milli[i], memory_mib = t.memory_mib[i], gpu_memory_mib = t.gpu_memory_mib[i];
+        const std::int32_t share_milli = t.gpu_share_milli[i];
         const auto gpus = cluster.gpus_of(task) & ~devices;
         if (extras_ != nullptr) {
             devices_ &= ~cluster.gpus_of(task);
@@ -55,17 +58,17 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
                 for (std::size_t r = 0; r < resources_.size(); ++r)
                     if (extras_->resources[r].resource == resource) resources_[r] -= amount;
         }
-        if (consumes) cpu_lendable_ -= t.cpu_milli[i];
-        if (claims) cpu_firm_ -= t.cpu_milli[i];
-        memory_ -= t.memory_mib[i];
+        if (consumes) cpu_lendable_ -= cpu_milli;
+        if (claims) cpu_firm_ -= cpu_milli;
+        memory_ -= memory_mib;
         const bool victim = is_potential_victim(cluster, request, task);
         if constexpr (std::is_same_v<Set, VictimSet>)
             if (victim && count_ == most_victims) return false;
         for_each_gpu(gpus, [&](int g) {
             const auto k = static_cast<std::size_t>(g);
-            if (consumes) lendable_[k] -= t.gpu_share_milli[i];
-            if (claims) firm_[k] -= t.gpu_share_milli[i];
-            gpu_memory_[k] -= t.gpu_memory_mib[i];
+            if (consumes) lendable_[k] -= share_milli;
+            if (claims) firm_[k] -= share_milli;
+            gpu_memory_[k] -= gpu_memory_mib;
             if (victim) insert(holders_[k], count_);
         });
         if (!victim) {
@@ -80,10 +83,10 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
              gpus,
              claims,
              -1,
-             t.gpu_share_milli[i],
-             t.cpu_milli[i],
-             t.memory_mib[i],
-             gpus == 0 ? 0 : t.gpu_memory_mib[i],
+             share_milli,
+             cpu_milli,
+             memory_mib,
+             gpus == 0 ? 0 : gpu_memory_mib,
              t.priority[i],
              cost_of(cluster, task, request.now, cost),
              cluster.gpus_of(task) & devices};

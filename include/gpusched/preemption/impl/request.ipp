@@ -98,24 +98,14 @@ inline bool is_wanted_near(const Cluster& cluster, TaskId task, TaskId other) no
     });
 }
 
-/// Is the task in a budget that allows nobody to be down?
-inline bool is_held_by_a_budget(const Cluster& cluster, const Request& request, TaskId task) noexcept {
+GPUSCHED_INTERNAL bool is_kept(const Cluster& cluster, const Request& request, TaskId task) noexcept {
+    if (request.spared != nullptr && request.spared[index(task)] != 0) return true;
+    if (request.wants_near && is_wanted_near(cluster, request.task, task)) return true;
     const auto& inv = cluster.inventory();
+    if (inv.tasks.budgets.empty() || request.break_budgets) return false;
     const auto budgets = inv.budgets_of(task);
     return std::any_of(budgets.begin(), budgets.end(),
                        [&](std::uint32_t b) { return request.allowed_down(inv, b) == 0; });
-}
-
-GPUSCHED_INTERNAL bool is_potential_victim(const Cluster& cluster, const Request& request,
-                                           TaskId task) noexcept {
-    const auto& t = cluster.inventory().tasks;
-    const auto i = index(task);
-    if (!t.preemptible[i] || t.locked[i] || t.standby[i] || t.daemon[i]) return false;
-    if (request.spared != nullptr && request.spared[i] != 0) return false;
-    if (request.wants_near && is_wanted_near(cluster, request.task, task)) return false;
-    if (!t.budgets.empty() && !request.break_budgets && is_held_by_a_budget(cluster, request, task))
-        return false;
-    return request.spot ? t.priority_class[i] == PriorityClass::lp : t.priority[i] < request.priority;
 }
 
 }  // namespace GPUSCHED_NAMESPACE::preemption::detail

@@ -252,11 +252,8 @@ class SpotScheduler {
     static std::vector<TaskId> evictable_on(const Cluster& cluster, NodeId node) {
         const auto& t = cluster.inventory().tasks;
         std::vector<TaskId> found;
-        for (const auto task : cluster.tasks_on(node)) {
-            const auto i = index(task);
-            if (cluster.may_borrow(task) && t.preemptible[i] && !t.locked[i] && !t.standby[i] && !t.daemon[i])
-                found.push_back(task);
-        }
+        for (const auto task : cluster.tasks_on(node))
+            if (cluster.may_borrow(task) && t.is(TaskTrait::evictable, task)) found.push_back(task);
         return found;
     }
 
