@@ -39,8 +39,8 @@ struct OptionType<f::GroupBy> {
 
 namespace {
 
-py::object table(const char* type, const py::object& columns, const py::list& rows) {
-    return py::module_::import("gpusched._tables").attr(type)(columns, rows);
+py::object table(const py::object& columns, const py::list& rows) {
+    return py::module_::import("gpusched._tables").attr("Table")(columns, rows);
 }
 
 /// A number of cores as Python gives it: whole or with a fraction.
@@ -86,7 +86,7 @@ void bind_report(py::module_& m) {
         "report",
         [options](const ClusterPtr& cluster,
                   const Typed<"Sequence[tuple[int, float]] | Literal['asi'] | None">& shapes,
-                  const py::kwargs& keywords) -> Typed<"gpusched._tables.Report"> {
+                  const py::kwargs& keywords) -> Typed<"gpusched._report.Report"> {
             Problems problems;
             const auto o = options.read("report", keywords, problems);
             const auto wanted = shapes_argument(*cluster, shapes, problems);
@@ -109,7 +109,7 @@ void bind_report(py::module_& m) {
                     row.append(value);
                 rows.append(row);
             }
-            return table("Report", columns, rows);
+            return py::module_::import("gpusched._report").attr("Report")(columns, rows);
         },
         py::arg("cluster"), py::arg("shapes") = py::none(),
         options
@@ -142,7 +142,7 @@ void bind_report(py::module_& m) {
                 rows.append(
                     py::make_tuple(cluster->name(n.node), gpusched::enum_name(n.cause), n.gpus(), tasks));
             }
-            return table("Table", py::make_tuple("node", "cause", "gpus", "tasks"), rows);
+            return table(py::make_tuple("node", "cause", "gpus", "tasks"), rows);
         },
         py::arg("cluster"), py::arg("shape"),
         options
@@ -164,7 +164,7 @@ void bind_slots(py::module_& m) {
             py::list rows;
             for (const auto& r : unlocked([&] { return f::switch_slots(*cluster, o); }))
                 rows.append(py::make_tuple(r.gpu_model, r.across, r.within, r.loss()));
-            return table("Table", py::make_tuple("gpu_model", "across", "within", "loss"), rows);
+            return table(py::make_tuple("gpu_model", "across", "within", "loss"), rows);
         },
         py::arg("cluster"),
         slots.documented("switch_slots(cluster", doc("fragmentation::switch_slots")).c_str());
@@ -178,7 +178,7 @@ void bind_slots(py::module_& m) {
             py::list rows;
             for (const auto& r : unlocked([&] { return f::largest_job(*cluster, o); }))
                 rows.append(py::make_tuple(r.gpu_model, r.across, r.within, r.cluster, r.domain));
-            return table("Table", py::make_tuple("gpu_model", "across", "within", "cluster", "domain"), rows);
+            return table(py::make_tuple("gpu_model", "across", "within", "cluster", "domain"), rows);
         },
         py::arg("cluster"),
         largest.documented("largest_job(cluster", doc("fragmentation::largest_job")).c_str());

@@ -12,7 +12,7 @@ from .errors import InvalidInput
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ._tables import Report
+    from ._tables import Table
 
 # Colour-blind safe (Okabe and Ito).
 CAUSES = {
@@ -22,7 +22,7 @@ CAUSES = {
 }
 
 
-def draw(report: Report, ax: Axes | None) -> Axes:
+def draw_bars(report: Table, ax: Axes | None) -> Axes:
     """One bar per row of the report."""
     if len(report) == 0:
         raise InvalidInput("report: 0 rows; expected at least 1")

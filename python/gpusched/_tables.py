@@ -12,7 +12,6 @@ from . import _core, _frames
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-    from matplotlib.axes import Axes
 
 
 class Row(tuple[Any, ...]):
@@ -128,15 +127,6 @@ class Table(Sequence[Row]):
             for row in self
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-class Report(Table):
-    """Idle GPUs that requests cannot use, by cause; percentages are of all idle GPUs of the row's group."""
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Stacked bars of the causes, one bar per row; see `gpusched.plotting.plot_fragmentation`."""
-        from ._fragmentation_bars import draw
-
-        return draw(self, ax)
 
 
 def format_value(value: Any) -> str:

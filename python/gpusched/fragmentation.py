@@ -20,7 +20,8 @@ from ._core.fragmentation import (
     typical_workload,
     unusable_nodes,
 )
-from ._tables import Report, Row, Table
+from ._report import Report
+from ._tables import Row, Table
 
 __all__ = [
     "AllocationRatio",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._axes import require_type
-from .._tables import Report
+from .._report import Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
