@@ -48,7 +48,8 @@ struct Arguments {
 
 Arguments parse(int argc, char** argv) {
     Arguments arguments;
-    for (const auto& scenario : scenarios) arguments.scenarios.emplace_back(scenario.name);
+    for (const auto& scenario : scenarios)
+        if (!scenario.constrained()) arguments.scenarios.emplace_back(scenario.name);
     for (int i = 1; i < argc; ++i) {
         const std::string name = argv[i];
         const auto value = [&]() -> std::string {

@@ -48,10 +48,17 @@ Typed<"list[dict[str, str]]"> tolerations(const TaskView& t) {
     return result;
 }
 
+/// A level as in the formats, labels included.
+py::object any_level_object(const TaskView& t, Level level) {
+    if (level < first_label_level) return level_object(level);
+    return py::str(
+        t.cluster->inventory().label_levels[static_cast<std::size_t>(level - first_label_level)].key);
+}
+
 JsonObjects anti_affinity(const TaskView& t) {
     py::list result;
     for (const auto& a : t.wishes().anti_affinity)
-        result.append(py::dict(py::arg("group") = a.group, py::arg("level") = level_object(a.level),
+        result.append(py::dict(py::arg("group") = a.group, py::arg("level") = any_level_object(t, a.level),
                                py::arg("limit") = a.limit));
     return result;
 }
@@ -59,15 +66,8 @@ JsonObjects anti_affinity(const TaskView& t) {
 JsonObjects affinity(const TaskView& t) {
     py::list result;
     for (const auto& a : t.wishes().affinity)
-        result.append(py::dict(py::arg("group") = a.group, py::arg("level") = level_object(a.level)));
+        result.append(py::dict(py::arg("group") = a.group, py::arg("level") = any_level_object(t, a.level)));
     return result;
-}
-
-/// A level as in the formats, labels included.
-py::object any_level_object(const TaskView& t, Level level) {
-    if (level < first_label_level) return level_object(level);
-    return py::str(
-        t.cluster->inventory().label_levels[static_cast<std::size_t>(level - first_label_level)].key);
 }
 
 /// What the task avoids, or wants near.

@@ -46,8 +46,8 @@ def add_replay_bundle(p: Parser) -> None:
 
 def add_generate(p: Parser) -> None:
     generate = functools.partial(library_option, p, "sim.generate_cluster")
-    presets = ("asi", "openb", "flextopo-4090")
-    p.add_argument("preset", nargs="?", known=presets, metavar="PRESET", help="asi (default), openb or flextopo-4090")
+    presets = ("asi", "openb", "flextopo-4090", "constrained")
+    p.add_argument("preset", nargs="?", known=presets, metavar="PRESET", help="asi (default), openb, flextopo-4090 or constrained: asi with MIG, shared cards, RDMA, spreading, budgets, gangs")
     p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json", help="write the cluster here")
     generate("nodes", "how many nodes (default: as many as the preset's original)")
     generate("seed")
@@ -55,6 +55,8 @@ def add_generate(p: Parser) -> None:
     generate("load", "multiplies the allocated share of every kind of node")
     generate("cpu_tight", "tasks ask for about twice the cores per GPU")
     generate("locked_fraction", "probability that a task is locked (default: 0.4, for flextopo-4090 0)", metavar="PART")
+    for name, of in clusters.CONSTRAINT_SHARES.items():
+        generate(name, f"share of the {of} (default: 0, for constrained that of docs/sim.md)", metavar="PART")
 
 
 def add_import(p: Parser) -> None:

@@ -115,7 +115,7 @@ def test_completion_scripts(shell, tmp_path, capsys):
         (["gpusched", "report", "clus"], ["cluster.json"]),
         (["gpusched", "allocate", "cluster.json", "clus"], ["cluster.json"]),
         (["gpusched", "simulate-host", "--scenario", "n"], ["neighbours", "no_counters", "noisy_counters"]),
-        (["gpusched", "generate", ""], ["asi", "flextopo-4090", "openb"]),
+        (["gpusched", "generate", ""], ["asi", "constrained", "flextopo-4090", "openb"]),
     ],
 )
 def test_bash_completes(words, expected, tmp_path, capsys):

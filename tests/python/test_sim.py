@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ def test_the_same_seed_gives_the_same_cluster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("preset", "nodes", "gpus"), [("asi", 37707, 155410), ("openb", 1213, 6212), ("flextopo-4090", 100, 800)]
+    ("preset", "nodes", "gpus"), [("asi", 37707, 155410), ("openb", 1213, 6212), ("flextopo-4090", 100, 800), ("constrained", 37707, 161713)]
 )
 def test_presets_have_their_sizes(preset: str, nodes: int, gpus: int) -> None:
     c = gs.sim.generate_cluster(preset=preset)
@@ -49,6 +50,16 @@ def test_layouts_and_options(layout: Any) -> None:
     c = gs.sim.generate_cluster(nodes=400, layout=layout, load=0.5, locked_fraction=1.0, cpu_tight=True)
     assert bool(c.tasks.locked.all())
     assert 0.2 < gs.fragmentation.allocation_ratio(c).total < 0.6
+
+
+def test_shares_of_constraints() -> None:
+    spec = json.loads(gs.sim.generate_cluster(preset="constrained", nodes=300, mig_fraction=0.5).to_json())
+    assert spec["version"] == 2
+    assert sum("mig" in str(node.get("devices")) for node in spec["nodes"]) > 20
+    assert {"spread", "avoid", "near", "groups", "node_affinity", "resources", "device_count"} <= {key for task in spec["tasks"] for key in task}
+    assert spec["budgets"] and any(job["min_members"] > 1 for job in spec["jobs"])
+    plain = gs.sim.generate_cluster(nodes=300, seed=1)
+    assert gs.sim.generate_cluster(nodes=300, seed=1, mig_fraction=0, gang_fraction=0.0) == plain
 
 
 @pytest.mark.parametrize(
@@ -64,6 +75,8 @@ def test_layouts_and_options(layout: Any) -> None:
         ({"load": "1"}, "load"),
         ({"cpu_tight": 1}, "cpu_tight"),
         ({"locked_fraction": 2}, "locked_fraction"),
+        ({"mig_fraction": -0.1}, "mig_fraction"),
+        ({"preset": "flextopo-4090", "gang_fraction": 0.1}, "gang_fraction"),
     ],
 )
 def test_bad_options_are_named(options: dict[str, Any], field: str) -> None:

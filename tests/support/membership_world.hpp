@@ -115,8 +115,8 @@ class MembershipWorld {
         options_.selected = rng_.chance(0.5) ? 0.15 : 0;
         if (from_snapshot)
             data_ = normal(random_cluster(rng_, options_));
-        else if (options_.selected > 0)
-            data_.label_levels = {"zone", "rack", "nobody has this"};
+        else if (options_.selected > 0 && rng_.chance(0.5))
+            data_.label_levels = label_levels();  // otherwise they come one by one
         live_ = Cluster::build(data_);
         remember_assigned(live_);
         // What only tasks name is not listed in `data_`, and goes with them.
@@ -250,7 +250,19 @@ class MembershipWorld {
         task.standby = task.priority_class == PriorityClass::hp && rng_.chance(0.2);
     }
 
+    // As random_cluster has them.
+    static std::vector<std::string> label_levels() { return {"zone", "rack", "nobody has this"}; }
+
     Act draw(ClusterSpec& next) {
+        if (options_.selected > 0 && data_.label_levels.size() < 3 && rng_.chance(0.1)) {
+            const auto key = label_levels()[data_.label_levels.size()];
+            what_ = "add label level " + key;
+            next.label_levels.push_back(key);
+            return [this, key] {
+                const auto level = live_.add_label_level(key);
+                REQUIRE(live_.add_label_level(key) == level);
+            };
+        }
         switch (rng_.below(options_.budgets > 0 ? 15 : 12)) {
         case 0: {
             auto node = new_node();

@@ -209,6 +209,12 @@ class RandomCluster {
         return static_cast<gpusched::Level>(rng_.between(-1, std::max(0, depth_ - 1)));
     }
 
+    // Of anti-affinity and affinity.
+    gpusched::Level limit_level() {
+        if (options_.selected == 0) return any_level();
+        return rng_.chance(0.6) ? any_level() : any_selection_level();
+    }
+
     // Of any kind: labels that nodes have, more often than one that none has.
     gpusched::Level any_selection_level() {
         if (rng_.chance(0.3)) return any_level();
@@ -303,12 +309,12 @@ class RandomCluster {
     void groups(gpusched::TaskSpec& t) {
         if (rng_.chance(options_.grouped)) {
             const auto group = numbered("spread", 2);
-            t.anti_affinity.push_back({group, any_level(), static_cast<int>(rng_.between(1, 3))});
+            t.anti_affinity.push_back({group, limit_level(), static_cast<int>(rng_.between(1, 3))});
             if (rng_.chance(0.3))
-                t.anti_affinity.push_back({group, any_level(), static_cast<int>(rng_.between(1, 4))});
+                t.anti_affinity.push_back({group, limit_level(), static_cast<int>(rng_.between(1, 4))});
             if (rng_.chance(0.1)) t.anti_affinity.push_back({"spread0", gpusched::node_level, 2});
         }
-        if (rng_.chance(options_.grouped / 3)) t.affinity.push_back({numbered("near", 2), any_level()});
+        if (rng_.chance(options_.grouped / 3)) t.affinity.push_back({numbered("near", 2), limit_level()});
         if (!t.job.empty() || rng_.chance(0.2))
             if (rng_.chance(options_.grouped))
                 t.network_affinity = gpusched::NetworkAffinity{

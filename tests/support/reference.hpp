@@ -422,7 +422,7 @@ inline std::string group_obstacle(const State& s, std::size_t task, std::size_t 
             note(t);
             for (const auto& c : s.copies) {
                 if (c.task == task || !lists(s.task(c.task), own.group) ||
-                    !same_domain(spec, level, c.node, node))
+                    !share_domain(spec, level, c.node, node))
                     continue;
                 ++together;
                 note(s.task(c.task));
@@ -433,9 +433,12 @@ inline std::string group_obstacle(const State& s, std::size_t task, std::size_t 
     for (const auto& own : t.affinity)
         for (const auto& other : spec.tasks)
             for (const auto& term : other.affinity)
-                if (term.group == own.group)
+                if (term.group == own.group && !has_domain(spec, term.level, node))
+                    return "affinity";
+                else if (term.group == own.group)
                     for (const auto& c : s.copies)
-                        if (c.task != task && !same_domain(spec, term.level, c.node, node))
+                        if (c.task != task && has_domain(spec, term.level, c.node) &&
+                            !share_domain(spec, term.level, c.node, node))
                             for (const auto& mine : s.task(c.task).affinity)
                                 if (mine.group == own.group) return "affinity";
     const auto same_gang = [&](std::size_t other) {

@@ -297,6 +297,9 @@ class Cluster {
     void update_node(NodeHandle node, const NodeSpec& to);
     /// @throws InvalidInput if tasks run or reserve room there, too
     void remove_node(NodeHandle node);
+    /// Makes the label key a level, which tasks that come later may name; one that is a level stays the level it is. O(nodes)
+    /// where it is new (`changes.label_levels`). Levels never leave.
+    Level add_label_level(const std::string& key);
     /// A task that says on which node it runs is placed there.
     TaskHandle add_task(const TaskSpec& task);
     /// Everything about the task but its name, node and GPUs may change.

@@ -207,6 +207,7 @@ struct ChangeStatistics {
     std::uint64_t reclassifications = 0;  ///< a label key was selected for the first time
     std::uint64_t resources = 0;          ///< a resource was named for the first time
     std::uint64_t levels = 0;             ///< a deeper network level was named for the first time
+    std::uint64_t label_levels = 0;       ///< a label key became a level
     std::uint64_t budgets = 0;            ///< a budget of groups came, went, or got other groups
     std::uint64_t regroupings = 0;        ///< a group that has members got, or lost, a level or a limit
 };
@@ -300,8 +301,9 @@ class Inventory {
     }
     /// The same for levels that are labels, too: `none<DomainId>` on a node without the label.
     [[nodiscard]] DomainId domain_at(Level level, NodeId node) const noexcept {
+        if (level == node_level) return make_id<DomainId>(index(node));
         return level < first_label_level
-                   ? domain(level, node)
+                   ? domain_of_[static_cast<std::size_t>(level)][index(node)]
                    : label_levels[static_cast<std::size_t>(level - first_label_level)].domain_of[index(node)];
     }
     /// How many domains a level has, nodes of unknown position included.

@@ -22,7 +22,7 @@ using Resources = std::map<std::string, std::int64_t>;
 /// know no positions) and among the warnings.
 ///
 /// From `first_label_level` on, a level is a label key: `first_label_level + k` is `ClusterSpec::label_levels[k]`, and nodes with
-/// the same value are one domain. A node without the label is in none. For `avoid`, `near` and `spread` only.
+/// the same value are one domain. A node without the label is in none. For constraints on groups, not for `network_affinity`.
 using Level = int;
 inline constexpr Level node_level = -1;
 inline constexpr Level first_label_level = 16;
@@ -54,7 +54,8 @@ struct Toleration {
 };
 
 /// At most `limit` members of `group` in one domain of `level`. The members are the tasks that list the group;
-/// the smallest limit among those present in a domain holds for all of them.
+/// the smallest limit among those present in a domain holds for all of them. On a node without the label of the level there is no
+/// limit.
 struct AntiAffinity {
     std::string group{};
     Level level = node_level;
@@ -62,7 +63,8 @@ struct AntiAffinity {
     bool operator==(const AntiAffinity&) const = default;
 };
 
-/// All members of `group` (the tasks that list it) in one domain of `level`.
+/// All members of `group` (the tasks that list it) in one domain of `level`. No member comes to a node without the label of the
+/// level; those that run on one do not count.
 struct Affinity {
     std::string group{};
     Level level = node_level;

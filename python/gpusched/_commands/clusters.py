@@ -31,10 +31,30 @@ def describe(cluster: Cluster) -> str:
     )
 
 
+# What each share of `sim.generate_cluster` is of.
+CONSTRAINT_SHARES = {
+    "mig_fraction": "nodes of 8 GPUs of which two cards are split into MIG instances",
+    "shared_fraction": "nodes of 2 or 4 GPUs of which one card is shared",
+    "large_fraction": "nodes of 8 GPUs that have 32",
+    "rdma_fraction": "jobs that ask for RDMA adapters",
+    "named_node_fraction": "jobs that name nodes",
+    "spread_fraction": "jobs of 3 or more that are spread over zones, racks or nodes",
+    "avoid_fraction": "jobs of several whose members avoid each other",
+    "near_fraction": "jobs that want to be near another",
+    "budget_fraction": "jobs of several with a disruption budget",
+    "restart_fraction": "jobs that restart to move",
+    "suspend_fraction": "jobs that are suspended to move",
+    "fixed_fraction": "jobs that never move",
+    "gang_fraction": "jobs of several of which most members must run",
+}
+
+
 def generate(args: argparse.Namespace) -> int:
     require_writable(args.output)
     cluster = sim.generate_cluster(
-        **given(args, "preset", "nodes", "seed", "layout", "load", "cpu_tight", "locked_fraction")
+        **given(
+            args, "preset", "nodes", "seed", "layout", "load", "cpu_tight", "locked_fraction", *CONSTRAINT_SHARES
+        )
     )
     cluster.to_json(args.output)
     say(describe(cluster))

@@ -103,7 +103,7 @@ def check_rejected(kind, text, expected, tmp_path):
     assert expected in str(caught.value)
 
 
-@pytest.mark.parametrize("preset", ["asi", "openb", "flextopo-4090"])
+@pytest.mark.parametrize("preset", ["asi", "openb", "flextopo-4090", "constrained"])
 def test_generated_clusters_and_their_plans(preset, tmp_path):
     cluster = gs.sim.generate_cluster(preset=preset, nodes=60, seed=3)
     path = tmp_path / "cluster.json"

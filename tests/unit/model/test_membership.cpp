@@ -3,6 +3,7 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/model/describe_obstacle.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/model.hpp>
 
@@ -44,6 +45,67 @@ TEST_CASE("a cluster grows from nothing and empties again") {
     REQUIRE(cluster.node_count() == 0);
     REQUIRE(cluster.task_count() == 0);
     REQUIRE(cluster.to_spec() == ClusterSpec{});
+}
+
+TEST_CASE("a label key becomes a level while the cluster runs") {
+    Cluster cluster;
+    auto in_zone = [&](const std::string& name, const std::string& zone) {
+        auto node = machine(name);
+        if (!zone.empty()) node.labels["zone"] = zone;
+        return cluster.add_node(node);
+    };
+    const auto a = in_zone("a", "1"), b = in_zone("b", "1"), c = in_zone("c", "2"), d = in_zone("d", "");
+    auto apart = pod("p0");
+    apart.anti_affinity = {{"apart", first_label_level, 1}};
+    REQUIRE_THROWS_WITH(cluster.add_task(apart),
+                        ContainsSubstring("anti_affinity level: 16; expected \"node\" or 0 to 15"));
+    REQUIRE_THROWS_WITH(cluster.add_label_level(""), ContainsSubstring("label_levels holds an empty key"));
+    REQUIRE_THROWS_WITH(cluster.add_label_level("node"), ContainsSubstring("level of single nodes"));
+    REQUIRE(cluster.inventory().changes.label_levels == 0);
+    REQUIRE(cluster.add_label_level("zone") == first_label_level);
+    REQUIRE(cluster.add_label_level("zone") == first_label_level);
+    REQUIRE(cluster.add_label_level("rack") == first_label_level + 1);
+    REQUIRE(cluster.inventory().changes.label_levels == 2);
+    REQUIRE(cluster.to_spec().label_levels == std::vector<std::string>{"zone", "rack"});
+
+    // At most one in a zone; on a node of no zone there is no limit.
+    const auto first = cluster.add_task(apart);
+    cluster.bind(first, a, 0b1);
+    apart.name = "p1";
+    const auto second = cluster.add_task(apart);
+    REQUIRE(find_obstacle(cluster, second.id, b.id) == Obstacle::anti_affinity);
+    REQUIRE(describe_obstacle(cluster, second.id, b.id) ==
+            "anti_affinity: domain '1' of label 'zone' would hold 2 members of group 'apart'; at most 1 may "
+            "be together");
+    REQUIRE(find_obstacle(cluster, second.id, c.id) == Obstacle::none);
+    REQUIRE(find_obstacle(cluster, second.id, d.id) == Obstacle::none);
+    REQUIRE(find_obstacle(cluster, first.id, b.id) == Obstacle::none);  // its own old copy
+    cluster.bind(second, d, 0b1);
+    apart.name = "p2";
+    const auto third = cluster.add_task(apart);
+    REQUIRE(find_obstacle(cluster, third.id, d.id) == Obstacle::none);
+    REQUIRE(find_obstacle(cluster, third.id, c.id) == Obstacle::none);
+
+    // All in one zone, and on no node without.
+    auto together = pod("q0");
+    together.affinity = {{"together", first_label_level}};
+    const auto one = cluster.add_task(together);
+    REQUIRE(find_obstacle(cluster, one.id, d.id) == Obstacle::affinity);
+    REQUIRE(describe_obstacle(cluster, one.id, d.id) == "affinity: the node has no label 'zone'");
+    cluster.bind(one, b, 0b1);
+    together.name = "q1";
+    const auto two = cluster.add_task(together);
+    REQUIRE(find_obstacle(cluster, two.id, a.id) == Obstacle::none);
+    REQUIRE(find_obstacle(cluster, two.id, c.id) == Obstacle::affinity);
+    REQUIRE(find_obstacle(cluster, two.id, d.id) == Obstacle::affinity);
+
+    // A node that moves to another zone takes its tasks along.
+    auto moved = cluster.node_spec(b.id);
+    moved.labels["zone"] = "2";
+    cluster.update_node(b, moved);
+    REQUIRE(find_obstacle(cluster, two.id, a.id) == Obstacle::affinity);
+    REQUIRE(find_obstacle(cluster, two.id, c.id) == Obstacle::none);
+    REQUIRE(Cluster::build(cluster.to_spec()).to_spec() == cluster.to_spec());
 }
 
 TEST_CASE("a copy gives slots away in the same order") {

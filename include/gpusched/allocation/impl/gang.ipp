@@ -112,7 +112,8 @@ GPUSCHED_INTERNAL void Gang::read_levels() {
                 return std::any_of(groups.begin(), groups.end(),
                                    [&](const Membership& o) { return o.set == m.set; });
             });
-            if (shared && set.kind != GroupKind::network) require(set.level, true);
+            if (shared && set.kind != GroupKind::network && set.level < first_label_level)
+                require(set.level, true);
             // What any member of the job requires binds them all.
             if (set.kind == GroupKind::network) require(set.level, false);
         }

@@ -110,7 +110,8 @@ class WaveBuilder {
         const auto& inv = cluster_.inventory();
         const auto doubled = [&](const Membership& m) {
             const auto level = inv.group_sets[m.set].level;
-            return inv.domain(level, from) == inv.domain(level, to);
+            const auto domain = inv.domain_at(level, from);
+            return domain == inv.domain_at(level, to) && domain != none<DomainId>;
         };
         const auto sets = inv.anti_affinity_memberships(task);
         const bool selected = is_selected(task);

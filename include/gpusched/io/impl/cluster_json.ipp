@@ -109,10 +109,10 @@ inline constexpr auto fields<Toleration> =
 template <>
 inline constexpr auto fields<AntiAffinity> =
     std::tuple{field("group", &AntiAffinity::group, Need::required),
-               field<LevelCodec>("level", &AntiAffinity::level), field("limit", &AntiAffinity::limit)};
+               field<AnyLevelCodec>("level", &AntiAffinity::level), field("limit", &AntiAffinity::limit)};
 template <>
 inline constexpr auto fields<Affinity> = std::tuple{field("group", &Affinity::group, Need::required),
-                                                    field<LevelCodec>("level", &Affinity::level)};
+                                                    field<AnyLevelCodec>("level", &Affinity::level)};
 template <>
 inline constexpr auto fields<Avoid> =
     std::tuple{field("group", &Avoid::group, Need::required), field<AnyLevelCodec>("level", &Avoid::level)};

@@ -140,8 +140,8 @@ class SpecChecks {
     /// @param labels how many levels are label keys
     void levels(const TaskSpec& task, std::size_t labels) const {
         const Owner owner("task", task.name);
-        for (const auto& term : task.anti_affinity) level(owner, "anti_affinity", term.level);
-        for (const auto& term : task.affinity) level(owner, "affinity", term.level);
+        for (const auto& term : task.anti_affinity) level(owner, "anti_affinity", term.level, labels);
+        for (const auto& term : task.affinity) level(owner, "affinity", term.level, labels);
         if (task.network_affinity) level(owner, "network_affinity", task.network_affinity->level);
         for (const auto& term : task.avoid) level(owner, "avoid", term.level, labels);
         for (const auto& term : task.near) level(owner, "near", term.level, labels);

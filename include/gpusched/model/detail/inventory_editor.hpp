@@ -86,6 +86,14 @@ class InventoryEditor {
         give_up(t, i);
     }
 
+    void add_label_level(const std::string& key) {
+        changed();
+        labels_.add(key, [&](NodeId node) -> const Labels& {
+            return out_.node_attributes[out_.nodes.attributes[index(node)]].labels;
+        });
+        ++out_.changes.label_levels;
+    }
+
     // Jobs ---------------------------------------------------------------------------------------------------
     /// @param listed false for one that only a task names: it goes with its last task
     JobId add_job(const JobSpec& job, bool listed) {

@@ -33,14 +33,24 @@ class LabelDomains {
         }
     }
 
+    /// Makes the label key, which is none yet, a level.
+    /// @param labels_of gives the labels of a node that there is
+    template <class LabelsOf>
+    void add(const std::string& key, LabelsOf&& labels_of) {
+        out_.label_levels.push_back({key, {}, {}});
+        levels_.emplace_back();
+        auto& level = out_.label_levels.back();
+        level.domain_of.assign(out_.nodes.names.size(), none<DomainId>);
+        for (const auto node : out_.living_nodes()) enter(level, levels_.back(), node, labels_of(node));
+    }
+
     /// Puts the node, which belongs to no domain, into those of its labels.
     void attach(NodeId node, const Labels& labels) {
         for (std::size_t k = 0; k < levels_.size(); ++k) {
             auto& level = out_.label_levels[k];
             if (level.domain_of.size() <= index(node))
                 level.domain_of.resize(index(node) + 1, none<DomainId>);
-            if (const auto found = labels.find(level.key); found != labels.end())
-                level.domain_of[index(node)] = make_id<DomainId>(enter(level, levels_[k], found->second));
+            enter(level, levels_[k], node, labels);
         }
     }
 
@@ -65,6 +75,11 @@ class LabelDomains {
         std::vector<std::uint32_t> nodes;  // by domain
         std::deque<std::uint32_t> free;
     };
+
+    static void enter(LabelLevel& level, Values& here, NodeId node, const Labels& labels) {
+        if (const auto found = labels.find(level.key); found != labels.end())
+            level.domain_of[index(node)] = make_id<DomainId>(enter(level, here, found->second));
+    }
 
     static std::uint32_t enter(LabelLevel& level, Values& here, const std::string& value) {
         if (const auto found = here.ids.find(value); found != here.ids.end()) {

@@ -34,12 +34,12 @@ using LabelKeys = std::set<std::string, std::less<>>;
 /// The deepest network level that the task names; `node_level` where it names none.
 [[nodiscard]] inline Level deepest_level_named(const TaskSpec& task) {
     auto deepest = node_level;
-    for (const auto& term : task.anti_affinity) deepest = std::max(deepest, term.level);
-    for (const auto& term : task.affinity) deepest = std::max(deepest, term.level);
     if (task.network_affinity) deepest = std::max(deepest, task.network_affinity->level);
     const auto name = [&](Level level) {
         if (level < first_label_level) deepest = std::max(deepest, level);
     };
+    for (const auto& term : task.anti_affinity) name(term.level);
+    for (const auto& term : task.affinity) name(term.level);
     for (const auto& term : task.avoid) name(term.level);
     for (const auto& term : task.near) name(term.level);
     for (const auto& term : task.spread) name(term.level);

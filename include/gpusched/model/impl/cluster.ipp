@@ -211,12 +211,12 @@ inline void warn_of_unknown_levels(const Inventory& inventory, std::vector<std::
     for (std::size_t i = 0; i < t.names.size(); ++i) {
         const auto& wishes = inventory.task_affinities[t.affinities[i]];
         std::set<Level> levels;
-        for (const auto& term : wishes.anti_affinity) levels.insert(term.level);
-        for (const auto& term : wishes.affinity) levels.insert(term.level);
         const auto& terms = inventory.group_terms[wishes.group_terms];
         const auto name = [&](Level level) {
             if (level < first_label_level) levels.insert(level);
         };
+        for (const auto& term : wishes.anti_affinity) name(term.level);
+        for (const auto& term : wishes.affinity) name(term.level);
         for (const auto& term : terms.avoid) name(term.level);
         for (const auto& term : terms.near) name(term.level);
         for (const auto& term : terms.spread) name(term.level);
@@ -256,7 +256,8 @@ inline void Cluster::count_groups(TaskId task, NodeId node, int sign) {
     if (inventory_->memberships(task).empty()) return;
     for (const auto& m : inventory_->limit_memberships(task)) {
         const auto& set = inventory_->group_sets[m.set];
-        const auto domain = inventory_->domain(set.level, node);
+        const auto domain = inventory_->domain_at(set.level, node);
+        if (set.level >= first_label_level && domain == none<DomainId>) continue;
         count(group_tables_[m.set], domain);
         if (!set.uniform && m.limit != Membership::no_limit) {
             const auto which =

@@ -157,14 +157,17 @@ inline std::string describe_place(const Inventory& inv, Level level, NodeId node
            gpusched::quoted(label.key);
 }
 
+inline std::string describe_no_domain(const Inventory& inv, Level level) {
+    return "the node has no label " +
+           gpusched::quoted(inv.label_levels[static_cast<std::size_t>(level - first_label_level)].key);
+}
+
 inline std::string describe_selection(const Cluster& cluster, NodeId node, const GroupConflict& conflict) {
     const auto& inv = cluster.inventory();
     const auto& set = inv.group_sets[conflict.set];
     const auto obstacle = std::string(enum_name(conflict.obstacle)) + ": ";
     if (inv.domain_at(set.level, node) == none<DomainId>)
-        return obstacle + "the node has no label " +
-               gpusched::quoted(
-                   inv.label_levels[static_cast<std::size_t>(set.level - first_label_level)].key);
+        return obstacle + describe_no_domain(inv, set.level);
     const auto place = describe_place(inv, set.level, node);
     const auto group = "group " + gpusched::quoted(set.group);
     const auto tasks = [](std::uint32_t count) {
@@ -205,6 +208,8 @@ inline std::string describe_groups(const Cluster& cluster, TaskId task, NodeId n
                std::to_string(conflict.limit) + " may be together";
     }
     const auto& set = inv.group_sets[conflict.set];
+    if (inv.domain_at(set.level, node) == none<DomainId>)
+        return "affinity: " + describe_no_domain(inv, set.level);
     return (set.kind == GroupKind::network ? "network_affinity: " + set.group
                                            : "affinity: group " + gpusched::quoted(set.group)) +
            " has members outside " + place(set.level) + "; all must be in one";

@@ -116,8 +116,9 @@ GPUSCHED_INTERNAL GroupConflict find_group_conflict(const Cluster& cluster, Task
     for (const auto& m : inv.anti_affinity_memberships(task)) {
         if (ignored == Obstacle::anti_affinity) break;
         const auto& set = inv.group_sets[m.set];
-        const auto domain = inv.domain(set.level, node);
-        const bool own_here = own != none<NodeId> && inv.domain(set.level, own) == domain;
+        const auto domain = inv.domain_at(set.level, node);
+        if (set.level >= first_label_level && domain == none<DomainId>) continue;  // no limit there
+        const bool own_here = own != none<NodeId> && inv.domain_at(set.level, own) == domain;
         const auto others = cluster.group_count(m.set, domain) - (own_here ? 1u : 0u);
         if (others == 0) continue;
         auto limit = m.limit;
@@ -133,8 +134,9 @@ GPUSCHED_INTERNAL GroupConflict find_group_conflict(const Cluster& cluster, Task
         const bool is_network = set.kind == GroupKind::network;
         const auto kind = is_network ? Obstacle::network : Obstacle::affinity;
         if (kind == ignored) continue;
-        const auto domain = inv.domain(set.level, node);
-        const auto own_domain = own != none<NodeId> ? inv.domain(set.level, own) : none<DomainId>;
+        const auto domain = inv.domain_at(set.level, node);
+        if (set.level >= first_label_level && domain == none<DomainId>) return {kind, m.set, 0, 0};
+        const auto own_domain = own != none<NodeId> ? inv.domain_at(set.level, own) : none<DomainId>;
         auto elsewhere = cluster.group_domains(m.set) - (cluster.group_count(m.set, domain) > 0 ? 1u : 0u);
         // Its own old copy does not count against a group, but does against a gang's network domain.
         if (!is_network && own_domain != none<DomainId> && own_domain != domain &&

@@ -352,6 +352,20 @@ GPUSCHED_INLINE void Cluster::remove_node(NodeHandle node) {
     if (events_) events_->publish({.kind = EventKind::node_removed, .node = node});
 }
 
+GPUSCHED_INLINE Level Cluster::add_label_level(const std::string& key) {
+    require_no_what_if();
+    const auto& levels = inventory_->label_levels;
+    const auto found =
+        std::find_if(levels.begin(), levels.end(), [&](const LabelLevel& level) { return level.key == key; });
+    const auto level = first_label_level + static_cast<Level>(found - levels.begin());
+    if (found != levels.end()) return level;
+    Problems problems;
+    detail::SpecChecks(problems).label_levels({key});
+    problems.throw_if_any();
+    editor().add_label_level(key);
+    return level;
+}
+
 // Jobs -------------------------------------------------------------------------------------------------------
 
 GPUSCHED_INLINE JobHandle Cluster::add_job(const JobSpec& job) {

@@ -22,12 +22,12 @@ inline constexpr std::uint32_t no_node = std::numeric_limits<std::uint32_t>::max
 /// Free capacity of a set of nodes, with uniform sampling among those that could take a shape.
 class NodePool {
   public:
-    void add(const NodeKind& kind) {
+    void add(const NodeSpec& spec) {
         Node node;
-        node.cpu_milli = kind.cpu_milli;
-        node.memory_mib = kind.memory_mib;
-        node.idle = first_gpus(kind.gpus);
-        std::fill_n(node.gpu_free.begin(), kind.gpus, std::int16_t{1000});
+        node.cpu_milli = spec.cpu_milli;
+        node.memory_mib = spec.memory_mib;
+        node.idle = first_gpus(static_cast<int>(spec.gpu_count));
+        std::fill_n(node.gpu_free.begin(), spec.gpu_count, std::int16_t{1000});
         nodes_.push_back(node);
     }
 
@@ -109,7 +109,7 @@ class NodePool {
     }
 
   private:
-    static constexpr std::size_t most_gpus = 8;  // of any preset's nodes
+    static constexpr std::size_t most_gpus = 32;  // of any preset's nodes, the large ones included
     struct Node {
         std::int64_t cpu_milli = 0, memory_mib = 0;
         std::array<std::int16_t, most_gpus> gpu_free{};  // thousandths

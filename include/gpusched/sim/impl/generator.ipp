@@ -5,6 +5,8 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/nearest_names.hpp>
 #include <gpusched/core/rng.hpp>
+#include <gpusched/sim/detail/constrained_jobs.hpp>
+#include <gpusched/sim/detail/constrained_nodes.hpp>
 #include <gpusched/sim/detail/generator_pool.hpp>
 #include <gpusched/sim/detail/generator_presets.hpp>
 #include <gpusched/sim/generator.hpp>
@@ -27,7 +29,7 @@ inline constexpr std::int64_t generated_now = 14 * 24 * 3600;  // older than any
 class Generator {
   public:
     Generator(const GeneratorOptions& options, double locked_fraction, const Context& context)
-        : options_(options), locked_fraction_(locked_fraction), budget_(context),
+        : options_(options), shares_(options), locked_fraction_(locked_fraction), budget_(context),
           attributes_rng_(Rng(options.seed).split(0)) {
         out_.now = generated_now;
     }
@@ -36,6 +38,7 @@ class Generator {
     void add_nodes(std::span<const NodeKind> kinds, std::span<const std::int64_t> counts,
                    const char* hardware) {
         Rng rng = Rng(options_.seed).split(1);
+        NodeConstraints constraints(shares_, Rng(options_.seed).split(3));
         std::int64_t total = 0;
         for (const auto count : counts) total += count;
         const auto digits = std::to_string(total - 1).size();
@@ -46,6 +49,7 @@ class Generator {
                 if (room == 0) {
                     room = rng.between(32, 64);
                     ++asw;
+                    constraints.next_switch();
                 }
                 const auto number = std::to_string(out_.nodes.size());
                 NodeSpec node;
@@ -57,6 +61,7 @@ class Generator {
                 node.network = {"cluster-0", "agg-" + std::to_string((asw - 1) / 16),
                                 "asw-" + std::to_string(asw - 1)};
                 if (hardware != nullptr) node.hardware = Hardware{hardware, {}};
+                if (shares_.any()) constraints.apply(node);
                 out_.nodes.push_back(std::move(node));
             }
         }
@@ -75,15 +80,17 @@ class Generator {
         std::int64_t target_milli = 0;
         std::vector<std::size_t> kind_by_gpu;  // a kind is drawn with probability proportional to its GPUs
         for (const auto k : members) {
-            std::int64_t first = 0;
+            std::int64_t first = 0, gpus = 0;
             for (std::size_t before = 0; before < k; ++before) first += counts[before];
             for (std::int64_t i = 0; i < counts[k]; ++i) {
-                pool.add(kinds[k]);
+                const auto& node = out_.nodes[static_cast<std::size_t>(first + i)];
+                pool.add(node);
                 global.push_back(static_cast<std::uint32_t>(first + i));
-                kind_by_gpu.insert(kind_by_gpu.end(), static_cast<std::size_t>(kinds[k].gpus), k);
+                kind_by_gpu.insert(kind_by_gpu.end(), static_cast<std::size_t>(node.gpu_count), k);
+                gpus += node.gpu_count;
             }
             const double share = std::min(0.97, kinds[k].allocated * options_.load);
-            target_milli += std::llround(static_cast<double>(counts[k] * kinds[k].gpus * 1000) * share);
+            target_milli += std::llround(static_cast<double>(gpus * 1000) * share);
         }
         if (pool.size() == 0) return;
         pool.index();
@@ -175,7 +182,7 @@ class Generator {
                                                  {d, 1, {PriorityClass::lp, 200}}}};
         Rng rng = Rng(options_.seed).split(2);
         NodePool pool;
-        for (std::int64_t i = 0; i < nodes; ++i) pool.add(flextopo_kind);
+        for (const auto& node : out_.nodes) pool.add(node);
         pool.index();
         for (std::size_t w = 0; w < workloads.size(); ++w) {
             const auto& workload = workloads[w];
@@ -195,6 +202,38 @@ class Generator {
             task.name = letters[w] + task.name.substr(task.job.size());
             task.job.clear();  // instances of a service, not a gang
         }
+    }
+
+    /// Fills the devices beside whole GPUs.
+    void fill_devices() {
+        if (!shares_.any()) return;
+        const DeviceTasks devices(out_);
+        Rng rng = Rng(options_.seed).split(4);
+        Attributes attributes{};
+        int replicas_left = 0;
+        for (const auto& asked : devices.draw(options_.load, rng)) {
+            if (replicas_left-- == 0) {
+                replicas_left = rng.below(4) == 0 ? static_cast<int>(rng.between(1, 7)) : 0;
+                device_replica_ = 0;
+                ++jobs_;
+                attributes = draw_attributes();
+            }
+            emit({{0, 1000, asked.cpu_milli, asked.memory_mib},
+                  asked.node,
+                  asked.devices,
+                  jobs_ - 1,
+                  device_replica_++,
+                  false},
+                 asked.node, attributes, false);
+            auto& task = out_.tasks.back();
+            task.device_count = gpu_count(asked.devices);
+            task.device_classes = asked.classes;
+        }
+    }
+
+    /// Adds constraints to the jobs.
+    void constrain_jobs() {
+        if (shares_.any()) JobConstraints(shares_, out_, Rng(options_.seed).split(5)).apply();
     }
 
     [[nodiscard]] ClusterSpec take() { return std::move(out_); }
@@ -281,23 +320,31 @@ class Generator {
     }
 
     const GeneratorOptions& options_;
+    Shares shares_;
     double locked_fraction_;
     Budget budget_;
     Rng attributes_rng_;
     ClusterSpec out_;
     std::int64_t jobs_ = 0;
+    std::int32_t device_replica_ = 0;
 };
 
 }  // namespace detail
 
 GPUSCHED_INLINE void validate(const GeneratorOptions& options) {
     Problems problems;
-    constexpr std::array<std::string_view, 3> presets{"asi", "openb", "flextopo-4090"};
+    constexpr std::array<std::string_view, 4> presets{"asi", "openb", "flextopo-4090", "constrained"};
     if (std::find(presets.begin(), presets.end(), options.preset) == presets.end())
         problems.add(bad_name("preset", options.preset, presets));
     check_fields(problems, options);
-    if (options.cpu_tight && options.preset != "asi")
-        problems.add(bad_value("cpu_tight", "true", "false with preset " + gpusched::quoted(options.preset)));
+    const auto with_preset = " with preset " + gpusched::quoted(options.preset);
+    if (options.cpu_tight && options.preset != "asi" && options.preset != "constrained")
+        problems.add(bad_value("cpu_tight", "true", "false" + with_preset));
+    if (options.preset == "flextopo-4090")
+        visit_fields(std::type_identity<ConstraintShares>{}, [&](const char* name, auto member, auto...) {
+            if (const auto share = options.constraints.*member)
+                problems.add(bad_value(name, number_text(*share), "none" + with_preset));
+        });
     problems.throw_if_any();
 }
 
@@ -312,7 +359,7 @@ GPUSCHED_INLINE ClusterSpec generate_cluster(const GeneratorOptions& options, co
         generator.fill_flextopo(nodes);
         return generator.take();
     }
-    const auto& recipe = options.preset == "asi" ? asi_recipe : openb_recipe;
+    const auto& recipe = options.preset == "openb" ? openb_recipe : asi_recipe;
     const auto counts = scale_counts(recipe.kinds, options.nodes.value_or(original_size(recipe.kinds)));
     Generator generator(options, options.locked_fraction.value_or(0.4), context);
     generator.add_nodes(recipe.kinds, counts, nullptr);
@@ -328,6 +375,8 @@ GPUSCHED_INLINE ClusterSpec generate_cluster(const GeneratorOptions& options, co
         generator.report(p, pools.size());
         generator.fill(recipe, counts, pools[p], rng.split(100 + p));
     }
+    generator.fill_devices();
+    generator.constrain_jobs();
     return generator.take();
 }
 

@@ -152,6 +152,7 @@ struct Books {
         }
         for (const auto& part : pod.parts) {
             auto& tally = tallies[part.tally];
+            if (domain(tally.level, node) == nowhere) continue;  // a node without the level's label
             auto& at = tally.domains[domain(tally.level, node)];
             tally.copies += sign;
             at.copies += sign;
@@ -193,13 +194,13 @@ struct Books {
                 if (l < node_level || l >= 16) refuse("task", task.name, "names level " + std::to_string(l));
                 levels = std::max(levels, static_cast<std::size_t>(l + 1));
             };
-            for (const auto& term : task.anti_affinity) name(term.level);
-            for (const auto& term : task.affinity) name(term.level);
             if (task.network_affinity) name(task.network_affinity->level);
             const auto name_any = [&](Level l) {
                 const auto labels = static_cast<Level>(snapshot.label_levels.size());
                 if (l < first_label_level || l >= first_label_level + labels) name(l);
             };
+            for (const auto& term : task.anti_affinity) name_any(term.level);
+            for (const auto& term : task.affinity) name_any(term.level);
             for (const auto& term : task.avoid) name_any(term.level);
             for (const auto& term : task.near) name_any(term.level);
             for (const auto& term : task.spread) name_any(term.level);

@@ -235,6 +235,11 @@ inline void check_room(const Books& books, Arrival& a) {
 
 inline void check_group(const Books& books, Arrival& a, const Tally& tally) {
     const auto home = books.domain(tally.level, a.node);
+    if (home == nowhere) {
+        if (tally.kind == Tally::Kind::together)
+            a.found.push_back("affinity: the node has no domain at " + books.level_text(tally.level));
+        return;
+    }
     const auto& here = tally.domains.at(home);
     const int old = a.pod->node == nowhere ? nowhere : books.domain(tally.level, a.pod->node);
     const auto where = " at " + books.level_text(tally.level);
