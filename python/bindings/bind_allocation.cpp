@@ -72,6 +72,10 @@ namespace {
 
 namespace a = allocation;
 
+struct ObstaclesArguments {
+    a::OldCopy old_copy = a::OldCopy::stays;
+};
+
 /// Policies by name, or as Python functions.
 struct PlaceArguments {
     std::vector<Typed<"str | Callable[[Cluster, Task, Node], int]">> rankers{
@@ -328,6 +332,29 @@ void bind_allocation(py::module_& parent) {
             doc("allocation::feasible_nodes") +
                 "\n\nNodes are given by position in `cluster.nodes`, as an array that selects from its "
                 "columns. `task` is what `place` takes, or a task that runs.")
+            .c_str());
+    const auto obstacles =
+        Keywords<ObstaclesArguments>().field("old_copy", &ObstaclesArguments::old_copy,
+                                             "Of a task that runs: it \"stays\" until the new copy runs, and "
+                                             "holds its resources; or it \"leaves\" first.");
+    m.def(
+        "find_obstacles",
+        [obstacles](const ClusterPtr& cluster, const TaskLike& task, const py::kwargs& keywords) -> Strings {
+            const auto given = obstacles.read("find_obstacles", keywords);
+            const auto [with_task, id] = task_argument(cluster, task);
+            const auto found =
+                unlocked([&, c = with_task, t = id] { return a::find_obstacles(*c, t, given.old_copy); });
+            py::list names;
+            for (const auto obstacle : found) names.append(py::str(std::string(enum_name(obstacle))));
+            return names;
+        },
+        py::arg("cluster"), py::arg("task"),
+        obstacles
+            .documented(
+                "find_obstacles(cluster, task",
+                doc("allocation::find_obstacles") +
+                    "\n\nNames of obstacles, one for each of `cluster.nodes`; \"none\" where the task "
+                    "would fit. `task` is what `place` takes, or a task that runs.")
             .c_str());
     bind_by_links(m);
     bind_switch_counts(m);

@@ -154,8 +154,9 @@ void bind_nodes(py::module_& m) {
             },
             "Per GPU; None where the node does not model it.")
         .def_property_readonly(
-            "schedulable", [](const NodeView& n) { return n.table().schedulable[n.at()] != 0; },
-            "False for a cordoned node, which keeps its tasks and receives none.")
+            "schedulable", [](const NodeView& n) { return n.table().schedulable[n.at()] == 1; },
+            "False for a cordoned node, which keeps its tasks and receives none but those that tolerate its "
+            "taint `node.kubernetes.io/unschedulable`, if it has it.")
         .def_property_readonly("network", network,
                                "Domains from the root down; empty where the position is unknown.")
         .def_property_readonly(
@@ -214,7 +215,7 @@ void bind_nodes(py::module_& m) {
                    (model.is_none() ? std::string("GPU") : model.cast<std::string>()) + ", " +
                    counted(n.cluster->occupants(n.id), "task") +
                    (failed > 0 ? ", " + counted(failed, "failed GPU") : "") +
-                   (n.table().schedulable[n.at()] != 0 ? ">" : ", cordoned>");
+                   (n.table().schedulable[n.at()] == 1 ? ">" : ", cordoned>");
         });
 
     define_pickle<NodeView>(node);
@@ -276,7 +277,12 @@ void bind_nodes(py::module_& m) {
             "Memory in MiB.")
         .def_property_readonly(
             "schedulable",
-            [](const NodeSequence& s) { return flags(s.cluster->inventory().nodes.schedulable, s.cluster); },
+            [](const NodeSequence& s) {
+                const auto& column = s.cluster->inventory().nodes.schedulable;
+                const auto receiving = std::make_shared<std::vector<std::uint8_t>>(column);
+                for (auto& value : *receiving) value = value == 1;
+                return flags(*receiving, receiving);
+            },
             "False for cordoned nodes.")
         .def_property_readonly(
             "failed_gpu_mask",

@@ -105,7 +105,11 @@ struct Index {
 
     Cluster cluster;
     p::PreemptionIndex live;
-    std::map<NodeId, bool> gone{};  // nodes that have failed, and whether they were schedulable
+    struct Receiving {
+        bool schedulable = true;
+        std::vector<Taint> taints{};
+    };
+    std::map<NodeId, Receiving> gone{};  // nodes that have failed, and whom they received
     bool deciding = false;
 
     [[nodiscard]] const Cluster& c() const { return cluster; }
@@ -149,13 +153,16 @@ struct Index {
         cluster.commit();
         if (failed == gone.contains(node)) return;
         auto spec = cluster.node_spec(node);
-        const bool before = spec.schedulable;
-        spec.schedulable = !failed && gone[node];
+        if (failed) {
+            // Without taints: a cordon by a taint would let tasks in that tolerate it.
+            gone[node] = {spec.schedulable, std::exchange(spec.taints, {})};
+            spec.schedulable = false;
+        } else {
+            spec.schedulable = gone[node].schedulable;
+            spec.taints = gone[node].taints;
+        }
         cluster.update_node(cluster.handle(node), spec);
-        if (failed)
-            gone[node] = before;
-        else
-            gone.erase(node);
+        if (!failed) gone.erase(node);
     }
     void apply(const p::Decision& decision, TaskId preemptor) {
         require_idle();

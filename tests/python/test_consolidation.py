@@ -352,6 +352,20 @@ def test_feasible_nodes(tiny: gs.Cluster) -> None:
         gs.allocation.feasible_nodes(tiny, 3)  # type: ignore[arg-type]
 
 
+def test_find_obstacles(tiny: gs.Cluster) -> None:
+    new = make_task("new", gpu_count=5)
+    obstacles = gs.allocation.find_obstacles(tiny, new)
+    assert [i for i, obstacle in enumerate(obstacles) if obstacle == "none"] == [0, 2]
+    assert obstacles[1] == "gpu"
+    task = next(t for t in tiny.tasks if t.node is not None)
+    assert gs.allocation.find_obstacles(tiny, task, old_copy="stays") == gs.allocation.find_obstacles(tiny, task.name)
+    home = tiny.nodes.index(task.node)
+    assert gs.allocation.find_obstacles(tiny, task, old_copy="leaves")[home] == "none"
+    assert tiny.tasks[task.name].node == task.node  # the cluster is as it was
+    with pytest.raises(gs.InvalidInput, match="old_copy: 'left'; expected one of 'stays', 'leaves'"):
+        gs.allocation.find_obstacles(tiny, new, old_copy="left")
+
+
 def test_all_bad_options_come_at_once(tiny: gs.Cluster) -> None:
     with pytest.raises(gs.InvalidInput) as raised:
         gs.consolidate(tiny, seed=2**64, depth=0, exempt=["nowhere"], max_moves=2**70)

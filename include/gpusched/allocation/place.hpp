@@ -6,8 +6,10 @@
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
+#include <gpusched/core/enum_names.hpp>
 #include <gpusched/model/feasibility.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -52,6 +54,25 @@ template <class R, class P, class F = AnyNode>
 /// @throws InvalidInput for a task that the cluster does not have
 /// Complexity: O(nodes).
 [[nodiscard]] std::vector<NodeId> feasible_nodes(const Cluster& cluster, TaskId task);
+
+/// What becomes of the old copy of a placed task when it goes elsewhere.
+enum class OldCopy : std::uint8_t {
+    stays,   ///< until the new one runs: it holds its resources (make before break)
+    leaves,  ///< first (break before make, or an eviction): the task is judged as if it were pending
+};
+constexpr auto enum_names(OldCopy) {
+    return name_table<OldCopy>({{OldCopy::stays, "stays"}, {OldCopy::leaves, "leaves"}});
+}
+
+/// What keeps the task off each node, in the cluster's order of nodes; `Obstacle::none` where it would fit now.
+///
+/// For questions of what can run where, such as a comparison with another scheduler. The four reasons that `find_obstacle` reports
+/// as `not_eligible` are told apart.
+/// @param old_copy of a task that is placed already
+/// @throws InvalidInput for a task that the cluster does not have
+/// Complexity: O(nodes); with `OldCopy::leaves` also a copy of the cluster.
+[[nodiscard]] std::vector<Obstacle> find_obstacles(const Cluster& cluster, TaskId task,
+                                                   OldCopy old_copy = OldCopy::stays);
 
 namespace detail {
 /// @throws InvalidInput for a task that the cluster does not have

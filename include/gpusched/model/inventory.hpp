@@ -39,7 +39,8 @@ struct NodeTable {
     std::vector<std::int64_t> cpu_milli;
     std::vector<std::int64_t> memory_mib;
     std::vector<std::int64_t> gpu_memory_mib;  ///< per GPU; -1 = not modelled
-    std::vector<std::uint8_t> schedulable;
+    std::vector<std::uint8_t>
+        schedulable;  ///< 1 = yes, 0 = cordoned, 2 = cordoned by a taint that tasks may tolerate
     std::vector<GpuMask> failed_gpus;
     std::vector<std::uint32_t>
         first_gpu;  ///< offset of its GPU 0 in arrays of `Inventory::gpu_slots` entries, devices included

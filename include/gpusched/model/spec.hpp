@@ -205,7 +205,7 @@ struct NodeSpec {
     std::int64_t cpu_milli = 0;  ///< thousandths of a core
     std::int64_t memory_mib = 0;
     std::optional<std::int64_t> gpu_memory_mib{};  ///< per GPU; absent = not modelled on this node
-    bool schedulable = true;                       ///< false = cordoned: keeps its tasks, receives none
+    bool schedulable = true;                       ///< false = cordoned, see docs/io.md
     std::vector<std::string> network{};            ///< domains from the root down; empty = position unknown
     Labels labels{};
     std::vector<Taint> taints{};

@@ -57,10 +57,11 @@ def test_a_document_a_file_a_folder_and_parts_are_one_cluster(tmp_path):
 def test_the_report_says_how_each_thing_was_read():
     reading = gs.io.read_kubernetes(DOCUMENT)
     rows = {(row.kind, row.what): row for row in reading.report.rows}
-    cordons = rows["Node", "cordons"]
-    assert (cordons.fidelity, cordons.errs, cordons.count, cordons.examples) == ("approximated", "too_strict", 1, ["n1"])
+    silent = rows["Node", "not ready"]
+    assert (silent.fidelity, silent.errs, silent.count, silent.examples) == ("approximated", "neither", 2, ["n0", "n1"])
+    assert "without a taint that says so" in silent.how
+    assert (rows["Node", "cordons"].fidelity, rows["Node", "cordons"].count) == ("exact", 1)
     assert rows["Pod", "requests"].fidelity == "exact"
-    assert "receives none" in cordons.how
     assert "PriorityClass" in [absent.kind for absent in reading.report.absent]
     assert str(reading) == str(reading.report)
     assert str(reading).startswith("Approximated:\n")
@@ -119,7 +120,7 @@ def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys
     assert cli.main(["import", "kubernetes", path, "-o", out, "--report", report, "--evict-bare-pods", "--examples", "1"]) == 0
     said = capsys.readouterr().out
     assert "2 nodes, 16 GPUs, 3 tasks" in said
-    assert "Node, cordons" in said
+    assert "Node, not ready" in said
     assert gs.Cluster.from_json(out) == gs.io.read_kubernetes(path, evict_bare_pods=True).cluster
     assert json.loads((tmp_path / "report.json").read_text())["rows"]
     for command in (["report", path], ["consolidate", path], ["preempt", path, "ml/b"], ["allocate", path, "ml/of-b"]):

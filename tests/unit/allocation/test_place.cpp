@@ -152,6 +152,29 @@ TEST_CASE("feasible nodes are those where the task fits, in the cluster's order"
     REQUIRE_THROWS_MESSAGE(feasible_nodes(cluster, make_id<TaskId>(3)), InvalidInput, "task: #3");
 }
 
+TEST_CASE("obstacles tell what keeps a task off each node, with its old copy or without") {
+    auto spec = nodes(4);
+    spec.nodes[2].schedulable = false;
+    spec.nodes[3].labels["zone"] = "a";
+    spec.tasks = {task("here", 8), task("new", 1)};
+    spec.tasks[0].node = "n1";
+    for (int gpu = 0; gpu < 8; ++gpu) spec.tasks[0].gpus.push_back(gpu);
+    spec.tasks[1].node_selector["zone"] = "a";
+    const auto cluster = Cluster::build(spec);
+    using Obstacles = std::vector<Obstacle>;
+    const auto here = make_id<TaskId>(0), fresh = make_id<TaskId>(1);
+    CHECK(find_obstacles(cluster, here) ==
+          Obstacles{Obstacle::none, Obstacle::gpu, Obstacle::cordoned, Obstacle::none});
+    CHECK(find_obstacles(cluster, here, OldCopy::leaves) ==
+          Obstacles{Obstacle::none, Obstacle::none, Obstacle::cordoned, Obstacle::none});
+    const Obstacles of_new{Obstacle::node_selector, Obstacle::node_selector, Obstacle::cordoned,
+                           Obstacle::none};
+    CHECK(find_obstacles(cluster, fresh) == of_new);
+    CHECK(find_obstacles(cluster, fresh, OldCopy::leaves) == of_new);
+    CHECK(cluster.is_placed(here));
+    REQUIRE_THROWS_MESSAGE(find_obstacles(cluster, make_id<TaskId>(2)), InvalidInput, "task: #2");
+}
+
 TEST_CASE("kept scores give what a look at every node gives, whatever comes and goes") {
     // Random arrivals and departures with fractions, models, classes, groups and a network domain. The cached policy
     // must follow; `place` knows nothing of the past.

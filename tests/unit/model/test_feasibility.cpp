@@ -56,6 +56,19 @@ TEST_CASE("what fits, fits") {
     REQUIRE_FALSE(gpus_fit(c, TaskId{2}, NodeId{0}, 0));
 }
 
+TEST_CASE("a cordon by a taint lets tasks in that tolerate it") {
+    auto spec = base();
+    spec.nodes[0].schedulable = false;
+    spec.tasks[p].tolerations = {{.key = "node.kubernetes.io/unschedulable", .op = "Exists"}};
+    CHECK(ask(spec, p, 0) == Obstacle::cordoned);  // without the taint: for nobody
+    spec.nodes[0].taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
+    CHECK(ask(spec, p, 0) == Obstacle::none);
+    CHECK(ask(spec, u, 0) == Obstacle::not_eligible);
+    const auto c = Cluster::build(spec);
+    CHECK_FALSE(c.node_spec(NodeId{0}).schedulable);  // it is cordoned all the same
+    CHECK(c.to_spec().nodes == spec.nodes);
+}
+
 TEST_CASE("each obstacle has its name") {
     struct Row {
         Obstacle expected;

@@ -25,4 +25,24 @@ GPUSCHED_INLINE std::vector<NodeId> feasible_nodes(const Cluster& cluster, TaskI
     return nodes;
 }
 
+GPUSCHED_INLINE std::vector<Obstacle> find_obstacles(const Cluster& cluster, TaskId task, OldCopy old_copy) {
+    detail::require_task(cluster, task);
+    std::vector<Obstacle> out;
+    const auto ask = [&](const Cluster& now) {
+        for (const auto node : now.nodes()) {
+            auto found = find_obstacle(now, task, node);
+            if (found == Obstacle::not_eligible) found = find_eligibility_obstacle(now, task, node);
+            out.push_back(found);
+        }
+    };
+    if (old_copy == OldCopy::stays || !cluster.is_placed(task)) {
+        ask(cluster);
+    } else {
+        auto without = cluster;
+        without.remove(task);
+        ask(without);
+    }
+    return out;
+}
+
 }  // namespace GPUSCHED_NAMESPACE::allocation

@@ -4,6 +4,7 @@
 
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/model/detail/check_specs.hpp>
+#include <gpusched/model/detail/cordon_taint.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -92,6 +93,16 @@ inline void resize_rows(NodeTable& t, std::size_t size) {
     t.devices.resize(size);
 }
 
+/// What a node's row says of whom it receives: 1 = all, 0 = nobody, 2 = cordoned as Kubernetes does it, with a taint, so
+/// that tasks that tolerate the taint may still go there.
+[[nodiscard]] inline std::uint8_t receiving_of(const NodeSpec& node) {
+    if (node.schedulable) return 1;
+    const bool tainted = std::any_of(node.taints.begin(), node.taints.end(), [](const Taint& taint) {
+        return taint.key == cordon_taint && taint.effect == "NoSchedule";
+    });
+    return tainted ? 2 : 0;
+}
+
 /// The quantities of node `i`, each within its range.
 /// @param devices how many it has in all, whole GPUs and others
 inline void write_row(NodeTable& t, std::size_t i, const NodeSpec& node, int devices) {
@@ -99,7 +110,7 @@ inline void write_row(NodeTable& t, std::size_t i, const NodeSpec& node, int dev
     t.cpu_milli[i] = legal(node.cpu_milli);
     t.memory_mib[i] = legal(node.memory_mib);
     t.gpu_memory_mib[i] = node.gpu_memory_mib ? legal(*node.gpu_memory_mib) : -1;
-    t.schedulable[i] = node.schedulable;
+    t.schedulable[i] = receiving_of(node);
     t.failed_gpus[i] = gpu_mask(
         node.failed_gpus, devices, [](int) {}, [](int) {});
 }

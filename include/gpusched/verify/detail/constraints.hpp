@@ -167,7 +167,12 @@ inline void check_devices(Arrival& a, const TaskSpec& task, const Machine& m) {
 inline void check_node(const Books& books, Arrival& a) {
     const auto& task = *a.pod->spec;
     const auto& node = *books.machine(a.node).spec;
-    if (!node.schedulable) a.found.push_back("cordoned: the node receives nothing");
+    const auto cordons = [](const Taint& taint) {
+        return taint.key == "node.kubernetes.io/unschedulable" && taint.effect == "NoSchedule";
+    };
+    // With that taint it receives tasks that tolerate the taint, which is checked below.
+    if (!node.schedulable && std::none_of(node.taints.begin(), node.taints.end(), cordons))
+        a.found.push_back("cordoned: the node receives nothing");
     if (!task.gpu_models.empty() &&
         std::find(task.gpu_models.begin(), task.gpu_models.end(), node.gpu_model) == task.gpu_models.end())
         a.found.push_back("gpu_model: " + named(node.gpu_model) +

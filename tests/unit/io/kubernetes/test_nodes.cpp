@@ -86,6 +86,9 @@ TEST_CASE("Taints, tolerations, selectors and node affinity", "[io][kubernetes]"
          pod("odd",
              {.spec =
                   R"("tolerations": [{"key": "gpu", "operator": "Gt", "value": "3"}, {"operator": "Equal"}])"}),
+         pod("uncordoned",
+             {.spec =
+                  R"("tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])"}),
          pod("selector", {.spec = R"("nodeSelector": {"disk": "ssd"})"}),
          pod("either", {.spec = affinity(
                             R"({"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]},
@@ -96,6 +99,9 @@ TEST_CASE("Taints, tolerations, selectors and node affinity", "[io][kubernetes]"
          pod("without",
              {.spec = affinity(R"({"matchExpressions": [{"key": "disk", "operator": "DoesNotExist"}]})")}),
          pod("nowhere", {.spec = affinity("")}),
+         pod("illegal", {.spec = affinity(
+                             R"({"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["-5"]}]},
+            {"matchExpressions": [{"key": "disk", "operator": "NotIn", "values": ["a b"]}]})")}),
          pod("malformed",
              {.spec = affinity(
                   R"({"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["many"]}]})")})});
@@ -108,7 +114,8 @@ TEST_CASE("Taints, tolerations, selectors and node affinity", "[io][kubernetes]"
     };
     CHECK(where("p") == "pp");
     CHECK(where("tolerant") == "ptlp");
-    CHECK(where("all") == "ptlp");  // kube-scheduler lets it onto the cordoned node too: reported
+    CHECK(where("all") == "ptlpc");
+    CHECK(where("uncordoned") == "ppc");
     CHECK(where("odd") == "pp");
     CHECK(where("selector") == "p");
     CHECK(where("either") == "pp");
@@ -116,7 +123,9 @@ TEST_CASE("Taints, tolerations, selectors and node affinity", "[io][kubernetes]"
     CHECK(where("without") == "p");
     CHECK(where("nowhere").empty());
     CHECK(where("malformed").empty());
-    CHECK(row(reading, "Node", "cordons").errs == io::Errs::too_strict);
+    CHECK(where("illegal").empty());  // no label has such a value: malformed, whatever the operator
+    CHECK(row(reading, "Node", "cordons").fidelity == io::Fidelity::exact);
+    CHECK_FALSE(reading.cluster.nodes[4].schedulable);
     CHECK(row(reading, "Pod", "tolerations that compare numbers").count == 1);
     CHECK(row(reading, "Pod", "tolerationSeconds").count == 1);
     CHECK(row(reading, "Node", "taints PreferNoSchedule").count == 1);

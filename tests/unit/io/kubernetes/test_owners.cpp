@@ -283,6 +283,55 @@ TEST_CASE("Volumes bind pods to the nodes that reach them", "[io][kubernetes]") 
     CHECK(task(reading, "z").node_affinity.front().match_expressions.front().values ==
           std::vector<std::string>{"b", "c"});
     CHECK(row(reading, "PersistentVolumeClaim", "claims without a volume").errs == io::Errs::too_lax);
-    CHECK(row(reading, "PersistentVolumeClaim", "access mode ReadWriteOncePod").count == 1);
+    CHECK(reading.cluster.label_levels.empty());  // no two pods share a claim that only one may use
     CHECK(row(reading, "Pod", "persistent volumes").examples.front() == "default/m");
+}
+
+TEST_CASE("A claim that one pod may use keeps others out of the whole cluster", "[io][kubernetes]") {
+    const auto user = [](const std::string& name, const std::string& claim, const std::string& on = {},
+                         const std::string& space = "default") {
+        return pod(name, {.on = on,
+                          .spec = R"("volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": ")" +
+                                  claim + "\"}}]",
+                          .space = space});
+    };
+    const auto claim = [](const std::string& name, const std::string& mode) {
+        return object("v1", "PersistentVolumeClaim", name,
+                      R"("spec": {"volumeName": "v", "accessModes": [")" + mode + "\"]}");
+    };
+    const auto reading = read({node("n0"), node("n1"), claim("one", "ReadWriteOncePod"),
+                               claim("many", "ReadWriteMany"), user("a", "one", "n0"), user("b", "one"),
+                               user("c", "many", "n0"), user("d", "many"), user("e", "one", "n0", "other")});
+    const auto cluster = Cluster::build(reading.cluster);
+    CHECK_FALSE(fits(cluster, "b", "n0"));
+    CHECK_FALSE(fits(cluster, "b", "n1"));
+    CHECK(fits(cluster, "a", "n1"));  // it is the one
+    CHECK(fits(cluster, "d", "n1"));
+    CHECK(task(reading, "other/e").avoid.empty());
+    CHECK(row(reading, "PersistentVolumeClaim", "access mode ReadWriteOncePod").fidelity ==
+          io::Fidelity::exact);
+}
+
+TEST_CASE("Zones of a volume bind only nodes that have a zone or region", "[io][kubernetes]") {
+    const auto zoned = [](const std::string& name, const std::string& labels) {
+        return node(name, {.labels = labels});
+    };
+    const auto placed = [&](const std::string& label) {
+        const auto reading = read(
+            {zoned("none", R"("disk": "ssd")"), zoned("new", R"("topology.kubernetes.io/zone": "a")"),
+             zoned("old", R"("failure-domain.beta.kubernetes.io/zone": "a")"),
+             zoned("other", R"("topology.kubernetes.io/zone": "b")"),
+             zoned("region", R"("topology.kubernetes.io/region": "r")"),
+             object("v1", "PersistentVolume", "v", R"("spec": {})", R"("labels": {")" + label + R"(": "a"})"),
+             object("v1", "PersistentVolumeClaim", "c", R"("spec": {"volumeName": "v"})"),
+             pod("p",
+                 {.spec = R"("volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])"})});
+        const auto cluster = Cluster::build(reading.cluster);
+        std::string out;
+        for (const auto& one : reading.cluster.nodes)
+            if (fits(cluster, "p", one.name)) out += one.name + " ";
+        return out;
+    };
+    CHECK(placed("topology.kubernetes.io/zone") == "none new ");
+    CHECK(placed("failure-domain.beta.kubernetes.io/zone") == "none new old ");
 }

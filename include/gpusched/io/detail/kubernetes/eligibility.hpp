@@ -3,10 +3,12 @@
 
 #include <gpusched/io/detail/kubernetes/pod.hpp>
 #include <gpusched/io/detail/kubernetes/report_builder.hpp>
+#include <gpusched/model/detail/cordon_taint.hpp>
 #include <gpusched/model/detail/node_match.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,8 +16,6 @@
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
-
-inline constexpr std::string_view unschedulable_taint = "node.kubernetes.io/unschedulable";
 
 /// Taints and the cordon of a node.
 inline void read_taints(const Node& node, NodeSpec& out, ReportBuilder& report) {
@@ -38,14 +38,29 @@ inline void read_taints(const Node& node, NodeSpec& out, ReportBuilder& report) 
     }
     if (!truth_at(spec, "unschedulable")) return;
     out.schedulable = false;
-    report.approximated("Node", "cordons", Errs::too_strict,
-                        "keeps its pods and receives none; kube-scheduler lets pods that tolerate " +
-                            std::string(unschedulable_taint) + " in",
-                        out.name);
+    const Taint cordon{.key = std::string(gpusched::detail::cordon_taint), .effect = "NoSchedule"};
+    const bool tainted = std::any_of(out.taints.begin(), out.taints.end(), [&](const Taint& taint) {
+        return taint.key == cordon.key && taint.effect == cordon.effect;
+    });
+    if (!tainted) out.taints.push_back(cordon);  // as the node controller does
+    report.exact("Node", "cordons");
+}
+
+/// Whether a label may have that value: at most 63 letters, digits, dots, dashes and underscores, the first and the last of
+/// them a letter or digit. kube-scheduler calls a condition malformed that names another.
+inline bool is_label_value(std::string_view value) {
+    const auto plain = [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    };
+    if (value.empty()) return true;
+    return value.size() <= 63 && plain(value.front()) && plain(value.back()) &&
+           std::all_of(value.begin(), value.end(),
+                       [&](char c) { return plain(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 /// One condition; none where it is of no known form.
-inline std::optional<NodeMatch> read_match(const Place& match) {
+enum class MatchOn : std::uint8_t { labels, fields };
+inline std::optional<NodeMatch> read_match(const Place& match, MatchOn on) {
     NodeMatch out{.key = text_at(match, "key")};
     const auto op = text_at(match, "operator");
     bool known = false;
@@ -57,6 +72,9 @@ inline std::optional<NodeMatch> read_match(const Place& match) {
         out.values.push_back(*std::move(text));
     }
     if (!known || out.key.empty()) return std::nullopt;
+    if (on == MatchOn::labels && !std::all_of(out.values.begin(), out.values.end(),
+                                              [](const std::string& v) { return is_label_value(v); }))
+        return std::nullopt;
     const auto count = out.values.size();
     switch (out.op) {
     case MatchOperator::in:
@@ -82,12 +100,12 @@ inline std::vector<NodeTerm> read_node_terms(const Place& selector, bool& malfor
         NodeTerm read;
         bool good = true;
         for (const auto& expression : term["matchExpressions"].items()) {
-            auto match = read_match(expression);
+            auto match = read_match(expression, MatchOn::labels);
             good = good && match;
             if (match) read.match_expressions.push_back(*std::move(match));
         }
         for (const auto& field : term["matchFields"].items()) {
-            auto match = read_match(field);
+            auto match = read_match(field, MatchOn::fields);
             good = good && match && match->key == "metadata.name" &&
                    (match->op == MatchOperator::in || match->op == MatchOperator::not_in);
             if (match) read.match_fields.push_back(*std::move(match));

@@ -107,7 +107,30 @@ class Groups {
             }
     }
 
+    /// Tasks of which only one may run in the whole cluster: users of a claim with the access mode ReadWriteOncePod.
+    void keep_apart(const std::map<std::string, std::vector<std::size_t>>& users) {
+        for (const auto& [claim, tasks] : users) {
+            if (tasks.size() < 2) continue;
+            auto& keys = cluster_.label_levels;
+            if (std::find(keys.begin(), keys.end(), everywhere) == keys.end()) {
+                keys.emplace_back(everywhere);
+                for (auto& node : cluster_.nodes) node.labels[everywhere] = "yes";
+            }
+            const auto level =
+                first_label_level +
+                static_cast<Level>(std::find(keys.begin(), keys.end(), everywhere) - keys.begin());
+            const auto name = "claim " + claim;
+            for (const auto i : tasks) {
+                cluster_.tasks[i].groups.push_back(name);
+                cluster_.tasks[i].avoid.push_back({name, level});
+            }
+            report_.exact("PersistentVolumeClaim", "access mode ReadWriteOncePod");
+        }
+    }
+
   private:
+    /// A label that all nodes are given, so that the cluster is one domain.
+    static constexpr const char* everywhere = "gpusched/cluster";
     static constexpr const char* hostname = "kubernetes.io/hostname";
     static constexpr std::string_view any_address = "0.0.0.0";
 
@@ -184,6 +207,8 @@ class Groups {
                                    "preferences forbid nothing", out.name);
         auto selector = read_selector(constraint["labelSelector"]);
         if (!selector.nothing) match_label_keys(pod, constraint, selector);
+        // kube-scheduler counts nobody for a selector without conditions.
+        selector.nothing = selector.nothing || selector.matches.empty();
         Spread rule{.group = named({.names = {pod.id.space}}, selector, true), .level = level_of(constraint)};
         rule.max_skew = std::clamp<std::int64_t>(integer_at(constraint, "maxSkew", 1), 1, 1'000'000'000);
         rule.min_domains =

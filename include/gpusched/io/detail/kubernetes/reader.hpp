@@ -44,7 +44,7 @@ class Reader {
         const Namespaces namespaces(objects_, index, report_);
         const Owners owners(objects_, options_, report_);
         Gangs gangs(objects_, report_);
-        const Volumes volumes(objects_, cluster_, report_);
+        Volumes volumes(objects_, cluster_, report_);
         cluster_.tasks.resize(pods_.size());
         for (std::size_t i = 0; i < pods_.size(); ++i) {
             const auto& pod = pods_[i];
@@ -52,7 +52,7 @@ class Reader {
             read_state(pod, task);
             part(pod, "tolerations and node affinity", [&] { read_eligibility(pod, task, report_); });
             bool alone = false;
-            part(pod, "volumes", [&] { alone = volumes.fill(pod, task); });
+            part(pod, "volumes", [&] { alone = volumes.fill(pod, i, task); });
             part(pod, "owners", [&] {
                 const auto owner = owners.of(pod);
                 owners.fill(pod, owner, alone, task);
@@ -65,6 +65,7 @@ class Reader {
         for (std::size_t i = 0; i < pods_.size(); ++i)
             part(pods_[i], "pod affinity and spread", [&] { groups.fill(pods_[i], cluster_.tasks[i]); });
         groups.list_members();
+        groups.keep_apart(volumes.users());
         Budgets(pods_, index, owners, cluster_, report_).read(objects_);
         place_in_network(objects_, options_, cluster_, report_);
         return std::move(cluster_);

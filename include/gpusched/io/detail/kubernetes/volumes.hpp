@@ -7,10 +7,12 @@
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
 
@@ -28,11 +30,12 @@ class Volumes {
         }
         for (const auto& node : cluster.nodes)
             zoned_ = zoned_ && std::any_of(std::begin(zone_labels), std::end(zone_labels),
-                                           [&](const char* key) { return node.labels.contains(key); });
+                                           [&](const auto& key) { return node.labels.contains(key.first); });
     }
 
     /// Requires the nodes that reach the pod's volumes. @return whether a second copy of the pod cannot have its volumes
-    bool fill(const Pod& pod, TaskSpec& out) const {
+    /// @param task which of the cluster's tasks it is
+    bool fill(const Pod& pod, std::size_t task, TaskSpec& out) {
         bool alone = false;
         for (const auto& volume : pod.spec()["volumes"].items()) {
             auto name = volume["persistentVolumeClaim"]["claimName"].text().value_or("");
@@ -46,26 +49,33 @@ class Volumes {
                                 out.name);
                 continue;
             }
+            for (const auto& mode : found->second["spec"]["accessModes"].items())
+                if (mode.text() == "ReadWriteOncePod" && !volume["ephemeral"]) {
+                    auto& users = users_[pod.id.space + "/" + name];
+                    if (users.empty() || users.back() != task) users.push_back(task);
+                }
             // An ephemeral claim is made anew for every copy.
             alone = (require(found->second, out) && !volume["ephemeral"]) || alone;
         }
         return alone;
     }
 
+    /// Of claims that only one pod may use at a time (ReadWriteOncePod) the tasks that do.
+    [[nodiscard]] const std::map<std::string, std::vector<std::size_t>>& users() const { return users_; }
+
   private:
-    static constexpr const char* zone_labels[] = {
-        "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
-        "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"};
+    /// Labels of zones and regions, and which took its place.
+    static constexpr std::pair<const char*, const char*> zone_labels[] = {
+        {"topology.kubernetes.io/zone", nullptr},
+        {"topology.kubernetes.io/region", nullptr},
+        {"failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"},
+        {"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"}};
 
     bool require(const Place& claim, TaskSpec& out) const {
         const auto spec = claim["spec"];
         bool shared = false;
-        for (const auto& mode : spec["accessModes"].items()) {
+        for (const auto& mode : spec["accessModes"].items())
             shared = shared || mode.text() == "ReadWriteMany" || mode.text() == "ReadOnlyMany";
-            if (mode.text() == "ReadWriteOncePod")
-                report_.ignored("PersistentVolumeClaim", "access mode ReadWriteOncePod", Errs::too_lax,
-                                "that no second pod uses the volume is not checked", out.name);
-        }
         const auto bound_to = text_at(spec, "volumeName");
         if (bound_to.empty()) {
             report_.ignored("PersistentVolumeClaim", "claims without a volume", Errs::too_lax,
@@ -82,9 +92,22 @@ class Volumes {
         bool good = true, malformed = false;
         if (const auto required = volume["spec"]["nodeAffinity"]["required"])
             good = require_also(out.node_affinity, read_node_terms(required, malformed));
+        if (const auto zones = zones_of(volume); !zones.empty())
+            good = require_also(out.node_affinity, zones) && good;
+        if (!good)
+            report_.approximated(
+                "PersistentVolume", "node affinity", Errs::too_lax,
+                "together with other affinities of the pod more than 256 terms: not required", out.name);
+        else
+            report_.exact("PersistentVolume", "node affinity and zones");
+        return !shared;
+    }
+
+    /// The terms of which one must hold for the zones and regions in a volume's labels; none where it has no such label.
+    [[nodiscard]] std::vector<NodeTerm> zones_of(const Place& volume) const {
         const auto labels = texts_at(volume["metadata"], "labels");
-        NodeTerm zones;
-        for (const auto* const key : zone_labels) {
+        std::vector<NodeTerm> out;
+        for (const auto& [key, newer] : zone_labels) {
             const auto label = labels.find(key);
             if (label == labels.end()) continue;
             NodeMatch match{.key = key};
@@ -95,27 +118,24 @@ class Volumes {
                 if (end == rest.npos) break;
                 rest.remove_prefix(end + 2);
             }
-            zones.match_expressions.push_back(std::move(match));
+            std::vector<NodeTerm> either{{.match_expressions = {match}}};
+            if (newer != nullptr)  // of a node without the old label the new one counts
+                either.push_back({.match_expressions = {{.key = key, .op = MatchOperator::does_not_exist},
+                                                        {.key = newer, .values = match.values}}});
+            static_cast<void>(require_also(out, either));  // at most 4 terms
         }
-        if (!zones.match_expressions.empty()) {
-            good = require_also(out.node_affinity, {zones}) && good;
-            if (!zoned_)
-                report_.approximated(
-                    "PersistentVolume", "zone labels", Errs::too_strict,
-                    "kube-scheduler lets nodes without labels of zone and region reach every zone", bound_to);
-        }
-        if (!good)
-            report_.approximated(
-                "PersistentVolume", "node affinity", Errs::too_lax,
-                "together with other affinities of the pod more than 256 terms: not required", out.name);
-        else
-            report_.exact("PersistentVolume", "node affinity and zones");
-        return !shared;
+        if (out.empty() || zoned_) return out;
+        NodeTerm nowhere;  // a node without such labels reaches every zone
+        for (const auto& [key, newer] : zone_labels)
+            nowhere.match_expressions.push_back({.key = key, .op = MatchOperator::does_not_exist});
+        out.push_back(std::move(nowhere));
+        return out;
     }
 
     ReportBuilder& report_;
     bool read_ = false, zoned_ = true;
     std::map<std::string, Place> claims_, volumes_;
+    std::map<std::string, std::vector<std::size_t>> users_;
 };
 
 }  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
