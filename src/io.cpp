@@ -22,6 +22,7 @@
 #include <gpusched/io/impl/plan_json.ipp>
 #include <gpusched/io/impl/pod_migration_jobs.ipp>
 #include <gpusched/io/impl/reading_report.ipp>
+#include <gpusched/io/impl/slurm.ipp>
 #include <gpusched/io/impl/slurm_topology.ipp>
 #include <gpusched/io/impl/this_machine.ipp>
 #include <gpusched/io/impl/yaml_document.ipp>

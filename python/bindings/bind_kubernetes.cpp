@@ -1,5 +1,6 @@
 // Within gpusched.io: the reader of Kubernetes objects, and reports of readings.
 #include "arguments.hpp"
+#include "cluster_reading.hpp"
 #include "cluster_views.hpp"
 #include "keywords.hpp"
 #include "pickles.hpp"
@@ -19,12 +20,6 @@ namespace {
 using io::AbsentKind;
 using io::ReadingReport;
 using io::ReadingRow;
-
-/// A cluster that was read from elsewhere, and how.
-struct ClusterReading {
-    ClusterPtr cluster{};
-    ReadingReport report{};
-};
 
 py::tuple row_state(const ReadingRow& r) {
     return py::make_tuple(r.kind, r.what, static_cast<int>(r.fidelity), static_cast<int>(r.errs), r.count,
@@ -123,16 +118,16 @@ void bind_report(py::module_& m) {
 }
 
 /// A document, or the texts of the files that a path stands for.
-void take_source(const py::handle& source, std::vector<std::string>& texts, std::vector<std::string>& names) {
+void take_source(const py::handle& source, Sources& out) {
     if (py::isinstance(source, py::module_::import("collections.abc").attr("Mapping"))) {
-        texts.push_back(json_text(py::reinterpret_borrow<py::object>(source)));
-        names.emplace_back("<dict>");
+        out.contents.push_back(json_text(py::reinterpret_borrow<py::object>(source)));
+        out.names.emplace_back("<dict>");
         return;
     }
     const std::vector<std::string> path{path_text(py::reinterpret_borrow<py::object>(source))};
     for (auto& file : unlocked([&] { return io::kubernetes_files(path); })) {
-        texts.push_back(unlocked([&] { return read_file(file); }));
-        names.push_back(std::move(file));
+        out.contents.push_back(unlocked([&] { return read_file(file); }));
+        out.names.push_back(std::move(file));
     }
 }
 
@@ -169,18 +164,13 @@ void bind_kubernetes(py::module_& parent) {
                               "Mapping[str, Any]]">& sources,
                   const py::kwargs& keywords) {
             const auto given = options.read("read_kubernetes", keywords);
-            std::vector<std::string> contents, names;
+            Sources read;
             if (py::isinstance<py::list>(sources) || py::isinstance<py::tuple>(sources))
-                for (const auto source : sources) take_source(source, contents, names);
+                for (const auto source : sources) take_source(source, read);
             else
-                take_source(sources, contents, names);
-            return unlocked([&] {
-                std::vector<io::NamedText> texts;
-                for (std::size_t i = 0; i < contents.size(); ++i) texts.push_back({contents[i], names[i]});
-                auto read = io::kubernetes_from_texts(texts, given);
-                return ClusterReading{std::make_shared<Cluster>(Cluster::build(read.cluster)),
-                                      std::move(read.report)};
-            });
+                take_source(sources, read);
+            return unlocked(
+                [&] { return ClusterReading::of(io::kubernetes_from_texts(read.texts(), given)); });
         },
         py::arg("sources"),
         options

@@ -59,6 +59,7 @@ void bind_io(py::module_& m);
 void bind_hardware(py::module_& m);  // within gpusched.topology
 void bind_readings(py::module_& m);  // within gpusched.io
 void bind_kubernetes(py::module_& m);
+void bind_slurm(py::module_& m);
 void bind_documents(py::module_& m);
 void bind_milp(py::module_& m);
 void bind_serving(py::module_& m);

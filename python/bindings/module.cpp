@@ -22,6 +22,7 @@ PYBIND11_MODULE(_core, m) {
     gp::bind_hardware(m);
     gp::bind_readings(m);
     gp::bind_kubernetes(m);
+    gp::bind_slurm(m);
     gp::bind_documents(m);
     gp::bind_milp(m);
     gp::bind_serving(m);

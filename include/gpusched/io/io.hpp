@@ -12,6 +12,7 @@
 #include <gpusched/io/kubernetes.hpp>
 #include <gpusched/io/kubernetes_steps.hpp>
 #include <gpusched/io/kubernetes_topology.hpp>
+#include <gpusched/io/named_text.hpp>
 #include <gpusched/io/nccl_topology.hpp>
 #include <gpusched/io/network_reading.hpp>
 #include <gpusched/io/node_resource_topology.hpp>
@@ -21,5 +22,6 @@
 #include <gpusched/io/plan_json.hpp>
 #include <gpusched/io/pod_migration_jobs.hpp>
 #include <gpusched/io/reading_report.hpp>
+#include <gpusched/io/slurm.hpp>
 #include <gpusched/io/slurm_topology.hpp>
 #include <gpusched/io/this_machine.hpp>

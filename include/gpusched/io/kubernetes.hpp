@@ -3,6 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
+#include <gpusched/io/named_text.hpp>
 #include <gpusched/io/reading_report.hpp>
 #include <gpusched/model/spec.hpp>
 
@@ -42,12 +43,6 @@ constexpr void visit_fields(std::type_identity<KubernetesReadOptions>, F&& field
 struct KubernetesReading {
     ClusterSpec cluster{};  ///< tasks are named `namespace/pod`, jobs `namespace/owner`
     ReadingReport report{};
-};
-
-/// A text and what messages call it.
-struct NamedText {
-    std::string_view text{};
-    std::string source = "<text>";
 };
 
 /// Reads a cluster from objects of Kubernetes: what kube-scheduler's filters, the disruption controller and the Eviction API

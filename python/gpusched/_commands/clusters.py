@@ -7,6 +7,7 @@ import argparse
 from .. import fragmentation, io, sim
 from .._tables import format_table
 from .._words import counted
+from ..errors import InvalidInput
 from ..model import Cluster
 from .shared import OK, Problems, given, require_writable, save_figure, say, write_text
 
@@ -77,20 +78,26 @@ def say_where(args: argparse.Namespace, cluster: Cluster) -> None:
             say(f"  {row.node}: {row.gpus:g} {row.cause.replace('_', ' ')}{runs}")
 
 
+READERS = {
+    "kubernetes": (
+        io.read_kubernetes,
+        ("schedulers", "recreating_owners", "ignore_protection", "evict_bare_pods", "network_labels", "examples"),
+    ),
+    "slurm": (
+        lambda files, **options: io.read_slurm(*files, **options),
+        ("ignore_protection", "evict_without_requeue", "array_tasks", "topology", "examples"),
+    ),
+}
+"""Of `import`, by system: what reads its files, and the options that it takes."""
+
+
 def import_cluster(args: argparse.Namespace) -> int:
     require_writable(args.output, args.report, inputs=args.files)
-    reading = io.read_kubernetes(
-        args.files,
-        **given(
-            args,
-            "schedulers",
-            "recreating_owners",
-            "ignore_protection",
-            "evict_bare_pods",
-            "network_labels",
-            "examples",
-        ),
-    )
+    read, options = READERS[args.system]
+    others = {name for _, names in READERS.values() for name in names} - set(options)
+    if wrong := sorted(given(args, *others)):
+        raise InvalidInput([f"--{name.replace('_', '-')}: not an option of import {args.system}" for name in wrong])
+    reading = read(args.files, **given(args, *options))
     say(describe(reading.cluster))
     for warning in reading.cluster.warnings():
         say(f"note: {warning}")

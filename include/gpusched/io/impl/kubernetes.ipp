@@ -23,7 +23,7 @@ GPUSCHED_INLINE KubernetesReading kubernetes_from_texts(std::span<const NamedTex
                                "at most 16"));
     if (texts.empty()) problems.add("expected at least one text with objects of Kubernetes");
     problems.throw_if_any();
-    detail::kubernetes::ReportBuilder report(static_cast<std::size_t>(options.examples));
+    detail::ReportBuilder report(static_cast<std::size_t>(options.examples));
     detail::kubernetes::Objects objects;
     std::vector<std::vector<detail::JsonDocument>> documents;
     std::string sources;

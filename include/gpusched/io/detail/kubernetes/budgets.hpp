@@ -2,8 +2,8 @@
 #pragma once
 
 #include <gpusched/io/detail/kubernetes/owners.hpp>
-#include <gpusched/io/detail/kubernetes/report_builder.hpp>
 #include <gpusched/io/detail/kubernetes/selector.hpp>
+#include <gpusched/io/detail/report_builder.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>

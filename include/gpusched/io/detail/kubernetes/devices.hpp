@@ -5,7 +5,7 @@
 #include <gpusched/core/text.hpp>
 #include <gpusched/io/detail/kubernetes/eligibility.hpp>
 #include <gpusched/io/detail/kubernetes/pod.hpp>
-#include <gpusched/io/detail/kubernetes/report_builder.hpp>
+#include <gpusched/io/detail/report_builder.hpp>
 
 #include <algorithm>
 #include <map>

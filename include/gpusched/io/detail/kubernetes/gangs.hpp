@@ -3,7 +3,7 @@
 
 #include <gpusched/io/detail/kubernetes/owners.hpp>
 #include <gpusched/io/detail/kubernetes/pod.hpp>
-#include <gpusched/io/detail/kubernetes/report_builder.hpp>
+#include <gpusched/io/detail/report_builder.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Groups: required pod affinity and anti-affinity, topology spread with DoNotSchedule, and host ports as groups of tasks.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/report_builder.hpp>
 #include <gpusched/io/detail/kubernetes/selector.hpp>
+#include <gpusched/io/detail/report_builder.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/io/detail/kubernetes/objects.hpp>
-#include <gpusched/io/detail/kubernetes/report_builder.hpp>
+#include <gpusched/io/detail/report_builder.hpp>
 #include <gpusched/io/kubernetes.hpp>
 #include <gpusched/io/kubernetes_topology.hpp>
 #include <gpusched/io/network_reading.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/detail/kubernetes/report_builder.hpp>
+#include <gpusched/io/detail/report_builder.hpp>
 #include <gpusched/io/detail/yaml_document.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/io/detail/kubernetes/pod.hpp>
-#include <gpusched/io/detail/kubernetes/report_builder.hpp>
+#include <gpusched/io/detail/report_builder.hpp>
 #include <gpusched/io/kubernetes.hpp>
 #include <gpusched/model/spec.hpp>
 

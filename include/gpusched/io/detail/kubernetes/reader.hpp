@@ -12,11 +12,11 @@
 #include <gpusched/io/detail/kubernetes/objects.hpp>
 #include <gpusched/io/detail/kubernetes/owners.hpp>
 #include <gpusched/io/detail/kubernetes/pod.hpp>
-#include <gpusched/io/detail/kubernetes/report_builder.hpp>
 #include <gpusched/io/detail/kubernetes/room.hpp>
 #include <gpusched/io/detail/kubernetes/selector.hpp>
 #include <gpusched/io/detail/kubernetes/time.hpp>
 #include <gpusched/io/detail/kubernetes/volumes.hpp>
+#include <gpusched/io/detail/report_builder.hpp>
 #include <gpusched/io/kubernetes.hpp>
 
 #include <algorithm>

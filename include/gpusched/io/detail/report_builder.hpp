@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace GPUSCHED_NAMESPACE::io::detail {
 
 class ReportBuilder {
   public:
@@ -65,4 +65,4 @@ class ReportBuilder {
     ReadingReport report_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace GPUSCHED_NAMESPACE::io::detail

@@ -1,0 +1,70 @@
+// What Slurm's scontrol prints of a cluster, as a snapshot.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
+#include <gpusched/io/named_text.hpp>
+#include <gpusched/io/reading_report.hpp>
+#include <gpusched/model/spec.hpp>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::io {
+
+struct SlurmReadOptions {
+    /// Jobs of partitions with PreemptMode=OFF may be evicted like others, where other partitions have another mode.
+    bool ignore_protection = false;
+    /// Jobs that Slurm cannot requeue may be evicted; they are lost.
+    bool evict_without_requeue = false;
+    int array_tasks = 100;  ///< of a pending job array, the first that become tasks, 0 .. 100000
+    /// Which topology of topology.yaml; empty = the default of the cluster, or the only one.
+    std::string topology{};
+    int examples = 3;  ///< names of objects in each row of the report, 0 .. 1000
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<SlurmReadOptions>, F&& field) {
+    field("ignore_protection", &SlurmReadOptions::ignore_protection);
+    field("evict_without_requeue", &SlurmReadOptions::evict_without_requeue);
+    field("array_tasks", &SlurmReadOptions::array_tasks, within(0, 100'000));
+    field("topology", &SlurmReadOptions::topology);
+    field("examples", &SlurmReadOptions::examples, within(0, 1000));
+}
+
+/// A cluster as it was read; `Cluster::build` takes it without complaint, whatever the input.
+struct SlurmReading {
+    ClusterSpec cluster{};  ///< jobs are named by their ids (`17`, `20_4`), tasks by job and number (`17/0`)
+    ReadingReport report{};
+};
+
+/// Reads a cluster from what `scontrol show nodes`, `show jobs` and `show partitions` print, as text or JSON. docs/slurm.md has the
+/// table of what is exact, approximated and ignored.
+///
+/// A job of several nodes is a job with one task for each node, all of which must run. Records that do not make sense, or do not
+/// fit each other, are clipped or left out, and reported; they do not refuse the cluster.
+/// @param texts   output of scontrol in its own form, also with -o and -d, or of `scontrol --json` (data parsers v0.0.39 to
+///                v0.0.44), UTF-8, each at most `largest_document` bytes; kinds are recognised by content; topology.conf and
+///                topology.yaml give the network; a record that occurs twice counts once
+/// @throws InvalidInput for a text that is none of these, a topology that is not one, an input without a node, and options out of
+///         range
+/// @throws BackendError for YAML when the library was built without libyaml
+/// Complexity: linear in the size of the texts, and in jobs times the nodes that they exclude. Deterministic, safe to call from
+/// several threads.
+[[nodiscard]] SlurmReading slurm_from_texts(std::span<const NamedText> texts,
+                                            const SlurmReadOptions& options = {});
+[[nodiscard]] SlurmReading slurm_from_text(std::string_view text, const SlurmReadOptions& options = {},
+                                           std::string_view source = "<text>");
+
+/// The same from files.
+/// @throws BackendError also when a file cannot be read
+[[nodiscard]] SlurmReading read_slurm(std::span<const std::string> paths,
+                                      const SlurmReadOptions& options = {});
+
+}  // namespace GPUSCHED_NAMESPACE::io
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/io/impl/slurm.ipp>
+#endif

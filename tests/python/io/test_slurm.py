@@ -1,0 +1,80 @@
+"""Reading a Slurm cluster: from files and documents, and from the console."""
+
+import copy
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+import gpusched as gs
+from gpusched import cli
+
+SAMPLES = Path(__file__).parents[2] / "golden" / "io" / "slurm"
+NODES, JOBS, PARTITIONS, TOPOLOGY = (SAMPLES / name for name in ("nodes.txt", "jobs.txt", "partitions.txt", "topology.conf"))
+DOCUMENT = json.loads((SAMPLES / "cluster-v0.0.43.json").read_text())
+
+
+def test_files_documents_and_lists_are_one_cluster():
+    reading = gs.io.read_slurm(NODES, JOBS, PARTITIONS)
+    assert reading.cluster.nodes.gpu_count.tolist() == [8, 8, 8, 2, 4, 1]
+    assert [task.name for task in reading.cluster.tasks][:3] == ["1201/0", "1201/1", "1202/0"]
+    assert gs.io.read_slurm([NODES, JOBS], PARTITIONS) == reading
+    assert gs.io.read_slurm(DOCUMENT).cluster.tasks[0].gpus == reading.cluster.tasks[0].gpus
+    split = [{"meta": DOCUMENT["meta"], key: DOCUMENT[key]} for key in ("nodes", "jobs", "partitions")]
+    assert gs.io.read_slurm(*split).cluster.tasks[0].gpus == [1, 2, 4, 5]
+    assert gs.io.read_slurm(NODES, TOPOLOGY).cluster.nodes[0].network == ["spine", "leaf1"]
+
+
+def test_readings_are_reported_copied_and_pickled():
+    reading = gs.io.read_slurm(NODES, JOBS)
+    rows = {(row.kind, row.what): row for row in reading.report.rows}
+    assert rows["Job", "licenses"].errs == "too_lax"
+    assert rows["Node", "drained GPUs"].fidelity == "exact"
+    assert "Partition" in [absent.kind for absent in reading.report.absent]
+    assert str(reading).startswith("Left out:\n")
+    for other in (copy.copy(reading), copy.deepcopy(reading), pickle.loads(pickle.dumps(reading))):
+        assert other == reading
+
+
+def test_options_say_who_may_be_evicted_and_how_many_wait():
+    def task(name, **options):
+        return next(t for t in gs.io.read_slurm(NODES, JOBS, PARTITIONS, **options).cluster.tasks if t.name == name)
+
+    assert not task("1201/0").preemptible
+    assert task("1201/0", ignore_protection=True).preemptible
+    assert not task("1202/0", ignore_protection=True).preemptible
+    assert task("1202/0", ignore_protection=True, evict_without_requeue=True).preemptible
+    assert len(gs.io.read_slurm(NODES, JOBS, array_tasks=1).cluster.tasks) == len(gs.io.read_slurm(NODES, JOBS).cluster.tasks) - 9
+    with pytest.raises(gs.InvalidInput, match="examples: -1; expected 0 to 1000"):
+        gs.io.read_slurm(NODES, examples=-1)
+
+
+def test_input_that_holds_no_cluster_is_told_what_it_holds(tmp_path):
+    with pytest.raises(gs.InvalidInput, match="expected at least one text"):
+        gs.io.read_slurm()
+    with pytest.raises(gs.InvalidInput, match="found none, but 9 jobs"):
+        gs.io.read_slurm(JOBS)
+    with pytest.raises(gs.BackendError):
+        gs.io.read_slurm(tmp_path / "missing")
+    with pytest.raises(gs.InvalidInput, match="path: 3; expected a path"):
+        gs.io.read_slurm(3)
+    with pytest.raises(gs.InvalidInput, match="scontrol prints .*gpusched import slurm"):
+        gs.Cluster.from_json(NODES)
+
+
+def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys):
+    out, report = str(tmp_path / "cluster.json"), tmp_path / "report.json"
+    files = [str(path) for path in (NODES, JOBS, PARTITIONS, TOPOLOGY)]
+    assert cli.main(["import", "slurm", *files, "-o", out, "--report", str(report), "--array-tasks", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "6 nodes, 31 GPUs" in said
+    assert "Job, licenses" in said
+    assert gs.Cluster.from_json(out) == gs.io.read_slurm(*files, array_tasks=2).cluster
+    assert json.loads(report.read_text())["rows"]
+    assert cli.main(["report", out]) == 0
+    for command in (["report", files[0]], ["consolidate", files[0]], ["preempt", files[0], "1210/0"]):
+        assert cli.main(command) == 2, command
+        assert "`gpusched import slurm`" in capsys.readouterr().err
+    assert cli.main(["import", "slurm", *files, "-o", out, "--evict-bare-pods"]) == 2
+    assert "--evict-bare-pods: not an option of import slurm" in capsys.readouterr().err
