@@ -24,10 +24,10 @@ class Ranking {
   public:
     struct Entry {
         std::int64_t bound;  ///< what it costs at least to displace enough on the node
-        std::int32_t idle;   ///< GPUs that are idle there: ties go to the fullest node
+        std::int32_t idle;   ///< GPUs that are idle there: ties go to the node with most of them
         NodeId node;
         friend bool operator<(const Entry& a, const Entry& b) noexcept {
-            return std::tie(a.bound, a.idle, a.node) < std::tie(b.bound, b.idle, b.node);
+            return std::tie(a.bound, b.idle, a.node) < std::tie(b.bound, a.idle, b.node);
         }
     };
     explicit Ranking(std::vector<Entry> entries) : entries_(std::move(entries)) {}

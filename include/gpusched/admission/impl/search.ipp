@@ -317,14 +317,10 @@ GPUSCHED_INTERNAL void Search::place_by_displacing(const Item& item) {
         for (const auto node : {c.from, c.to})
             if (node != none<NodeId> && std::find(touched.begin(), touched.end(), node) == touched.end())
                 touched.push_back(node);
-    const std::size_t known = touched.size();
-    for (std::size_t n = 0; n < known; ++n)
-        if (usable(touched[n]) && inv_.nodes.schedulable[index(touched[n])] && inv_.eligible(item.task, touched[n]))
-            displace_on(item, touched[n], 0);
     constexpr std::size_t most_nodes = 24;  // for displaced tasks; pods look at all
     std::size_t tried = 0;
     for (std::size_t r = 0; r < ranking.size(); ++r) {
-        const auto& entry = ranking[r];
+        const auto entry = ranking[r];
         if (cost_ + entry.bound >= best_ || bound() >= best_) break;
         if (!usable(entry.node)) continue;
         if (std::find(touched.begin(), touched.end(), entry.node) != touched.end()) continue;
@@ -335,9 +331,11 @@ GPUSCHED_INTERNAL void Search::place_by_displacing(const Item& item) {
                     lower_bound_, entry.bound + (needed_milli_ > 0 ? bounds_.loss_of_at_least(needed_milli_) : 0));
             break;
         }
-        const auto node = entry.node;
-        displace_on(item, node, entry.bound);
+        displace_on(item, entry.node, entry.bound);
     }
+    for (const auto node : touched)
+        if (usable(node) && inv_.nodes.schedulable[index(node)] && inv_.eligible(item.task, node))
+            displace_on(item, node, 0);
 }
 
 /// Every set of tasks that makes room for the task on the node, the cheapest first.
@@ -345,39 +343,39 @@ GPUSCHED_INTERNAL void Search::displace_on(const Item& item, NodeId node, std::i
     if (bound() >= best_) return;
     ++stats_.steps;
     const bool root = item.depth == 0 && pods_.size() == 1;
-    const bool cut_before = cut_;
-    if (root) cut_ = false;
+    bool was_cut = cut_;
+    cut_ = false;
     std::vector<Cover> covers;
     find_covers(item.task, node, best_ - 1 - cost_, covers);
     const auto loss = needed_milli_ > 0 ? bounds_.loss_of_at_least(needed_milli_) : 0;
     if (root && cut_) lower_bound_ = std::min(lower_bound_, node_bound + loss);
+    was_cut = was_cut || cut_;
     const auto outer = stop_at_;
     for (const auto& cover : covers) {
         if (cost_ + cover.least >= best_) continue;
         // One pod: what the hardest of the displaced tasks needs elsewhere is not counted yet.
         const auto least = cover.least + std::max(cover.most, loss);
         if (root && least >= best_) continue;
-        if (stats_.steps >= outer || stats_.steps >= limit_) {
-            cut_ = true;
-            if (root) lower_bound_ = std::min(lower_bound_, least);
-            continue;
+        cut_ = stats_.steps >= outer || stats_.steps >= limit_;
+        if (!cut_) {
+            if (item.depth == 0)
+                stop_at_ = std::min(outer, stats_.steps + share_ * std::max<std::int64_t>(1, pods_left_));
+            const auto before = mark();
+            auto order = cover.tasks;  // the hardest to place comes last, and so goes first
+            std::stable_sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
+                return std::pair(snapshot_.gpu_milli(a), inv_.tasks.cpu_milli[index(a)]) <
+                       std::pair(snapshot_.gpu_milli(b), inv_.tasks.cpu_milli[index(b)]);
+            });
+            if (item.depth == 0) set(pods_cost_, pods_cost_ + node_bound);
+            for (const auto task : order) lift(task, item.depth + 1);
+            put(item, node);
+            undo(before);
+            stop_at_ = outer;
         }
-        if (root) cut_ = false;
-        if (item.depth == 0) stop_at_ = std::min(outer, stats_.steps + share_ * std::max<std::int64_t>(1, pods_left_));
-        const auto before = mark();
-        auto order = cover.tasks;  // the hardest to place comes last, and so goes first
-        std::stable_sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
-            return std::pair(snapshot_.gpu_milli(a), inv_.tasks.cpu_milli[index(a)]) <
-                   std::pair(snapshot_.gpu_milli(b), inv_.tasks.cpu_milli[index(b)]);
-        });
-        if (item.depth == 0) set(pods_cost_, pods_cost_ + node_bound);
-        for (const auto task : order) lift(task, item.depth + 1);
-        put(item, node);
-        undo(before);
-        stop_at_ = outer;
         if (root && cut_) lower_bound_ = std::min(lower_bound_, least);
+        was_cut = was_cut || cut_;
     }
-    if (root) cut_ = cut_before || cut_;
+    cut_ = was_cut;
 }
 
 // The whole --------------------------------------------------------------------------------------------------
