@@ -55,8 +55,8 @@ struct Options {
     std::optional<std::int64_t> max_moves_per_node{};  ///< most moves that leave or enter one node in one wave, >= 1
     /// Nesting of displacements, 1 .. 16: 1 = every displaced task goes where there is room as it is.
     int depth = 3;
-    /// Most steps of the search, >= 1: displacements that are tried. Beyond them the best plan so far is returned.
-    std::int64_t search_limit = 4000;
+    /// Most steps of the search for each pod, >= 1: displacements that are tried. Beyond them the best plan so far is returned.
+    std::int64_t search_limit = 2000;
     /// Seconds, >= 0. A guard: the best found until then is returned, and `stop_reason` says so.
     std::optional<double> time_limit{};
 

@@ -87,6 +87,8 @@ class Search {
     [[nodiscard]] bool may_go(const Item& item, NodeId node) const;
     [[nodiscard]] std::int64_t bound() const;
     [[nodiscard]] bool out();
+    /// What it costs at least to displace enough for the task on another node than its own; from the snapshot.
+    [[nodiscard]] std::int64_t elsewhere(TaskId task);
     /// What the destination of a displaced task costs at least, on top of its least price; from the snapshot.
     [[nodiscard]] std::int64_t hardness(TaskId task);
     void find_covers(TaskId task, NodeId node, std::int64_t most_cost, std::vector<Cover>& covers);

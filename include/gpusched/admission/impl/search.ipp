@@ -26,7 +26,8 @@ GPUSCHED_INTERNAL Search::Search(const Cluster& snapshot, Cluster work, std::spa
     for (const auto pod : pods) needed_milli_ += snapshot.gpu_milli(pod);
     needed_milli_ -= bounds.free_milli();
     if (options.max_cost_s && *options.max_cost_s < never / 1000) best_ = *options.max_cost_s * 1000 + 1;
-    limit_ = options.search_limit;
+    const auto count = static_cast<std::int64_t>(pods.size());
+    limit_ = options.search_limit < INT64_MAX / count ? options.search_limit * count : INT64_MAX;
 }
 
 GPUSCHED_INTERNAL void Search::offer(Way way) {
@@ -196,9 +197,10 @@ GPUSCHED_INTERNAL void Search::place(const Item& item) {
     if (item.depth == 0) return place_by_displacing(item);
     const auto& price = prices_[item.task];
     const bool may_lose = state_[index(item.task)] == lifted;
-    // The cheaper of the two first, by what each costs at least.
-    const auto chain = std::min(price.move, price.replace) - price.least + hardness(item.task);
-    const bool first = may_lose && price.lose - price.least < chain;
+    // The cheaper of the two first, by what each costs at least; and where somebody must be lost anyway, that is nothing more.
+    const auto chain = std::min(price.move, price.replace) - price.least + elsewhere(item.task);
+    const bool first = may_lose && (lost_milli_ + snapshot_.gpu_milli(item.task) <= needed_milli_ ||
+                                    price.lose - price.least < chain);
     if (first) lose(item);
     place_by_displacing(item);
     if (may_lose && !first) lose(item);
@@ -288,17 +290,17 @@ GPUSCHED_INTERNAL void Search::put(const Item& item, NodeId node) {
     if (may_move && !move_first) try_as(moved);
 }
 
-GPUSCHED_INTERNAL std::int64_t Search::hardness(TaskId task) {
-    const auto& price = prices_[task];
-    std::int64_t elsewhere = never;
+GPUSCHED_INTERNAL std::int64_t Search::elsewhere(TaskId task) {
     auto& ranking = bounds_.ranking(snapshot_, task);
     for (std::size_t r = 0; r < std::min<std::size_t>(2, ranking.size()); ++r)
-        if (ranking[r].node != snapshot_.node_of(task)) {
-            elsewhere = ranking[r].bound;
-            break;
-        }
-    const auto by_move = price.move < never && elsewhere < never ? price.move + elsewhere : never;
-    return std::min({by_move, price.replace, price.lose}) - price.least;
+        if (ranking[r].node != snapshot_.node_of(task)) return ranking[r].bound;
+    return never;
+}
+
+GPUSCHED_INTERNAL std::int64_t Search::hardness(TaskId task) {
+    const auto& price = prices_[task];
+    const auto place = price.move < never ? elsewhere(task) : never;
+    return std::min({place < never ? price.move + place : never, price.replace, price.lose}) - price.least;
 }
 
 GPUSCHED_INTERNAL void Search::place_by_displacing(const Item& item) {
@@ -439,9 +441,12 @@ GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
     const auto known = lower_bound_;
     const auto total = limit_;
     std::int64_t found_bound = never;
+    pods_left_ = static_cast<std::int64_t>(pods_.size());
     const auto pass = [&](std::int64_t share) {
         share_ = share;
-        stop_at_ = limit_ = total;
+        limit_ = total;
+        // Passes over gangs are short, so that there are several.
+        stop_at_ = pods_.size() == 1 ? total : std::min(total, stats_.steps + 8 * share * pods_left_);
         cut_ = false;
         lower_bound_ = never;
         todo_.clear();
@@ -451,7 +456,6 @@ GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
             return std::pair(snapshot_.gpu_milli(a.task), inv_.tasks.cpu_milli[index(a.task)]) <
                    std::pair(snapshot_.gpu_milli(b.task), inv_.tasks.cpu_milli[index(b.task)]);
         });
-        pods_left_ = static_cast<std::int64_t>(pods_.size());
         const auto before = mark();
         descend();
         undo(before);
