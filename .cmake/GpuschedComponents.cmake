@@ -191,7 +191,7 @@ gpusched_package(libyaml LibYaml::LibYaml GPUSCHED_HAS_LIBYAML LibYaml)
 # ---- the components ----------------------------------------------------------------------------------------
 gpusched_component(
   core
-  ROOMS core model topology verify fragmentation allocation consolidation preemption
+  ROOMS core model topology verify fragmentation allocation consolidation preemption admission
   PUBLIC threads eigen boost)
 gpusched_component(io ROOMS io NEEDS core PRIVATE json csv OPTIONAL pugixml libyaml)
 gpusched_component(milp ROOMS milp NEEDS core OPTIONAL highs cbc clp)

@@ -5,6 +5,7 @@
 #include <gpusched/allocation/detail/policy_checks.hpp>
 #include <gpusched/consolidation/detail/policy_checks.hpp>
 
+#include <gpusched/admission/admission.hpp>
 #include <gpusched/allocation/allocation.hpp>
 #include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/control/control.hpp>

@@ -55,6 +55,7 @@ void bind_spot_jobs(py::module_& m);
 void bind_harvest(py::module_& m);
 void bind_allocation(py::module_& m);
 void bind_preemption(py::module_& m);
+void bind_admit(py::module_& m);  // gpusched.admission
 void bind_io(py::module_& m);
 void bind_hardware(py::module_& m);  // within gpusched.topology
 void bind_readings(py::module_& m);  // within gpusched.io

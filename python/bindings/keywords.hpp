@@ -211,6 +211,21 @@ struct OptionType<NodeId> {
     static std::string literal(NodeId node) { return std::to_string(index(node)); }
 };
 
+/// Tasks by name, likewise.
+template <>
+struct OptionType<TaskId> {
+    static TaskId read(const std::string& field, py::handle value, const Cluster& cluster) {
+        const auto name = OptionType<std::string>::read(field, value);
+        try {
+            return cluster.find_task(name);
+        } catch (const InvalidInput& error) {
+            throw InvalidInput(field + ": " + error.what());
+        }
+    }
+    static std::string type() { return "str"; }
+    static std::string literal(TaskId task) { return std::to_string(index(task)); }
+};
+
 template <class T>
 struct OptionType<std::optional<T>> {
     static std::optional<T> read(const std::string& field, py::handle value, const auto&... of) {
@@ -232,7 +247,7 @@ struct OptionType<std::vector<T>> {
         Problems problems;
         std::size_t i = 0;
         for (const auto item : value) {
-            const auto place = std::is_same_v<T, NodeId> ? field : field + "[" + std::to_string(i++) + "]";
+            const auto place = std::is_same_v<T, NodeId> || std::is_same_v<T, TaskId> ? field : field + "[" + std::to_string(i++) + "]";
             collect(problems, [&] { result.push_back(OptionType<T>::read(place, item, of...)); });
         }
         problems.throw_if_any();
@@ -319,7 +334,7 @@ T read_field(const std::string& field, py::handle value, const Rules&... rules) 
 
 /// Whether values of a type are names that only a cluster can resolve.
 template <class T>
-inline constexpr bool names_of_cluster = std::is_same_v<T, NodeId>;
+inline constexpr bool names_of_cluster = std::is_same_v<T, NodeId> || std::is_same_v<T, TaskId>;
 template <class T>
 inline constexpr bool names_of_cluster<std::optional<T>> = names_of_cluster<T>;
 template <class T>

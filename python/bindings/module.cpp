@@ -16,6 +16,7 @@ PYBIND11_MODULE(_core, m) {
     gp::bind_allocation(m);
     gp::bind_consolidation(m);
     gp::bind_preemption(m);
+    gp::bind_admit(m);
     gp::bind_control(m);
     gp::bind_sim(m);
     gp::bind_io(m);

@@ -8,6 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from . import (
+    admission,
     allocation,
     bundles,
     consolidation,
@@ -23,6 +24,7 @@ from . import (
     verify,
 )
 from ._core import __version__
+from .admission import admit
 from .allocation import allocate, allocate_many, place
 from .consolidation import consolidate, make_room
 from .errors import BackendError, InvalidInput
@@ -42,6 +44,8 @@ __all__ = [
     "Plan",
     "Task",
     "__version__",
+    "admission",
+    "admit",
     "allocate",
     "allocate_many",
     "allocation",

@@ -22,13 +22,16 @@ ALLOWED = {
     "allocation": {"core", "model", "topology", "verify", "fragmentation"},
     "consolidation": {"core", "model", "topology", "verify", "fragmentation", "allocation"},
     "preemption": {"core", "model", "topology", "verify", "fragmentation", "allocation"},
+    "admission": {
+        "core", "model", "topology", "verify", "fragmentation", "allocation", "consolidation", "preemption",
+    },
     "milp": {"core", "model"},
     "serving": {"core", "model", "milp"},
     "control": {"core", "topology"},
     "host": {"core", "model", "topology", "io", "control"},
     "sim": {
         "core", "model", "topology", "verify", "io", "fragmentation", "allocation", "consolidation", "preemption",
-        "milp", "serving", "control",
+        "admission", "milp", "serving", "control",
     },
 }
 

@@ -49,10 +49,13 @@ struct WaveOrder {
 /// @param may_vacate by NodeId: nodes that may be empty in the end, as in `Scope`; empty: all. On the others a move takes the last
 ///     task away only while another task is on its way there. Where the chain that was to bring it is dropped, all moves are
 ///     ordered again without that chain
+/// @param evictions tasks that leave before the first wave and stay away: their nodes may receive, and of disruption budgets they
+///     are down
 /// @return moves that `apply` accepts. O(steps x waves), a few times that where a node is not refilled
 [[nodiscard]] WaveOrder order_into_waves(Cluster cluster, std::span<const Step> steps,
                                          std::span<const std::uint8_t> closed, const Options& options = {},
-                                         std::span<const std::uint8_t> may_vacate = {});
+                                         std::span<const std::uint8_t> may_vacate = {},
+                                         std::span<const TaskId> evictions = {});
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation
 

@@ -137,6 +137,9 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
 /// @throws InvalidInput with every field that is out of range
 void validate(const Options& options);
 
+/// Seconds since the task's last checkpoint, or its start; 0 for times in the future.
+[[nodiscard]] std::int64_t unsaved_s(const Cluster& cluster, TaskId task, std::int64_t now) noexcept;
+
 /// The default cost: GPUs held times seconds since the last checkpoint (or the start), in thousandths of a GPU-second
 /// (ASI, section 4.2: `C_t = G_t (now - tau_ck)`); 0 for times in the future.
 [[nodiscard]] std::int64_t lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept;

@@ -14,12 +14,18 @@ namespace detail {
 class WaveBuilder {
   public:
     WaveBuilder(Cluster cluster, std::span<const std::uint8_t> closed, const Options& options,
-                std::span<const std::uint8_t> may_vacate)
+                std::span<const std::uint8_t> may_vacate, std::span<const TaskId> evictions)
         : closed_(closed), may_vacate_(may_vacate), options_(options), tried_(cluster.node_slots()),
           touched_(cluster.node_slots()), disrupted_(cluster.inventory().job_names.size()),
           down_(cluster.inventory().budgets.size()), leaving_(cluster.node_slots()),
           arriving_(cluster.node_slots()), used_(cluster.node_slots()), cluster_(std::move(cluster)) {
         for (const auto node : cluster_.nodes()) used_[index(node)] = cluster_.occupants(node) > 0;
+        for (const auto task : evictions) {
+            for (const auto budget : cluster_.inventory().budgets_of(task)) ++down_[budget];
+            cluster_.remove(task);
+        }
+        if (!evictions.empty()) cluster_.commit();
+        always_down_ = down_;
     }
 
     WaveOrder run(std::span<const Step> steps) {
@@ -247,7 +253,7 @@ class WaveBuilder {
                 disrupted_[index(job)] = 0;
         }
         cluster_.commit();
-        std::fill(down_.begin(), down_.end(), 0);
+        down_ = always_down_;
         std::fill(tried_.begin(), tried_.end(), std::uint8_t{0});
         moves_.insert(moves_.end(), wave_.begin(), wave_.end());
         wave_.clear();
@@ -259,7 +265,8 @@ class WaveBuilder {
     const Options& options_;
     std::vector<std::uint8_t> tried_;  // nodes where no waiting task can hop to in this wave
     std::vector<std::int64_t> touched_, disrupted_;
-    std::vector<std::int64_t> down_;  // by budget: tasks that restart in this wave
+    std::vector<std::int64_t> down_;  // by budget: tasks that restart in this wave, and those that are evicted
+    std::vector<std::int64_t> always_down_;  // by budget: of these, evicted tasks
     std::vector<int> leaving_;        // tasks that this wave takes away from a node
     std::vector<int> arriving_;       // by node: waiting moves that lead there
     std::vector<std::uint8_t> used_;  // by node: held a task other than daemons before
@@ -286,8 +293,9 @@ class WaveBuilder {
 
 GPUSCHED_INLINE WaveOrder order_into_waves(Cluster cluster, std::span<const Step> steps,
                                            std::span<const std::uint8_t> closed, const Options& options,
-                                           std::span<const std::uint8_t> may_vacate) {
-    return detail::WaveBuilder(std::move(cluster), closed, options, may_vacate).run(steps);
+                                           std::span<const std::uint8_t> may_vacate,
+                                           std::span<const TaskId> evictions) {
+    return detail::WaveBuilder(std::move(cluster), closed, options, may_vacate, evictions).run(steps);
 }
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -33,11 +33,15 @@ GPUSCHED_INLINE void validate(const Options& options) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE std::int64_t lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept {
+GPUSCHED_INLINE std::int64_t unsaved_s(const Cluster& cluster, TaskId task, std::int64_t now) noexcept {
     const auto& t = cluster.inventory().tasks;
     const auto saved = t.last_checkpoint_time[index(task)];
     const auto since = saved == TaskTable::no_time ? t.start_time[index(task)] : saved;
-    return now <= since ? 0 : cluster.gpu_milli(task) * (now - since);
+    return now <= since ? 0 : now - since;
+}
+
+GPUSCHED_INLINE std::int64_t lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept {
+    return cluster.gpu_milli(task) * unsaved_s(cluster, task, now);
 }
 
 GPUSCHED_INLINE double priority_weight(std::int64_t priority) noexcept {

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// admit on fragmented clusters of 8-GPU nodes, beside KAI-Scheduler's results where they are here. One JSON line per case.
+//
+//   bench_admission_admit [--data FOLDER] [--generate] [--nodes N]... [--seeds N] [--repeat N] [--old] [--smoke]
+//
+// Without --generate: the clusters in FOLDER (default $GPUSCHED_DATA/kai-admission, or ../shared/data/kai-admission), each beside
+// what kai-results.json says of it. With it: clusters of the same kinds, made here: "rnd" places at random, "spr" on the node with
+// the most idle GPUs, "fig" fills every node with 4+2 or 4+1+1, "full" uses every GPU; pending are one 8-GPU pod (x1), a gang of four
+// (x4), and both with a higher priority than all others (hi1, hi4). "counted" is with prices that count tasks, "priced" with
+// the default prices. Times are the least of --repeat runs, in milliseconds of one thread. --old adds make_room.
+#include <gpusched/admission/admit.hpp>
+#include <gpusched/consolidation/make_room.hpp>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/io/cluster_json.hpp>
+#include <gpusched/model/apply.hpp>
+#include <gpusched/verify/plan.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+
+namespace {
+
+double processor_ms() { return 1000.0 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+struct Kai {
+    std::int64_t disturbed = 0, lost = 0;
+    double ms = 0;
+};
+
+std::string read_text(const std::filesystem::path& path) {
+    std::ifstream in(path);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+// Compressed: through gzip, since the library reads text.
+std::string read_compressed(const std::filesystem::path& path) {
+    std::string text;
+    if (auto* const pipe = popen(("gzip -dc '" + path.string() + "'").c_str(), "r")) {
+        std::array<char, 65536> part{};
+        for (std::size_t n = 0; (n = std::fread(part.data(), 1, part.size(), pipe)) > 0;) text.append(part.data(), n);
+        pclose(pipe);
+    }
+    return text;
+}
+
+// {"case": {"moved_plus_evicted": 3, "evicted_without_place": 1, "cpu_ms": 1.5}, ...}
+std::map<std::string, Kai> read_kai(const std::string& text) {
+    std::map<std::string, Kai> found;
+    for (std::size_t at = 0; (at = text.find("\"moved_plus_evicted\"", at)) != std::string::npos; ++at) {
+        const auto open = text.rfind('{', at);
+        const auto end = text.rfind('"', open), begin = text.rfind('"', end - 1) + 1;
+        const auto number = [&](const char* key) {
+            const auto where = text.find(key, open);
+            return std::strtod(text.c_str() + text.find(':', where) + 1, nullptr);
+        };
+        found[text.substr(begin, end - begin)] = {static_cast<std::int64_t>(number("\"moved_plus_evicted\"")),
+                                                  static_cast<std::int64_t>(number("\"evicted_without_place\"")),
+                                                  number("\"cpu_ms\"")};
+    }
+    return found;
+}
+
+ClusterSpec generate(const std::string& kind, const std::string& pending, int nodes, std::uint64_t seed) {
+    Rng rng(seed);
+    ClusterSpec spec;
+    spec.now = 100'000;
+    std::vector<int> used(static_cast<std::size_t>(nodes));
+    for (int n = 0; n < nodes; ++n)
+        spec.nodes.push_back(
+            {.name = "n" + std::to_string(n), .gpu_count = 8, .cpu_milli = 128'000, .memory_mib = 1'048'576});
+    const auto add = [&](std::size_t node, int gpus) {
+        TaskSpec task{.name = "r" + std::to_string(spec.tasks.size())};
+        task.gpu_count = gpus;
+        task.cpu_milli = 8000 * gpus;
+        task.memory_mib = 65'536 * gpus;
+        task.priority = kind == "full" ? 40 : 50;
+        task.preemptible = true;
+        task.start_time = rng.between(0, 90'000);
+        task.node = spec.nodes[node].name;
+        for (int g = 0; g < gpus; ++g) task.gpus.push_back(used[node]++);
+        spec.tasks.push_back(std::move(task));
+    };
+    const auto size = [&] {
+        const auto u = rng.below(10);
+        return u < 4 ? 1 : u < 7 ? 2 : 4;
+    };
+    const auto count = static_cast<std::size_t>(nodes);
+    if (kind == "fig") {
+        for (std::size_t n = 0; n < count; ++n) {
+            add(n, 4);
+            if (rng.chance(0.5)) {
+                add(n, 2);
+            } else {
+                add(n, 1);
+                add(n, 1);
+            }
+        }
+    } else {
+        const auto wanted = kind == "full" ? 8 * nodes : 8 * nodes * 78 / 100;
+        int placed = 0;
+        std::size_t next = 0;  // of "spr": all nodes in turn, which are equally full then as nearly as sizes allow
+        for (int misses = 0; placed < wanted && misses < 50 * nodes;) {
+            const int gpus = std::min(size(), kind == "full" ? wanted - placed : 8);
+            auto node = static_cast<std::size_t>(rng.below(count));
+            if (kind == "spr")
+                for (int tries = 0; tries < 8; ++tries) {
+                    const auto other = next++ % count;
+                    if (used[other] < used[node]) node = other;
+                }
+            if (used[node] + gpus > 8) {
+                ++misses;
+                continue;
+            }
+            add(node, gpus);
+            placed += gpus;
+        }
+        if (kind == "full")
+            for (std::size_t n = 0; n < count; ++n)
+                while (used[n] < 8) add(n, 1);
+    }
+    const bool high = pending.starts_with("hi");
+    const int pods = pending.back() - '0';
+    spec.jobs.push_back({.name = "gang", .min_members = pods});
+    for (int p = 0; p < pods; ++p) {
+        TaskSpec task{.name = "p" + std::to_string(p), .job = "gang"};
+        task.gpu_count = 8;
+        task.cpu_milli = 64'000;
+        task.memory_mib = 524'288;
+        task.priority = high ? 100 : 50;
+        spec.tasks.push_back(std::move(task));
+    }
+    return spec;
+}
+
+struct Outcome {
+    admission::Admission made{};
+    std::int64_t moves = 0, evictions = 0, lost = 0, cost = 0, steps = 0;
+    double ms = 0;
+    bool admitted = true, proven = true, ok = true;
+};
+
+// Jobs that come one after the other are admitted so.
+Outcome run(const Cluster& start, const std::vector<std::vector<TaskId>>& jobs, const admission::Options& options,
+            int repeat) {
+    Outcome best;
+    for (int r = 0; r < repeat; ++r) {
+        Outcome out;
+        Cluster cluster(start);
+        for (std::size_t j = 0; j < jobs.size(); ++j) {
+            const auto before = processor_ms();
+            auto made = admission::admit(cluster, jobs[j], options);
+            out.ms += processor_ms() - before;
+            out.moves += static_cast<std::int64_t>(made.plan.moves.size());
+            out.evictions += static_cast<std::int64_t>(made.plan.evictions.size());
+            out.lost += static_cast<std::int64_t>(made.lost.size());
+            out.cost += made.cost.total();
+            out.steps += made.stats.steps;
+            out.admitted = out.admitted && made.admitted;
+            out.proven = out.proven && made.proven;
+            if (r == 0 && made.admitted)
+                out.ok = out.ok && verify::plan(cluster.to_spec(), to_spec(made.plan, cluster)).ok;
+            if (j + 1 < jobs.size() && made.admitted) cluster = apply(cluster, made.plan);
+            out.made = std::move(made);
+        }
+        if (r == 0) best = out;
+        best.ms = std::min(best.ms, out.ms);
+    }
+    return best;
+}
+
+void print(const char* name, const Outcome& out) {
+    std::printf(", \"%s\": {\"admitted\": %s, \"moves\": %lld, \"evictions\": %lld, \"lost\": %lld, \"cost_gpu_s\": %.3f, "
+                "\"proven\": %s, \"lower_bound_gpu_s\": %.3f, \"steps\": %lld, \"ms\": %.3f, \"verified\": %s}",
+                name, out.admitted ? "true" : "false", static_cast<long long>(out.moves),
+                static_cast<long long>(out.evictions), static_cast<long long>(out.lost),
+                static_cast<double>(out.cost) / 1000, out.proven ? "true" : "false",
+                static_cast<double>(out.made.lower_bound.value_or(-1)) / 1000, static_cast<long long>(out.steps), out.ms,
+                out.ok ? "true" : "false");
+}
+
+void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, int repeat, bool old) {
+    const auto cluster = Cluster::build(spec);
+    std::map<JobId, std::vector<TaskId>> by_job;
+    for (const auto task : cluster.tasks())
+        if (!cluster.is_placed(task)) by_job[cluster.inventory().tasks.job[index(task)]].push_back(task);
+    std::vector<std::vector<TaskId>> jobs;
+    for (auto& [job, pods] : by_job) jobs.push_back(std::move(pods));
+    std::printf("{\"case\": \"%s\", \"nodes\": %zu, \"tasks\": %zu", name.c_str(), spec.nodes.size(), spec.tasks.size());
+    if (kai != nullptr)
+        std::printf(", \"kai\": {\"disturbed\": %lld, \"lost\": %lld, \"ms\": %.2f}",
+                    static_cast<long long>(kai->disturbed), static_cast<long long>(kai->lost), kai->ms);
+    admission::Options counted{.move_price_s = 0, .restart_s = 0, .loss_s = 0, .recall_price_s = 0, .task_price_s = 1};
+    counted.work = false;
+    print("counted", run(cluster, jobs, counted, repeat));
+    print("priced", run(cluster, jobs, {}, repeat));
+    if (old && jobs.size() == 1) {
+        const auto before = processor_ms();
+        const auto room = consolidation::make_room(cluster, jobs.front());
+        std::printf(", \"make_room\": {\"admitted\": %s, \"moves\": %zu, \"ms\": %.3f}",
+                    room.allocation.placed ? "true" : "false", room.plan.moves.size(), processor_ms() - before);
+    }
+    std::printf("}\n");
+    std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const auto* root = std::getenv("GPUSCHED_DATA");
+    std::filesystem::path data = std::filesystem::path(root != nullptr ? root : "../shared/data") / "kai-admission";
+    bool generated = false, old = false;
+    int repeat = 10, seeds = 1;
+    std::vector<int> sizes;
+    for (int a = 1; a < argc; ++a) {
+        const std::string given = argv[a];
+        const auto next = [&] { return a + 1 < argc ? argv[++a] : ""; };
+        if (given == "--data") {
+            data = next();
+        } else if (given == "--generate") {
+            generated = true;
+        } else if (given == "--nodes") {
+            sizes.push_back(std::atoi(next()));
+        } else if (given == "--seeds") {
+            seeds = std::atoi(next());
+        } else if (given == "--repeat") {
+            repeat = std::max(1, std::atoi(next()));
+        } else if (given == "--old") {
+            old = true;
+        } else if (given == "--smoke") {
+            generated = true;
+            repeat = 1;
+            sizes = {50};
+        } else {
+            std::fprintf(stderr, "unknown argument %s\n", given.c_str());
+            return 2;
+        }
+    }
+    if (generated) {
+        if (sizes.empty()) sizes = {500, 4000, 40'000};
+        for (const int nodes : sizes)
+            for (const char* kind : {"rnd", "spr", "fig", "full"})
+                for (const char* pending : {"x1", "x4", "hi1", "hi4"})
+                    for (int seed = 0; seed < seeds; ++seed) {
+                        if (std::string(kind) == "full" && pending[0] == 'x') continue;
+                        report(std::string(kind) + "-" + std::to_string(nodes) + "-" + pending + "-" + std::to_string(seed),
+                               generate(kind, pending, nodes, static_cast<std::uint64_t>(seed)), nullptr, repeat, old);
+                    }
+        return 0;
+    }
+    if (!std::filesystem::is_directory(data)) {
+        std::fprintf(stderr, "no data: %s is missing; set GPUSCHED_DATA or --data, or use --generate\n", data.c_str());
+        return 1;
+    }
+    const auto kai = read_kai(read_text(data / "kai-results.json"));
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator(data))
+        if (entry.path().extension() == ".gz") files.push_back(entry.path());
+    std::sort(files.begin(), files.end());
+    for (const auto& file : files) {
+        const auto name = file.stem().stem().string();
+        const auto text = read_compressed(file);
+        if (text.empty()) {
+            std::fprintf(stderr, "%s cannot be read\n", file.c_str());
+            return 1;
+        }
+        const auto at = kai.find(name);
+        report(name, io::cluster_from_json(text, name), at == kai.end() ? nullptr : &at->second, repeat, old);
+    }
+    return 0;
+}

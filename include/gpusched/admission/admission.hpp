@@ -1,0 +1,6 @@
+// Everything in admission/.
+#pragma once
+
+#include <gpusched/admission/admit.hpp>
+#include <gpusched/admission/options.hpp>
+#include <gpusched/admission/result.hpp>

@@ -1,0 +1,276 @@
+#pragma once
+
+#include <gpusched/admission/admit.hpp>
+#include <gpusched/admission/detail/search.hpp>
+#include <gpusched/allocation/detail/gang.hpp>
+#include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/model/describe_obstacle.hpp>
+#include <gpusched/model/detail/placement_order.hpp>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace GPUSCHED_NAMESPACE::admission {
+namespace detail {
+
+/// The cost of a plan by parts.
+inline Cost cost_of(const Cluster& cluster, const Plan& plan, const Options& options) {
+    const auto& inv = cluster.inventory();
+    const auto now = options.now.value_or(inv.now);
+    Cost cost;
+    for (const auto& move : plan.moves) {
+        const auto size = size_milli(cluster, move.task);
+        cost.moves += product(product(size, options.move_price_s), inv.tasks.move_cost[index(move.task)]);
+    }
+    std::vector<std::int64_t> down(inv.budgets.size());
+    for (const auto task : plan.evictions) {
+        const auto size = size_milli(cluster, task);
+        if (options.work) cost.lost_work += product(size, preemption::unsaved_s(cluster, task, now));
+        const bool again = std::any_of(plan.placements.begin(), plan.placements.end(),
+                                       [&](const Placement& p) { return p.task == task; });
+        (again ? cost.restarts : cost.losses) += product(size, again ? options.restart_s : options.loss_s);
+        for (const auto b : inv.budgets_of(task))
+            if (++down[b] > inv.budgets[b].allows() && options.budget_price_s)
+                cost.budgets += *options.budget_price_s * 1000;
+    }
+    cost.tasks = options.task_price_s * 1000 * static_cast<std::int64_t>(plan.moves.size() + plan.evictions.size());
+    return cost;
+}
+
+/// Puts `task` there, with other GPUs where it must.
+inline bool take_place(Cluster& cluster, TaskId task, NodeId node, GpuMask& gpus) {
+    if (find_obstacle(cluster, task, node) != Obstacle::none) return false;
+    if (!gpus_fit(cluster, task, node, gpus)) {
+        const bool any = cluster.inventory().tasks.gpu_count[index(task)] > 0;
+        gpus = (any ? allocation::ByWish{}(cluster, task, node) : GpuMask{0}) | free_devices_for(cluster, task, node);
+    }
+    cluster.assign(task, node, gpus);
+    return true;
+}
+
+/// The way as a plan; false where its moves cannot be made in waves.
+inline bool make_plan(const Cluster& cluster, const Way& way, const consolidation::Scope& scope, const Options& options,
+                      Admission& made) {
+    Plan plan;
+    plan.evictions = way.evictions;
+    Cluster after;
+    if (way.moves.empty()) {
+        after = cluster;
+        after.commit();
+        for (const auto task : way.evictions) after.remove(task);
+    } else {
+        std::vector<std::uint8_t> closed(cluster.node_slots());
+        for (std::size_t n = 0; n < closed.size(); ++n) closed[n] = !scope.may_receive[n];
+        consolidation::Options limits;
+        limits.max_disrupted = options.max_disrupted;
+        limits.max_moves_per_wave = options.max_moves_per_wave;
+        limits.max_moves_per_node = options.max_moves_per_node;
+        auto order = consolidation::order_into_waves(cluster, way.moves, closed, limits, {}, way.evictions);
+        if (order.dropped_chains > 0 || order.hops > 0) {  // one at a time, as they were found
+            limits.max_moves_per_wave = 1;
+            order = consolidation::order_into_waves(cluster, way.moves, closed, limits, {}, way.evictions);
+            if (order.dropped_chains > 0 || order.hops > 0) return false;
+        }
+        plan.waves = order.waves;
+        plan.moves = std::move(order.moves);
+        after = std::move(order.after);
+        after.commit();
+    }
+    auto placements = way.placements;
+    std::int64_t borrowed = 0;
+    for (const auto& move : plan.moves) {
+        // As it was when the task came is not known any more; what it takes beyond firm capacity in the end is.
+        const auto before = after.checkpoint();
+        after.remove(move.task);
+        borrowed += Prices::borrowed_milli(after, move.task, move.to, move.gpus);
+        after.rollback(before);
+    }
+    const auto waiting = gpusched::detail::place_in_some_order(placements.size(), [&](std::size_t i) {
+        auto& p = placements[i];
+        if (find_obstacle(after, p.task, p.node) != Obstacle::none) return false;
+        auto gpus = p.gpus;
+        const auto before = after.checkpoint();
+        if (!take_place(after, p.task, p.node, gpus)) return false;
+        after.rollback(before);
+        borrowed += Prices::borrowed_milli(after, p.task, p.node, gpus);
+        after.assign(p.task, p.node, gpus);
+        p.gpus = gpus;
+        return true;
+    });
+    if (!waiting.empty()) return false;
+    plan.placements = std::move(placements);
+    // Only nodes that somebody left can be empty.
+    const auto note = [&](NodeId node) {
+        if (cluster.occupants(node) > 0 && after.occupants(node) == 0) plan.vacated_nodes.push_back(node);
+    };
+    for (const auto task : plan.evictions) note(cluster.node_of(task));
+    for (const auto& move : plan.moves) note(move.from);
+    std::sort(plan.vacated_nodes.begin(), plan.vacated_nodes.end());
+    plan.vacated_nodes.erase(std::unique(plan.vacated_nodes.begin(), plan.vacated_nodes.end()),
+                             plan.vacated_nodes.end());
+    made.cost = cost_of(cluster, plan, options);
+    made.cost.recalls = borrowed * options.recall_price_s;
+    made.plan = std::move(plan);
+    return true;
+}
+
+/// Fills in what follows from the plan.
+inline void describe(const Cluster& cluster, std::span<const TaskId> pods, Admission& made) {
+    made.admitted = true;
+    std::map<TaskId, Placement> at;
+    for (const auto& p : made.plan.placements) at[p.task] = p;
+    for (const auto pod : pods) made.pods.push_back(at.at(pod));
+    for (const auto task : made.plan.evictions)
+        if (!at.contains(task)) made.lost.push_back(task);
+    const auto& inv = cluster.inventory();
+    std::map<std::uint32_t, std::int64_t> down;
+    for (const auto task : made.plan.evictions)
+        for (const auto b : inv.budgets_of(task)) ++down[b];
+    for (const auto& [budget, count] : down)
+        if (count > inv.budgets[budget].allows())
+            made.broken_budgets.push_back({budget, count - inv.budgets[budget].allows()});
+}
+
+/// Why there is no way: the first pod that fits nowhere with everybody gone who may leave, or else that those find no place.
+inline void explain(const Cluster& cluster, std::span<const TaskId> pods, const Prices& prices,
+                    const allocation::Allocation& as_it_is, Admission& made) {
+    Cluster work(cluster);
+    work.commit();
+    std::int64_t fewest = INT64_MAX;
+    for (const auto pod : pods) {
+        std::int64_t roomy = 0;
+        // The obstacle that is looked at last comes closest; ties: the most idle GPUs, then the first node.
+        std::tuple<int, int, std::uint32_t> closest{-1, -1, 0};
+        NodeId where = none<NodeId>;
+        Obstacle what = Obstacle::none;
+        for (const auto node : work.nodes()) {
+            const auto before = work.checkpoint();
+            std::vector<TaskId> leave;
+            for (const auto task : work.tasks_on(node))
+                if (prices[task].least < never) leave.push_back(task);
+            for (const auto task : leave) work.remove(task);
+            const auto obstacle = find_obstacle(work, pod, node);
+            const auto idle = gpu_count(work.idle_gpus(node, work.lent_to(pod)));
+            work.rollback(before);
+            if (obstacle == Obstacle::none) {
+                ++roomy;
+                continue;
+            }
+            const std::tuple key(static_cast<int>(obstacle), idle, ~static_cast<std::uint32_t>(index(node)));
+            if (where != none<NodeId> && key <= closest) continue;
+            closest = key;
+            where = node;
+            what = obstacle;
+        }
+        if (roomy == 0) {
+            made.obstacle = what;
+            made.reason = "task " + gpusched::quoted(cluster.name(pod)) + " fits on no node";
+            if (where == none<NodeId>) {
+                made.reason += ": there is none";
+                return;
+            }
+            for (const auto task : cluster.tasks_on(where))
+                if (prices[task].least < never) work.remove(task);
+            made.reason += ", even with everybody gone who may leave; closest is node " +
+                           gpusched::quoted(cluster.name(where)) + ": " + describe_obstacle(work, pod, where);
+            return;
+        }
+        fewest = std::min(fewest, roomy);
+    }
+    made.obstacle = as_it_is.obstacle;
+    made.reason = number_text(fewest) +
+                  " nodes would have room for a pod with everybody gone who may leave, but not for all pods together with "
+                  "a place for those who must have one; as it is: " +
+                  as_it_is.reason;
+    if (!made.proven) made.reason += " (the search ended before all was tried)";
+}
+
+/// The domains in which all pods must be, or one empty list: everywhere.
+inline std::vector<std::vector<NodeId>> regions_of(const Cluster& cluster, const allocation::detail::Gang& gang) {
+    if (!gang.region) return {{}};
+    const auto& inv = cluster.inventory();
+    std::map<DomainId, std::vector<NodeId>> by_domain;
+    for (const auto node : cluster.nodes())
+        if (inv.nodes.schedulable[index(node)]) by_domain[inv.domain(*gang.region, node)].push_back(node);
+    std::vector<std::vector<NodeId>> regions;
+    for (auto& [domain, nodes] : by_domain) regions.push_back(std::move(nodes));
+    return regions;
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
+                                const Context& context) {
+    validate(options, cluster);
+    Budget budget(context, options.time_limit);
+    budget.report("admission", 0, 0);
+    allocation::AllocateOptions as_it_is;
+    as_it_is.level = options.level;
+    as_it_is.mode = options.mode;
+    Cluster work(cluster);
+    work.commit();
+    const allocation::detail::Gang gang(work, pods, as_it_is, &budget);
+    const auto placed = gang.place();
+    work.rollback(0);
+    Admission made;
+    detail::Way known{.cost = 0, .evictions = {}, .moves = {}, .placements = placed.pods};
+    if (placed.placed) {
+        std::int64_t borrowed = 0;
+        for (const auto& p : placed.pods) {
+            borrowed += detail::Prices::borrowed_milli(work, p.task, p.node, p.gpus);
+            work.assign(p.task, p.node, p.gpus);
+        }
+        work.rollback(0);
+        known.cost = borrowed * options.recall_price_s;
+        if (borrowed == 0 || (options.borrow && known.cost == 0)) {
+            made.plan.placements = placed.pods;
+            made.lower_bound = 0;
+            made.proven = true;
+            made.stop_reason = budget.reason();
+            detail::describe(cluster, pods, made);
+            return made;
+        }
+        if (!options.borrow) known.cost = detail::never;
+    } else {
+        known.cost = detail::never;
+    }
+    consolidation::Options who;
+    who.max_disrupted = options.max_disrupted;
+    who.exempt = options.exempt;
+    const auto scope = consolidation::make_scope(cluster, who);
+    preemption::detail::GangTable gangs;
+    gangs.read(cluster);
+    const detail::Prices prices(cluster, pods, options, scope, gangs);
+    detail::NodeBounds bounds(cluster, prices);
+    detail::Search search(cluster, std::move(work), pods, options, scope, prices, gangs, bounds, budget, made.stats);
+    search.offer(std::move(known));
+    const auto regions = detail::regions_of(cluster, gang);
+    std::vector<std::pair<std::int64_t, std::size_t>> order;
+    for (std::size_t r = 0; r < regions.size(); ++r) order.emplace_back(search.bound_of(regions[r]), r);
+    std::sort(order.begin(), order.end());
+    for (const auto& [least, r] : order) {
+        if (least >= search.best()) break;
+        search.run(regions[r]);
+    }
+    for (auto way = search.ways().rbegin(); way != search.ways().rend(); ++way)
+        if (detail::make_plan(cluster, *way, scope, options, made)) {
+            detail::describe(cluster, pods, made);
+            break;
+        }
+    made.stop_reason = budget.reason();
+    auto lower = search.lower_bound();
+    if (made.admitted) lower = std::min(lower, search.ways().back().cost);
+    if (made.admitted) lower = std::min(lower, made.cost.total());
+    made.proven = made.admitted ? lower == made.cost.total() : lower >= detail::never && search.ways().empty();
+    if (lower < detail::never) made.lower_bound = lower;
+    if (!made.admitted) detail::explain(cluster, pods, prices, placed, made);
+    return made;
+}
+
+}  // namespace GPUSCHED_NAMESPACE::admission

@@ -1,0 +1,96 @@
+// A complete placement as a way: evictions, moves one after the other, placements.
+#pragma once
+
+#include <gpusched/admission/detail/search.hpp>
+#include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/model/detail/placement_order.hpp>
+#include <gpusched/model/feasibility.hpp>
+
+#include <algorithm>
+
+namespace GPUSCHED_NAMESPACE::admission::detail {
+
+GPUSCHED_INTERNAL void Search::finish() {
+    ++stats_.plans_found;
+    if (cost_ >= best_) return;
+    Way way{.cost = cost_, .evictions = evictions_, .moves = {}, .placements = {}};
+    // Whoever was displaced last had its place found last, and moves first.
+    for (auto put = puts_.rbegin(); put != puts_.rend(); ++put)
+        if (state_[index(put->task)] == moved)
+            way.moves.push_back({put->task, snapshot_.node_of(put->task), put->node, put->gpus, 0});
+    for (const auto& put : puts_)
+        if (state_[index(put.task)] != moved) way.placements.push_back(put);
+    work_.rollback(0);
+    const bool possible = make_possible(way);
+    work_.rollback(0);
+    for (const auto& c : changes_) work_.assign(c.task, c.to, c.gpus);
+    if (!possible || way.cost >= best_) {
+        ++stats_.unorderable;
+        cut_ = true;
+        return;
+    }
+    if (way.cost > cost_) cut_ = true;
+    best_ = way.cost;
+    std::sort(way.evictions.begin(), way.evictions.end());
+    ways_.push_back(std::move(way));
+}
+
+/// Puts the moves into an order in which each is possible while its source is held. Where they wait for each other in a circle, the task
+/// for which that costs least is evicted instead and placed again.
+GPUSCHED_INTERNAL bool Search::make_possible(Way& way) {
+    const auto fit = [&](TaskId task, NodeId to, GpuMask& gpus, bool others) {
+        if (find_obstacle(work_, task, to) != Obstacle::none) return false;
+        if (gpus_fit(work_, task, to, gpus)) return true;
+        if (!others) return false;
+        gpus = (inv_.tasks.gpu_count[index(task)] > 0 ? allocation::ByWish{}(work_, task, to) : GpuMask{0}) |
+               free_devices_for(work_, task, to);
+        return true;
+    };
+    for (const auto task : way.evictions) work_.remove(task);
+    auto waiting = std::move(way.moves);
+    way.moves.clear();
+    while (!waiting.empty()) {
+        bool found = false;
+        for (const bool others : {false, true}) {
+            for (auto step = waiting.begin(); step != waiting.end() && !found; ++step) {
+                if (!fit(step->task, step->to, step->gpus, others)) continue;
+                work_.assign(step->task, step->to, step->gpus);
+                way.moves.push_back(*step);
+                waiting.erase(step);
+                found = true;
+                break;
+            }
+            if (found) break;
+        }
+        if (found) continue;
+        auto cheapest = waiting.end();
+        std::int64_t extra = never;
+        for (auto step = waiting.begin(); step != waiting.end(); ++step) {
+            const auto& price = prices_[step->task];
+            if (price.replace >= never || inv_.tasks.job[index(step->task)] != none<JobId> ||
+                !inv_.budgets_of(step->task).empty() || price.replace - price.move >= extra)
+                continue;
+            extra = price.replace - price.move;
+            cheapest = step;
+        }
+        if (cheapest == waiting.end()) return false;
+        if (options_.max_evictions && static_cast<std::int64_t>(way.evictions.size()) >= *options_.max_evictions)
+            return false;
+        way.cost += extra;
+        if (way.cost >= best_) return false;
+        way.evictions.push_back(cheapest->task);
+        way.placements.push_back({cheapest->task, cheapest->to, cheapest->gpus});
+        work_.remove(cheapest->task);
+        waiting.erase(cheapest);
+    }
+    return gpusched::detail::place_in_some_order(way.placements.size(),
+                                                 [&](std::size_t i) {
+                                                     auto& p = way.placements[i];
+                                                     if (!fit(p.task, p.node, p.gpus, true)) return false;
+                                                     work_.assign(p.task, p.node, p.gpus);
+                                                     return true;
+                                                 })
+        .empty();
+}
+
+}  // namespace GPUSCHED_NAMESPACE::admission::detail
