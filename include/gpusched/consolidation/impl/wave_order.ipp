@@ -18,7 +18,8 @@ class WaveBuilder {
         : closed_(closed), may_vacate_(may_vacate), options_(options), tried_(cluster.node_slots()),
           touched_(cluster.node_slots()), disrupted_(cluster.inventory().job_names.size()),
           down_(cluster.inventory().budgets.size()), leaving_(cluster.node_slots()),
-          arriving_(cluster.node_slots()), used_(cluster.node_slots()), cluster_(std::move(cluster)) {
+          arriving_(cluster.node_slots()), used_(cluster.node_slots()),
+          in_set_(cluster.inventory().group_sets.size()), cluster_(std::move(cluster)) {
         for (const auto node : cluster_.nodes()) used_[index(node)] = cluster_.occupants(node) > 0;
         for (const auto task : evictions) {
             for (const auto budget : cluster_.inventory().budgets_of(task)) ++down_[budget];
@@ -119,28 +120,49 @@ class WaveBuilder {
             const auto domain = inv.domain_at(level, from);
             return domain == inv.domain_at(level, to) && domain != none<DomainId>;
         };
-        const auto sets = inv.anti_affinity_memberships(task);
-        const bool selected = is_selected(task);
-        if (!selected && std::none_of(sets.begin(), sets.end(), doubled)) return false;
-        return std::any_of(wave_.begin(), wave_.end(), [&](const Move& earlier) {
-            if (inv.anti_affinity_memberships(earlier.task).empty() &&
-                !(selected && is_selected(earlier.task)))
-                return false;
-            cluster_.unreserve(earlier.task, earlier.to, earlier.gpus);
-            const auto found = find_group_obstacle(cluster_, earlier.task, earlier.to);
-            cluster_.reserve(earlier.task, earlier.to, earlier.gpus);
-            return found != Obstacle::none;
-        });
+        // Only those that share a set with it can be.
+        for (const auto& m : inv.memberships(task)) {
+            const auto kind = inv.group_sets[m.set].kind;
+            if (kind == GroupKind::affinity || kind == GroupKind::network) continue;
+            if (kind == GroupKind::anti_affinity && !doubled(m)) continue;
+            for (auto at = in_set_[m.set].first; at != nobody; at = links_[at].next) {
+                const auto& earlier = wave_[links_[at].move];
+                cluster_.unreserve(earlier.task, earlier.to, earlier.gpus);
+                const auto found = find_group_obstacle(cluster_, earlier.task, earlier.to);
+                cluster_.reserve(earlier.task, earlier.to, earlier.gpus);
+                if (found != Obstacle::none) return true;
+            }
+        }
+        return false;
+    }
+
+    // Makes the last move of the wave known to the sets of its task.
+    void enter_sets() {
+        const auto& inv = cluster_.inventory();
+        const auto task = wave_.back().task;
+        const bool restarts = inv.tasks.how(task) != Mobility::copy;
+        for (const auto& m : inv.memberships(task)) {
+            auto& set = in_set_[m.set];
+            links_.push_back({static_cast<std::uint32_t>(wave_.size() - 1), set.first, m.set});
+            set.first = static_cast<std::uint32_t>(links_.size() - 1);
+            if (inv.group_sets[m.set].kind < GroupKind::near) continue;
+            set.bound += m.is_bound();
+            set.restarting += restarts && m.is_member();
+        }
     }
 
     // A task that restarts leaves its source when the wave starts. Tasks that want it near, or are spread with it, were let in while
     // it still counted there, so they arrive in another wave.
     [[nodiscard]] bool conflicts_with_restart(TaskId task) const {
-        const bool restarts = cluster_.inventory().tasks.how(task) != Mobility::copy;
-        return is_selected(task) && (restarts ? selected_ > 0 : restarting_ > 0);
-    }
-    [[nodiscard]] bool is_selected(TaskId task) const {
-        return !cluster_.inventory().selection_memberships(task).empty();
+        const auto& inv = cluster_.inventory();
+        const auto sets = inv.selection_memberships(task);
+        if (sets.empty()) return false;
+        const bool restarts = inv.tasks.how(task) != Mobility::copy;
+        return std::any_of(sets.begin(), sets.end(), [&](const Membership& m) {
+            const auto& wave = in_set_[m.set];
+            return inv.group_sets[m.set].kind >= GroupKind::near &&
+                   ((restarts && m.is_member() && wave.bound > 0) || (m.is_bound() && wave.restarting > 0));
+        });
     }
 
     bool take(const Waiting& waiting, NodeId to, GpuMask planned, bool other_gpus) {
@@ -166,10 +188,7 @@ class WaveBuilder {
         const auto how = move_mode(cluster_.inventory().tasks.how(task));
         wave_.push_back(
             {task, from, to, gpus, waves_, how, options_.record_chains ? waiting.chain : Move::no_chain});
-        if (is_selected(task)) {
-            ++selected_;
-            if (how == MoveMode::restart) ++restarting_;
-        }
+        enter_sets();
         if (how == MoveMode::restart)
             for (const auto budget : cluster_.inventory().budgets_of(task)) ++down_[budget];
         ++touched_[index(from)];
@@ -257,7 +276,8 @@ class WaveBuilder {
         std::fill(tried_.begin(), tried_.end(), std::uint8_t{0});
         moves_.insert(moves_.end(), wave_.begin(), wave_.end());
         wave_.clear();
-        selected_ = restarting_ = 0;
+        for (const auto& link : links_) in_set_[link.set] = {};
+        links_.clear();
         ++waves_;
     }
 
@@ -279,8 +299,18 @@ class WaveBuilder {
         GpuMask gpus;
     };
     std::vector<Place> left_;  // by the moves of the waves so far
-    int selected_ = 0,
-        restarting_ = 0;  // of this wave's tasks with groups that others select; of these, restarts
+    static constexpr std::uint32_t nobody = 0xFFFFFFFFu;
+    // This wave's moves of tasks that belong to a set of a group.
+    struct InSet {
+        std::uint32_t first = nobody;  // index into `links_`
+        std::uint32_t bound = 0;       // of kinds near and spread: tasks that ask for it
+        std::uint32_t restarting = 0;  // of these kinds: members that restart
+    };
+    struct Link {
+        std::uint32_t move, next, set;  // index into `wave_`; into `links_`
+    };
+    std::vector<InSet> in_set_;  // by set
+    std::vector<Link> links_;
     std::vector<Waiting> waiting_;
     std::vector<Move> wave_;
     std::vector<Move> moves_;

@@ -174,9 +174,10 @@ class SpecChecks {
             problems_.add(bad_value(field, "text with a NUL character", "text without", owner.text()));
     }
 
-    void group(const Owner& owner, const std::string& field, const std::string& group) const {
+    void group(const Owner& owner, const char* field, const std::string& group) const {
         if (group.empty()) problems_.add(owner + ": " + field + " has no group");
-        no_nul(owner, (field + " group").c_str(), group);
+        if (group.find('\0') != std::string::npos)  // no words where nothing is wrong
+            no_nul(owner, (std::string(field) + " group").c_str(), group);
     }
 
     void level(const Owner& owner, const char* field, Level value, std::size_t labels = 0) const {

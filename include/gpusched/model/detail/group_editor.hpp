@@ -2,13 +2,13 @@
 #pragma once
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/model/detail/free_slots.hpp>
 #include <gpusched/model/detail/group_builder.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <string>
@@ -29,7 +29,7 @@ class GroupEditor {
         named_.assign(out_.group_sets.size(), 0);
         for (std::uint32_t set = 0; set < out_.group_sets.size(); ++set)
             if (out_.group_sets[set].members == 0)
-                free_sets_.push_back(set);
+                free_sets_.give(set);
             else if (out_.group_sets[set].kind < GroupKind::avoid)
                 family(out_.group_sets[set].kind)[out_.group_sets[set].group].push_back(set);
         references_.assign(out_.profiles_.size(), 0);
@@ -41,10 +41,12 @@ class GroupEditor {
         }
         pack_memberships();
         for (std::uint32_t p = 0; p < references_.size(); ++p)
-            if (references_[p] > 0)
-                profile_ids_.emplace(key_of(p), p);
-            else
-                free_profiles_.push_back(p);
+            if (references_[p] > 0) {
+                write_key(p);
+                profile_ids_.emplace(key_, p);
+            } else {
+                free_profiles_.give(p);
+            }
     }
 
     /// Makes the task, whose row is written, a member of its sets. False, and nothing done, where a set would have to
@@ -54,11 +56,11 @@ class GroupEditor {
         joined_.clear();
         const auto& asked = wishes(task);
         for (const auto& term : asked.anti_affinity) {
-            auto& sets = family(GroupKind::anti_affinity)[term.group];
+            auto& sets = sets_of(GroupKind::anti_affinity, term.group);
             if (!has_level(sets, term.level)) {
                 sets.push_back(new_set(GroupKind::anti_affinity, term.group, term.level));
-                out_.group_sets[sets.back()].limits = {static_cast<std::uint32_t>(term.limit)};
-                out_.group_sets[sets.back()].members_with = {0};
+                out_.group_sets[sets.back()].limits.assign(1, static_cast<std::uint32_t>(term.limit));
+                out_.group_sets[sets.back()].members_with.assign(1, 0);
             }
         }
         for (const auto& term : asked.anti_affinity)
@@ -225,21 +227,22 @@ class GroupEditor {
     }
 
     std::uint32_t new_set(GroupKind kind, const std::string& group, Level level) {
-        GroupSet set{kind, group, level, 0, {}, {}, true, 0};
         if (free_sets_.empty()) {
-            out_.group_sets.push_back(std::move(set));
+            free_sets_.give(out_.group_sets.size());
+            out_.group_sets.emplace_back();
             named_.push_back(0);
-            return static_cast<std::uint32_t>(out_.group_sets.size() - 1);
         }
-        const auto id = free_sets_.front();
-        free_sets_.pop_front();
-        out_.group_sets[id] = std::move(set);
+        const auto id = static_cast<std::uint32_t>(free_sets_.take());
+        auto& set = out_.group_sets[id];
+        set.kind = kind;
+        set.group = group;
+        set.level = level;
         named_[id] = 0;
         return id;
     }
 
     void open(GroupKind kind, const std::string& group, Level level) {
-        auto& sets = family(kind)[group];
+        auto& sets = sets_of(kind, group);
         if (!has_level(sets, level)) sets.push_back(new_set(kind, group, level));
     }
 
@@ -258,25 +261,44 @@ class GroupEditor {
             auto& groups = family(set.kind);
             const auto found = groups.find(set.group);
             std::erase(found->second, id);
-            if (found->second.empty()) groups.erase(found);
+            if (found->second.empty()) spare_groups_.push_back(groups.extract(found));
         }
-        set = {};
-        free_sets_.push_back(id);
+        // What it was, but for the storage that it has.
+        set.kind = GroupKind::anti_affinity;
+        set.group.clear();
+        set.level = node_level;
+        set.limits.clear();
+        set.members_with.clear();
+        set.uniform = true;
+        set.rule = 0;
+        free_sets_.give(id);
     }
 
-    [[nodiscard]] Key key_of(std::uint32_t profile) const {
+    // The sets of a group, none if it is new.
+    [[nodiscard]] Sets& sets_of(GroupKind kind, const std::string& group) {
+        auto& groups = family(kind);
+        if (const auto found = groups.find(group); found != groups.end()) return found->second;
+        if (spare_groups_.empty()) return groups[group];
+        auto node = std::move(spare_groups_.back());
+        spare_groups_.pop_back();
+        node.key() = group;
+        node.mapped().clear();
+        return groups.insert(std::move(node)).position->second;
+    }
+
+    // Makes `key_` that of the profile.
+    void write_key(std::uint32_t profile) {
         const auto& p = out_.profiles_[profile];
-        Key key;
+        key_.clear();
         for (auto m = p.first; m < p.end; ++m)
-            key.emplace_back(out_.memberships_[m].set, out_.memberships_[m].limit);
-        return key;
+            key_.emplace_back(out_.memberships_[m].set, out_.memberships_[m].limit);
     }
 
     // The profile with the memberships `joined_`, of which those from `affinity` and from `selection` on are of later kinds.
     std::uint32_t acquire_profile(std::uint32_t affinity, std::uint32_t selection) {
-        Key key;
-        for (const auto& m : joined_) key.emplace_back(m.set, m.limit);
-        if (const auto found = profile_ids_.find(key); found != profile_ids_.end()) {
+        key_.clear();
+        for (const auto& m : joined_) key_.emplace_back(m.set, m.limit);
+        if (const auto found = profile_ids_.find(key_); found != profile_ids_.end()) {
             ++references_[found->second];
             return found->second;
         }
@@ -294,21 +316,29 @@ class GroupEditor {
             out_.profiles_.push_back({});
             references_.push_back(0);
         } else {
-            id = free_profiles_.front();
-            free_profiles_.pop_front();
+            id = static_cast<std::uint32_t>(free_profiles_.take());
         }
         out_.profiles_[id] = {first, first + affinity, first + selection, first + size};
         references_[id] = 1;
-        profile_ids_.emplace(std::move(key), id);
+        if (spare_profiles_.empty()) {
+            profile_ids_.emplace(key_, id);
+        } else {
+            auto& node = spare_profiles_.back();
+            node.key() = key_;
+            node.mapped() = id;
+            profile_ids_.insert(std::move(node));
+            spare_profiles_.pop_back();
+        }
         return id;
     }
 
     void release_profile(std::uint32_t id) {
         if (--references_[id] > 0) return;
-        profile_ids_.erase(key_of(id));
+        write_key(id);
+        spare_profiles_.push_back(profile_ids_.extract(profile_ids_.find(key_)));
         const auto& p = out_.profiles_[id];
         free_memberships_[p.end - p.first].push_back(p.first);
-        free_profiles_.push_back(id);
+        free_profiles_.give(id);
     }
 
     Inventory& out_;
@@ -316,9 +346,13 @@ class GroupEditor {
     std::array<Family, 3> families_;                         // of kinds anti_affinity, affinity and network
     std::unordered_map<std::string, std::uint32_t> listed_;  // tasks that list each group
     std::vector<std::uint32_t> named_;                       // by set: terms that name its level
-    std::deque<std::uint32_t> free_sets_, free_profiles_;
+    FreeSlots free_sets_, free_profiles_;
     std::vector<std::uint32_t> references_;  // by profile
     std::map<Key, std::uint32_t> profile_ids_;
+    // Of groups and profiles that have gone: their storage is used again.
+    std::vector<Family::node_type> spare_groups_;
+    std::vector<std::map<Key, std::uint32_t>::node_type> spare_profiles_;
+    Key key_;
     std::map<std::uint32_t, std::vector<std::uint32_t>> free_memberships_;  // by length: where they begin
     std::vector<Membership> joined_;
 };

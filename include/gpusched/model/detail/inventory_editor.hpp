@@ -95,20 +95,26 @@ class InventoryEditor {
     }
 
     // Jobs ---------------------------------------------------------------------------------------------------
+    JobId add_job(const JobSpec& job) {
+        const auto id = add_job(job.name, true);
+        update_job(id, job);
+        return id;
+    }
+
     /// @param listed false for one that only a task names: it goes with its last task
-    JobId add_job(const JobSpec& job, bool listed) {
+    JobId add_job(const std::string& name, bool listed) {
+        changed();
         const auto slot = out_.job_free.empty() ? out_.job_names.size() : out_.job_free.take();
         if (slot == out_.job_names.size()) {
-            out_.job_names.intern(job.name);
+            out_.job_names.intern(name);
             out_.job_min_members.push_back(0);
-            out_.job_max_disrupted.push_back(0);
+            out_.job_max_disrupted.push_back(INT64_MAX);
             out_.job_size.push_back(0);
             out_.job_listed.push_back(0);
             out_.job_generation.push_back(0);
         } else {
-            out_.job_names.assign(slot, job.name);
+            out_.job_names.assign(slot, name);
         }
-        update_job(make_id<JobId>(slot), job);
         out_.job_listed[slot] = listed;
         return make_id<JobId>(slot);
     }
@@ -317,14 +323,17 @@ class InventoryEditor {
         write_row(t, i, task);
         if (enter_job && !task.job.empty()) {
             const auto found = out_.job_names.find(task.job);
-            t.job[i] = found ? make_id<JobId>(*found) : add_job({.name = task.job}, false);
+            t.job[i] = found ? make_id<JobId>(*found) : add_job(task.job, false);
             ++out_.job_size[index(t.job[i])];
         }
         if (extras_.add_columns(task.resources)) ++out_.changes.resources;
-        extras_.write_task(task, i, requirement_of(task, out_.gpu_models),
+        write_requirement(requirement_, task, out_.gpu_models);
+        extras_.write_task(task, i, std::move(requirement_),  // nobody takes it: it is copied where it is new
                            [&](const Requirement& requirement) { return acquire_requirement(requirement); });
         const auto group_terms = has_group_terms(task) ? group_terms_.acquire(group_terms_of(task)).first : 0;
-        t.affinities[i] = affinities_.acquire(affinities_of(task, group_terms)).first;
+        const bool some = has_affinities(task);
+        if (some) write_affinities(wishes_, task, group_terms);
+        t.affinities[i] = affinities_.acquire(some ? wishes_ : no_wishes_).first;
         if (domains_.reach(static_cast<std::size_t>(deepest_level_named(task) + 1))) ++out_.changes.levels;
         budgets_.write_task(i);
         if (must_regroup_ || !groups_->join(i)) {
@@ -378,7 +387,7 @@ class InventoryEditor {
     SharedValues<NodeAttributes> attributes_;
     SharedValues<NodeClass> classes_;
     SharedValues<Requirement> requirements_;
-    SharedValues<TaskAffinities> affinities_;
+    SharedValues<TaskAffinities, true> affinities_;
     SharedValues<GroupTerms> group_terms_;
     LabelKeys selected_;
     std::vector<std::uint32_t> hardware_users_;
@@ -388,6 +397,10 @@ class InventoryEditor {
     BudgetEditor budgets_;
     std::optional<GroupEditor> groups_;
     bool must_regroup_ = false;
+    // Of the task that is written; kept, as their storage is.
+    Requirement requirement_;
+    TaskAffinities wishes_;
+    const TaskAffinities no_wishes_{};
 };
 
 }  // namespace GPUSCHED_NAMESPACE::detail

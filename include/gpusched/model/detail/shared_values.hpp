@@ -1,10 +1,10 @@
 // SharedValues: equal values share one index, which is used again when nobody refers to it any more.
 #pragma once
 
+#include <gpusched/model/detail/free_slots.hpp>
 #include <gpusched/model/detail/structural_order.hpp>
 
 #include <cstdint>
-#include <deque>
 #include <set>
 #include <utility>
 #include <vector>
@@ -12,8 +12,10 @@
 namespace GPUSCHED_NAMESPACE::detail {
 
 /// Looks up and counts references to the values of a table that lives elsewhere. The table only grows; what nobody refers
-/// to is emptied and its index given away again, first in, first out. O(log values) comparisons per call.
-template <class T>
+/// to is emptied and its index given away again, first in, first out. O(log values) comparisons per call; values that come and go
+/// at a steady number allocate nothing but what they hold themselves.
+/// @tparam keeps_storage values that nobody refers to stay, and the next one is assigned to them: where nobody looks at such indices
+template <class T, bool keeps_storage = false>
 class SharedValues {
   public:
     static constexpr std::uint32_t nothing = 0xFFFFFFFFu;
@@ -32,7 +34,7 @@ class SharedValues {
             if (references_[id] > 0)
                 ids_.insert(id);
             else
-                free_.push_back(id);
+                free_.give(id);
     }
 
     /// The index of `value`, one reference more; `second` tells whether it was new.
@@ -48,12 +50,17 @@ class SharedValues {
             values_->push_back(std::forward<Value>(value));
             references_.push_back(1);
         } else {
-            id = free_.front();
-            free_.pop_front();
+            id = static_cast<std::uint32_t>(free_.take());
             (*values_)[id] = std::forward<Value>(value);
             references_[id] = 1;
         }
-        ids_.insert(id);
+        if (spare_.empty()) {
+            ids_.insert(id);
+        } else {
+            spare_.back().value() = id;
+            ids_.insert(std::move(spare_.back()));
+            spare_.pop_back();
+        }
         return {id, true};
     }
 
@@ -62,9 +69,9 @@ class SharedValues {
     /// One reference less; true if that was the last, and the value is gone.
     bool release(std::uint32_t id) {
         if (--references_[id] > 0) return false;
-        ids_.erase(id);
-        (*values_)[id] = T{};
-        free_.push_back(id);
+        spare_.push_back(ids_.extract(ids_.find(id)));
+        if constexpr (!keeps_storage) (*values_)[id] = T{};
+        free_.give(id);
         return true;
     }
 
@@ -77,9 +84,11 @@ class SharedValues {
         bool operator()(const T& a, std::uint32_t b) const { return a < (*values)[b]; }
     };
     std::vector<T>* values_;
-    std::set<std::uint32_t, Less> ids_;
+    using Ids = std::set<std::uint32_t, Less>;
+    Ids ids_;
+    std::vector<typename Ids::node_type> spare_;  // of values that have gone
     std::vector<std::uint32_t> references_;
-    std::deque<std::uint32_t> free_;
+    FreeSlots free_;
 };
 
 }  // namespace GPUSCHED_NAMESPACE::detail

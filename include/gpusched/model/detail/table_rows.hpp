@@ -55,12 +55,19 @@ using LabelKeys = std::set<std::string, std::less<>>;
     return masks;
 }
 
-/// What a task asks of nodes. Models that no node has yet are given an id.
-[[nodiscard]] inline Requirement requirement_of(const TaskSpec& task, NameTable& gpu_models) {
-    Requirement requirement{{}, task.node_selector, task.tolerations, task.node_affinity};
+/// Makes `out` what a task asks of nodes. Models that no node has yet are given an id.
+inline void write_requirement(Requirement& out, const TaskSpec& task, NameTable& gpu_models) {
+    out.gpu_models.clear();
     for (const auto& model : task.gpu_models)
-        requirement.gpu_models.push_back(make_id<GpuModelId>(gpu_models.intern(model).first));
-    std::sort(requirement.gpu_models.begin(), requirement.gpu_models.end());
+        out.gpu_models.push_back(make_id<GpuModelId>(gpu_models.intern(model).first));
+    std::sort(out.gpu_models.begin(), out.gpu_models.end());
+    out.node_selector = task.node_selector;
+    out.tolerations = task.tolerations;
+    out.node_affinity = task.node_affinity;
+}
+[[nodiscard]] inline Requirement requirement_of(const TaskSpec& task, NameTable& gpu_models) {
+    Requirement requirement;
+    write_requirement(requirement, task, gpu_models);
     return requirement;
 }
 
@@ -71,10 +78,24 @@ using LabelKeys = std::set<std::string, std::less<>>;
     return {task.groups, task.avoid, task.near, task.spread};
 }
 
+[[nodiscard]] inline bool has_affinities(const TaskSpec& task) noexcept {
+    return !task.anti_affinity.empty() || !task.affinity.empty() || task.network_affinity ||
+           !task.hardware_affinity.empty() || task.cpu_local || task.cores || has_group_terms(task);
+}
 /// @param group_terms the index of what `group_terms_of` gives
+inline void write_affinities(TaskAffinities& out, const TaskSpec& task, std::uint32_t group_terms) {
+    out.anti_affinity = task.anti_affinity;
+    out.affinity = task.affinity;
+    out.network_affinity = task.network_affinity;
+    out.hardware_affinity = task.hardware_affinity;
+    out.cpu_local = task.cpu_local;
+    out.group_terms = group_terms;
+    out.cores = task.cores;
+}
 [[nodiscard]] inline TaskAffinities affinities_of(const TaskSpec& task, std::uint32_t group_terms) {
-    return {task.anti_affinity, task.affinity, task.network_affinity, task.hardware_affinity, task.cpu_local,
-            group_terms,        task.cores};
+    TaskAffinities affinities;
+    write_affinities(affinities, task, group_terms);
+    return affinities;
 }
 
 /// Makes room for rows 0 .. size - 1. Names, classes and the like are for the caller to fill in.

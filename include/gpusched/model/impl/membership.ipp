@@ -378,7 +378,7 @@ GPUSCHED_INLINE JobHandle Cluster::add_job(const JobSpec& job) {
     problems.throw_if_any();
     auto& edit = editor();
     // Tasks may have named it before.
-    const auto id = found ? make_id<JobId>(*found) : edit.add_job(job, true);
+    const auto id = found ? make_id<JobId>(*found) : edit.add_job(job);
     if (found) edit.update_job(id, job);
     if (events_) events_->publish({.kind = EventKind::job_added, .job = handle(id)});
     return handle(id);
