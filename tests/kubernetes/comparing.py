@@ -22,7 +22,10 @@ ORACLE = pathlib.Path(os.environ.get("GPUSCHED_KUBERNETES_ORACLE", ROOT / "build
 
 
 def asked_for(objects: Object) -> list[str]:
-    """The pods that kube-scheduler could have to place: neither ended nor on their way out, nor on a node that is not there."""
+    """The pods that kube-scheduler could have to place: neither ended nor on their way out, nor on a node that is not there.
+
+    Pods of which a resize is under way only count for others: elsewhere they would ask for what is wished.
+    """
     nodes = {item["metadata"]["name"] for item in objects["items"] if item["kind"] == "Node"}
     return [
         f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
@@ -31,6 +34,7 @@ def asked_for(objects: Object) -> list[str]:
         and pod["status"].get("phase") not in ("Succeeded", "Failed")
         and "deletionTimestamp" not in pod["metadata"]
         and pod["spec"].get("nodeName") in {*nodes, None}
+        and not any("allocatedResources" in c or "resources" in c for c in pod["status"].get("containerStatuses", ()))
     ]
 
 

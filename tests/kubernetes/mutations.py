@@ -52,6 +52,10 @@ def requests_without(*names: str) -> Callable[[Object], None]:
     return change
 
 
+def limits_count_nothing(item: Object) -> None:
+    without("Pod", "spec", "containers", "resources", "limits")(item)
+
+
 def plenty_of_pods(item: Object) -> None:
     if item["kind"] == "Node":
         item["status"]["allocatable"]["pods"] = "1000"
@@ -118,6 +122,10 @@ MUTATIONS: dict[str, tuple[Callable[[Object], None], tuple[str, ...]]] = {
     "sidecars": (no_sidecars, ("pod_requests",)),
     "overhead": (without("Pod", "spec", "overhead"), ("pod_requests",)),
     "resources of the whole pod": (without("Pod", "spec", "resources"), ("pod_requests",)),
+    "limits for requests": (limits_count_nothing, ("resources",)),
+    "resizes": (without("Pod", "status", "containerStatuses"), ("resizes",)),
+    "instances under the name of cards": (requests_without("nvidia.com/gpu"), ("parts",)),
+    "replicas under the name of cards": (requests_without("nvidia.com/gpu"), ("replicas",)),
     "pod affinity": (without(*AFFINITY), ("affinity",)),
     "pod anti-affinity": (without(*ANTI), ("anti_affinity",)),
     "selectors of pod affinity": (without(*AFFINITY, REQUIRED, "labelSelector", "matchExpressions"), ("affinity",)),

@@ -19,6 +19,7 @@ APPS, TIERS = ("web", "db", "job"), ("front", "back")
 THEMES = (
     "taints", "cordons", "selector", "node_affinity", "ports", "resources", "pod_requests", "pod_count", "extended", "cards",
     "instances", "shared", "spread", "spread_policies", "affinity", "anti_affinity", "namespaces", "volumes", "zones", "claims",
+    "parts", "replicas", "resizes",
 )  # fmt: skip
 
 
@@ -34,6 +35,8 @@ class Maker:
         if themes is None:
             count = self.random.choice((1, 1, 1, 2, 2, 3, 5))
             themes = tuple(self.random.sample(THEMES, count))
+            if self.random.random() < 0.04:
+                themes += ("claims",)  # two pods of one claim are rare
         self.themes = set(themes)
         self.free: dict[str, dict[str, float]] = {}
         self.volumes: list[Object] = []
@@ -47,9 +50,10 @@ class Maker:
     def pick(self, values: Any) -> Any:
         return self.random.choice(tuple(values))
 
-    def cluster(self) -> Object:
-        nodes = [self.node(f"n{i}") for i in range(self.random.randint(2, 6))]
-        pods = [self.pod(f"p{i}", nodes) for i in range(self.random.randint(3, 12))]
+    def cluster(self, node_count: int = 0, pod_count: int = 0) -> Object:
+        """With so many nodes and pods; 0 = a few."""
+        nodes = [self.node(f"n{i}") for i in range(node_count or self.random.randint(2, 6))]
+        pods = [self.pod(f"p{i}", nodes) for i in range(pod_count or self.random.randint(3, 12))]
         spaces = [
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name, **labels}}}
             for name, labels in SPACES.items()
@@ -62,6 +66,8 @@ class Maker:
         labels = {HOSTNAME: name}
         if self.has("spread", "spread_policies", "affinity", "anti_affinity", "namespaces") and self.chance(0.05):
             labels[HOSTNAME] = self.pick(("n0", "n1"))  # not a value of its own
+            if self.chance(0.3):
+                del labels[HOSTNAME]
         if self.chance(0.85):
             labels[ZONE] = self.pick("stu")
         if self.chance(0.7):
@@ -88,14 +94,16 @@ class Maker:
             spec["taints"] = taints
         allocatable = {"cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "900Gi"}
         capacity = {}
-        if self.has("resources", "pod_requests"):
+        if self.has("resources", "pod_requests", "resizes"):
             allocatable |= {"cpu": self.pick(("2", "4", "3500m", "0")), "memory": self.pick(("4Gi", "8388608Ki", "6Gi"))}
             if self.chance(0.5):
                 allocatable["ephemeral-storage"] = self.pick(("1Gi", "4Gi", "0"))
             if self.chance(0.5):
                 allocatable["hugepages-2Mi"] = self.pick(("0", "64Mi", "128Mi"))
         if self.has("pod_count"):
-            allocatable["pods"] = self.pick(("1", "2", "3", "4"))
+            allocatable["pods"] = self.pick(("0", "1", "2", "3", "4"))
+            if self.chance(0.1):
+                del allocatable["pods"]
         if self.has("extended") and self.chance(0.8):
             allocatable["example.com/fpga"] = self.pick(("0", "1", "2", "4"))
             allocatable["rdma/hca"] = self.pick(("0", "1", "8"))
@@ -112,8 +120,14 @@ class Maker:
                 if self.chance(0.6):
                     allocatable[f"nvidia.com/mig-{profile}"] = self.pick(counts)
         if self.has("shared") and self.chance(0.8):
-            allocatable["nvidia.com/gpu.shared"] = self.pick(("4", "8"))
+            allocatable["nvidia.com/gpu.shared"] = self.pick(("4", "8", "8", "128"))
             labels["nvidia.com/gpu.replicas"] = self.pick("24")
+        if self.has("parts") and not self.has("cards", "replicas") and self.chance(0.8):  # instances under the name of cards
+            allocatable["nvidia.com/gpu"] = self.pick("27")
+            labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"
+        if self.has("replicas") and not self.has("cards", "shared") and self.chance(0.8):  # replicas under the name of cards
+            allocatable["nvidia.com/gpu"] = self.pick("48")
+            labels |= {"nvidia.com/gpu.product": "Tesla-T4-SHARED", "nvidia.com/gpu.replicas": "4"}
         self.free[name] = {key: quantity(value) for key, value in allocatable.items()}
         conditions = [{"type": "Ready", "status": "True"}]
         return {
@@ -163,9 +177,9 @@ class Maker:
 
     def container(self, name: str) -> Object:
         requests, limits = {}, {}
-        if self.has("resources", "pod_requests"):
+        if self.has("resources", "pod_requests", "resizes"):
             if self.chance(0.8):
-                requests["cpu"] = self.pick(("100m", "500m", "1", "1500m", "2"))
+                requests["cpu"] = self.pick(("100m", "500m", "1", "1500m", "2", "0.25", "1e0", "0"))
             if self.chance(0.8):
                 requests["memory"] = self.pick(("256Mi", "1Gi", "2048Mi", "3Gi"))
             if self.chance(0.3):
@@ -175,7 +189,6 @@ class Maker:
             if self.chance(0.2):
                 requests.pop("cpu", None)
                 limits["cpu"] = self.pick(("1", "2"))  # stands for the request
-                requests["cpu"] = limits["cpu"]
         elif self.chance(0.5):
             requests = {"cpu": "100m", "memory": "64Mi"}
         devices: list[tuple[str, Any]] = []
@@ -187,9 +200,12 @@ class Maker:
             devices += [(f"nvidia.com/mig-{profile}", "12") for profile in ("1g.10gb", "3g.40gb", "2g.20gb")]
         if self.has("shared"):
             devices += [("nvidia.com/gpu.shared", "12")]
+        if self.has("parts", "replicas"):
+            devices += [("nvidia.com/gpu", "124")]
         if devices and name == "main" and self.chance(0.7):
-            resource, counts = self.pick(devices)
-            requests[resource] = limits[resource] = self.pick(counts)
+            for _ in range(self.pick((1, 1, 1, 1, 1, 1, 1, 2))):
+                resource, counts = self.pick(devices)
+                requests[resource] = limits[resource] = self.pick((*counts, "0")) if self.chance(0.1) else self.pick(counts)
         return {"name": name, "image": "x", "resources": {"requests": requests, "limits": limits}}
 
     def further_containers(self, spec: Object) -> None:
@@ -244,6 +260,8 @@ class Maker:
                 out["value"] = self.pick(("yes", "team-a"))
         if self.chance(0.1):
             out = {"operator": "Exists"}
+        if self.chance(0.03):  # tolerates nothing, as long as its feature gate is off
+            return {"key": "dedicated", "operator": self.pick(("Gt", "Lt")), "value": "3", "effect": "NoSchedule"}
         if self.chance(0.5):
             out["effect"] = self.pick(("NoSchedule", "NoExecute"))
             if out["effect"] == "NoExecute" and self.chance(0.5):
@@ -339,7 +357,7 @@ class Maker:
         """A claim bound to a volume, sometimes one that another pod has already."""
         space, spec = pod["metadata"]["namespace"], pod["spec"]
         shared = [v["metadata"]["name"] for v in self.volumes if v["kind"] == "PersistentVolumeClaim" and v["metadata"]["namespace"] == space]
-        if shared and self.chance(0.4):
+        if shared and self.chance(0.7 if self.has("claims") else 0.4):
             name = self.pick(shared)
         else:
             name = f"claim{len(self.volumes)}"
@@ -370,8 +388,13 @@ class Maker:
         """Binds the pod to some node that has room for it, or leaves it pending; whether it may be there does not matter."""
         meta, spec, status = pod["metadata"], pod["spec"], pod["status"]
         asked = requests_of(spec) | {"pods": 1.0}
-        if self.chance(0.62):
+        # A pod that spreads runs where its volumes can be reached.
+        reached = "volumes" not in spec or "topologySpreadConstraints" not in spec
+        if self.chance(0.62) and reached:
             node = self.pick(nodes)["metadata"]["name"]
+            if self.chance(0.02):
+                spec["nodeName"], status["phase"] = "gone", "Running"  # its node is not there any more
+                return
             free = self.free[node]
             if all(amount <= free.get(key, 0) for key, amount in asked.items() if amount > 0):
                 spec["nodeName"] = node
@@ -383,8 +406,33 @@ class Maker:
                     meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
                 for key, amount in asked.items():
                     free[key] = free.get(key, 0) - amount
+                if self.has("resizes") and self.chance(0.4):
+                    self.resize(pod, free)
         elif self.chance(0.05):
             spec["schedulingGates"] = [{"name": "example.com/wait"}]
+
+
+    def resize(self, pod: Object, free: dict[str, float]) -> None:
+        """What is in effect is more than what is wished, if the node has room for that."""
+        if free["cpu"] < 1 or free["memory"] < 2**30:
+            return
+        requests = pod["spec"]["containers"][0]["resources"]["requests"]
+        actual = {"cpu": f"{round(1000 * quantity(requests.get('cpu', '0'))) + 500}m"}
+        if "memory" in requests:
+            actual["memory"] = f"{round(quantity(requests['memory']) / 2**20) + 512}Mi"
+        which = self.pick(("both", "actual", "allocated"))
+        said: Object = {"name": "main"}
+        if which != "allocated":
+            said["resources"] = {"requests": actual}
+        else:
+            said |= {"resources": {"requests": requests}, "allocatedResources": actual}
+        if which == "both":
+            said["allocatedResources"] = actual
+        pod["status"]["containerStatuses"] = [said]
+        if self.chance(0.3):
+            pod["status"]["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": self.pick(("Infeasible", "Deferred"))}]
+        free["cpu"] -= 1
+        free["memory"] -= 2**30
 
 
 def quantity(text: str) -> float:
@@ -398,7 +446,8 @@ def quantity(text: str) -> float:
 def requests_of(spec: Object) -> dict[str, float]:
     """At least what a pod asks for, so that nodes are not over-committed."""
     out: dict[str, float] = {}
-    sets = [c["resources"].get("requests", {}) for c in (*spec["containers"], *spec.get("initContainers", ()))]
+    all_containers = (*spec["containers"], *spec.get("initContainers", ()))
+    sets = [c["resources"].get("limits", {}) | c["resources"].get("requests", {}) for c in all_containers]
     for requests in (*sets, spec.get("overhead", {}), spec.get("resources", {}).get("requests", {})):
         for key, value in requests.items():
             out[key] = out.get(key, 0) + quantity(value)

@@ -335,3 +335,29 @@ TEST_CASE("Zones of a volume bind only nodes that have a zone or region", "[io][
     CHECK(placed("topology.kubernetes.io/zone") == "none new ");
     CHECK(placed("failure-domain.beta.kubernetes.io/zone") == "none new old ");
 }
+
+TEST_CASE("Spread counts nodes that a pod's volumes do not reach", "[io][kubernetes]") {
+    const auto zoned = [](const std::string& name, const std::string& zone) {
+        return node(name, {.labels = R"("topology.kubernetes.io/zone": ")" + zone + "\""});
+    };
+    const auto where = [&](const std::string& skew, const std::string& policy = {}) {
+        const auto reading = read(
+            {zoned("a0", "a"), zoned("b0", "b"),
+             object("v1", "PersistentVolume", "v", R"("spec": {})",
+                    R"("labels": {"topology.kubernetes.io/zone": "a"})"),
+             object("v1", "PersistentVolumeClaim", "c", R"("spec": {"volumeName": "v"})"),
+             pod("one", {.on = "a0", .labels = R"("app": "s")"}),
+             pod("p", {.labels = R"("app": "s")",
+                       .spec = R"("volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+            "topologySpreadConstraints": [{"topologyKey": "topology.kubernetes.io/zone", "maxSkew": )" +
+                               skew + R"(,
+            "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "s"}})" +
+                               policy + "}]"})});
+        const auto cluster = Cluster::build(reading.cluster);
+        return std::string(fits(cluster, "p", "a0") ? "a" : "") + (fits(cluster, "p", "b0") ? "b" : "");
+    };
+    // Zone b holds none, and counts: a second pod in zone a is one too many, and zone b does not reach the volume.
+    CHECK(where("1").empty());
+    CHECK(where("1", R"(, "nodeAffinityPolicy": "Ignore")").empty());
+    CHECK(where("2") == "a");
+}

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,8 +19,8 @@ namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
 
 class Volumes {
   public:
-    Volumes(const Objects& objects, const ClusterSpec& cluster, ReportBuilder& report)
-        : report_(report), read_(objects.any(Kind::claim)) {
+    Volumes(const Objects& objects, ClusterSpec& cluster, ReportBuilder& report)
+        : cluster_(cluster), report_(report), read_(objects.any(Kind::claim)) {
         for (const auto& claim : objects.of(Kind::claim)) {
             claims_.emplace(identity_of(claim, true).full(), claim);
             report_.exact("PersistentVolumeClaim", "objects");
@@ -36,7 +37,10 @@ class Volumes {
     /// Requires the nodes that reach the pod's volumes. @return whether a second copy of the pod cannot have its volumes
     /// @param task which of the cluster's tasks it is
     bool fill(const Pod& pod, std::size_t task, TaskSpec& out) {
-        bool alone = false;
+        bool alone = false, spreads = false;
+        for (const auto& constraint : pod.spec()["topologySpreadConstraints"].items())
+            spreads = spreads || (text_at(constraint, "whenUnsatisfiable") != "ScheduleAnyway" &&
+                                  text_at(constraint, "nodeAffinityPolicy") != "Ignore");
         for (const auto& volume : pod.spec()["volumes"].items()) {
             auto name = volume["persistentVolumeClaim"]["claimName"].text().value_or("");
             if (volume["ephemeral"]) name = pod.id.name + "-" + text_at(volume, "name");
@@ -55,7 +59,7 @@ class Volumes {
                     if (users.empty() || users.back() != task) users.push_back(task);
                 }
             // An ephemeral claim is made anew for every copy.
-            alone = (require(found->second, out) && !volume["ephemeral"]) || alone;
+            alone = (require(found->second, spreads, out) && !volume["ephemeral"]) || alone;
         }
         return alone;
     }
@@ -71,7 +75,8 @@ class Volumes {
         {"failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"},
         {"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"}};
 
-    bool require(const Place& claim, TaskSpec& out) const {
+    /// @param spreads the pod is spread over the nodes that its own affinity allows, volumes or not
+    bool require(const Place& claim, bool spreads, TaskSpec& out) {
         const auto spec = claim["spec"];
         bool shared = false;
         for (const auto& mode : spec["accessModes"].items())
@@ -90,10 +95,12 @@ class Volumes {
         }
         const auto& volume = found->second;
         bool good = true, malformed = false;
+        std::vector<NodeTerm> reach;
         if (const auto required = volume["spec"]["nodeAffinity"]["required"])
-            good = require_also(out.node_affinity, read_node_terms(required, malformed));
-        if (const auto zones = zones_of(volume); !zones.empty())
-            good = require_also(out.node_affinity, zones) && good;
+            good = require_also(reach, read_node_terms(required, malformed));
+        if (const auto zones = zones_of(volume); !zones.empty()) good = require_also(reach, zones) && good;
+        if (!reach.empty() && !(spreads && require_by_resource(bound_to, reach, out)))
+            good = require_also(out.node_affinity, reach) && good;
         if (!good)
             report_.approximated(
                 "PersistentVolume", "node affinity", Errs::too_lax,
@@ -101,6 +108,21 @@ class Volumes {
         else
             report_.exact("PersistentVolume", "node affinity and zones");
         return !shared;
+    }
+
+    /// Nodes that reach the volume have a resource of which the pod asks for one: unlike node affinity, topology spread does not
+    /// look at it.
+    /// @return false where that cannot be said: the pod runs on a node that does not reach it
+    bool require_by_resource(const std::string& volume, const std::vector<NodeTerm>& reach, TaskSpec& out) {
+        using gpusched::detail::holds;
+        for (const auto& node : cluster_.nodes)
+            if (node.name == out.node && !holds(reach, node.labels, node.name)) return false;
+        const auto name = "volume " + volume;
+        if (reached_.insert(name).second)
+            for (auto& node : cluster_.nodes)
+                if (holds(reach, node.labels, node.name)) node.resources[name] = 1'000'000'000;
+        out.resources[name] = 1;
+        return true;
     }
 
     /// The terms of which one must hold for the zones and regions in a volume's labels; none where it has no such label.
@@ -132,7 +154,9 @@ class Volumes {
         return out;
     }
 
+    ClusterSpec& cluster_;
     ReportBuilder& report_;
+    std::set<std::string> reached_;  // resources that stand for volumes
     bool read_ = false, zoned_ = true;
     std::map<std::string, Place> claims_, volumes_;
     std::map<std::string, std::vector<std::size_t>> users_;
