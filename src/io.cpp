@@ -10,6 +10,7 @@
 #include <gpusched/io/impl/host_list.ipp>
 #include <gpusched/io/impl/hwloc.ipp>
 #include <gpusched/io/impl/json_document.ipp>
+#include <gpusched/io/impl/kai.ipp>
 #include <gpusched/io/impl/kubernetes.ipp>
 #include <gpusched/io/impl/kubernetes_steps.ipp>
 #include <gpusched/io/impl/kubernetes_topology.ipp>

@@ -7,8 +7,12 @@
 #include "plan.hpp"
 
 #include <gpusched/core/file.hpp>
+#include <gpusched/io/formats.hpp>
+#include <gpusched/io/kai.hpp>
 #include <gpusched/io/kubernetes.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -131,6 +135,44 @@ void take_source(const py::handle& source, Sources& out) {
     }
 }
 
+/// The text of snapshot.json, which a zip archive holds, by Python's zipfile.
+std::string archived_text(const py::object& path, const std::string& name) {
+    const auto zipfile = py::module_::import("zipfile");
+    try {
+        const auto archive = zipfile.attr("ZipFile")(path);
+        const auto names = archive.attr("namelist")().cast<std::vector<std::string>>();
+        const auto found = std::find_if(names.begin(), names.end(), [](const std::string& entry) {
+            return entry == "snapshot.json" || entry.ends_with("/snapshot.json");
+        });
+        if (found == names.end())
+            throw InvalidInput(name + ": expected a zip archive with snapshot.json, found " +
+                               std::to_string(names.size()) + " other files");
+        if (archive.attr("getinfo")(*found).attr("file_size").cast<std::uint64_t>() > io::largest_document)
+            throw InvalidInput(name + ": snapshot.json: expected at most " +
+                               std::to_string(io::largest_document) + " bytes");
+        return archive.attr("read")(*found).cast<std::string>();
+    } catch (const py::error_already_set& error) {
+        if (!error.matches(PyExc_Exception) || error.matches(PyExc_OSError)) throw;
+        throw InvalidInput(name + ": expected a zip archive that can be read: " +
+                           py::str(error.value()).cast<std::string>());
+    }
+}
+
+/// A document, an archive, or the text of a file.
+void take_kai_source(const py::object& source, Sources& out) {
+    if (py::isinstance(source, py::module_::import("collections.abc").attr("Mapping"))) {
+        out.contents.push_back(json_text(source));
+        out.names.emplace_back("<dict>");
+        return;
+    }
+    auto name = path_text(source);
+    if (py::module_::import("zipfile").attr("is_zipfile")(source).cast<bool>())
+        out.contents.push_back(archived_text(source, name));
+    else
+        out.contents.push_back(unlocked([&] { return read_file(name); }));
+    out.names.push_back(std::move(name));
+}
+
 }  // namespace
 
 void bind_kubernetes(py::module_& parent) {
@@ -177,6 +219,23 @@ void bind_kubernetes(py::module_& parent) {
             .documented("read_kubernetes(sources", doc("io::kubernetes_from_texts") +
                                                        "\n\n`sources` is a file, a folder, a document as "
                                                        "`json.load` gives it, or a list of these.")
+            .c_str());
+    const auto kai = Keywords<O>().fields().shared_as("io.read_kai_snapshot");
+    m.def(
+        "read_kai_snapshot",
+        [kai](const Typed<"str | PathLike[str] | Mapping[str, Any]">& source, const py::kwargs& keywords) {
+            const auto given = kai.read("read_kai_snapshot", keywords);
+            Sources read;
+            take_kai_source(source, read);
+            return unlocked([&] {
+                return ClusterReading::of(io::kai_snapshot_from_text(read.contents[0], given, read.names[0]));
+            });
+        },
+        py::arg("source"),
+        kai.documented("read_kai_snapshot(source",
+                       doc("io::kai_snapshot_from_text") +
+                           "\n\n`source` is the zip archive, its snapshot.json, or "
+                           "that document as `json.load` gives it.")
             .c_str());
 }
 

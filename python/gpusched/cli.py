@@ -63,23 +63,23 @@ def add_import(p: Parser) -> None:
     option = functools.partial(library_option, p, "io.read_kubernetes")
     slurm = functools.partial(library_option, p, "io.read_slurm")
     of_names: dict[str, Any] = {"type": names, "metavar": "NAMES"}
-    p.add_argument("system", choices=("kubernetes", "slurm"), help="what wrote the files")
+    p.add_argument("system", choices=("kubernetes", "kai", "slurm"), help="what wrote the files")
     files = p.add_argument(
         "files",
         nargs="+",
         metavar="FILE",
         help="kubernetes: what `kubectl get nodes,pods,pdb,priorityclasses -A -o json` prints, or other files with objects, JSON "
-        "or YAML; of a folder all of these. slurm: what `scontrol show nodes`, `show jobs -d` and `show partitions` print, as text or "
+        "or YAML; of a folder all of these. kai: the zip archive of KAI-Scheduler's snapshot plugin. slurm: what `scontrol show nodes`, `show jobs -d` and `show partitions` print, as text or "
         "--json, and topology.conf or topology.yaml",
     )
     files.complete = FILES  # type: ignore[attr-defined]
     p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json", help="write the snapshot here")
     p.add_argument("--report", metavar="REPORT.json", help="write the reading report here, too")
-    option("schedulers", "kubernetes: schedulers whose pods may be moved and evicted, with commas between them (default: default-scheduler)", **of_names)
-    option("recreating_owners", "kubernetes: kinds of owners, besides those of Kubernetes, that make a pod anew when it goes (default: none)", **of_names)
-    option("ignore_protection", "kubernetes: pods marked as not safe to evict, or not to be disrupted, are like others; slurm: jobs of partitions with PreemptMode=OFF are like others")
-    option("evict_bare_pods", "kubernetes: pods without an owner may be evicted; nobody makes them anew")
-    option("network_labels", "kubernetes: labels that name a node's network domain, from the root down (default: of the Topology object, or of NVIDIA's topograph)", type=names, metavar="LABELS")
+    option("schedulers", "kubernetes, kai: schedulers whose pods may be moved and evicted, with commas between them (default: default-scheduler; kai: the one that wrote the snapshot)", **of_names)
+    option("recreating_owners", "kubernetes, kai: kinds of owners, besides those of Kubernetes, that make a pod anew when it goes (default: none)", **of_names)
+    option("ignore_protection", "kubernetes, kai: pods marked as not safe to evict, or not to be disrupted, are like others; slurm: jobs of partitions with PreemptMode=OFF are like others")
+    option("evict_bare_pods", "kubernetes, kai: pods without an owner may be evicted; nobody makes them anew")
+    option("network_labels", "kubernetes, kai: labels that name a node's network domain, from the root down (default: of the Topology object, or of NVIDIA's topograph)", type=names, metavar="LABELS")
     slurm("evict_without_requeue", "slurm: jobs that Slurm cannot requeue may be evicted; they are lost")
     slurm("array_tasks", "slurm: of a pending job array, the first that become tasks")
     slurm("topology", "slurm: which topology of topology.yaml (default: the cluster's default, or the only one)", metavar="NAME")

@@ -31,7 +31,7 @@ topology.HardwareGraph.preset topology.HardwareGraph.distance topology.HardwareG
 topology.HardwareGraph.best_gpus topology.HardwareGraph.socket_of topology.HardwareGraph.numa_node_of
 topology.HardwareGraph.pcie_root_of
 io.read_hardware io.read_nvidia_smi_topo io.read_nccl_topology io.read_hwloc io.read_flextopo io.HardwareReading
-io.read_slurm io.read_slurm_topology io.read_kubernetes_topology io.NetworkReading io.network_tree io.set_network
+io.read_slurm io.read_kai_snapshot io.read_slurm_topology io.read_kubernetes_topology io.NetworkReading io.network_tree io.set_network
 io.reads_xml io.reads_yaml
 io.read_node_resource_topology io.machine_of io.NodeResources.numa_nodes io.NumaResources.resources
 io.ResourceAmount.available_milli

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import gpusched as gs
@@ -36,6 +38,11 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     amounts = {"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": "8"}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n0"}, "status": {"allocatable": amounts}}
     (tmp_path / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node]}))
+    samples = ROOT / "tests" / "golden" / "io"
+    for sample in sorted((samples / "slurm").glob("*.*")):
+        shutil.copy(sample, tmp_path)
+    with zipfile.ZipFile(tmp_path / "snapshot.zip", "w") as archive:
+        archive.write(samples / "kai" / "snapshot.json", "snapshot.json")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -9,6 +9,7 @@
 #include <gpusched/io/hardware_files.hpp>
 #include <gpusched/io/hardware_reading.hpp>
 #include <gpusched/io/hwloc.hpp>
+#include <gpusched/io/kai.hpp>
 #include <gpusched/io/kubernetes.hpp>
 #include <gpusched/io/kubernetes_steps.hpp>
 #include <gpusched/io/kubernetes_topology.hpp>

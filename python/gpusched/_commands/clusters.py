@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from typing import Any
 
 from .. import fragmentation, io, sim
 from .._tables import format_table
@@ -78,11 +80,18 @@ def say_where(args: argparse.Namespace, cluster: Cluster) -> None:
             say(f"  {row.node}: {row.gpus:g} {row.cause.replace('_', ' ')}{runs}")
 
 
-READERS = {
-    "kubernetes": (
-        io.read_kubernetes,
-        ("schedulers", "recreating_owners", "ignore_protection", "evict_bare_pods", "network_labels", "examples"),
-    ),
+OF_KUBERNETES = ("schedulers", "recreating_owners", "ignore_protection", "evict_bare_pods", "network_labels", "examples")
+
+
+def read_kai(files: list[str], **options: Any) -> io.ClusterReading:
+    if len(files) != 1:
+        raise InvalidInput([f"FILE: {len(files)} files; expected one snapshot"])
+    return io.read_kai_snapshot(files[0], **options)
+
+
+READERS: dict[str, tuple[Callable[..., io.ClusterReading], tuple[str, ...]]] = {
+    "kubernetes": (io.read_kubernetes, OF_KUBERNETES),
+    "kai": (read_kai, OF_KUBERNETES),
     "slurm": (
         lambda files, **options: io.read_slurm(*files, **options),
         ("ignore_protection", "evict_without_requeue", "array_tasks", "topology", "examples"),

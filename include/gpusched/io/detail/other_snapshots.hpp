@@ -20,6 +20,10 @@ inline std::string import_for(const Place& root) {
     if (root["meta"].is(JsonKind::object))
         for (const char* const key : {"nodes", "jobs", "partitions"})
             if (root[key].is(JsonKind::array)) return import_for_slurm("as JSON");
+    if (root["rawObjects"].is(JsonKind::object))
+        return "expected a document of format 'gpusched.cluster', found a snapshot of KAI-Scheduler: "
+               "`gpusched import "
+               "kai`, io::read_kai_snapshot and gs.io.read_kai_snapshot read it";
     const auto kind = root["kind"].text();
     if (!kind || !root["apiVersion"].text()) return {};
     return "expected a document of format 'gpusched.cluster', found objects of Kubernetes (kind " +
@@ -29,6 +33,10 @@ inline std::string import_for(const Place& root) {
 
 /// The same for a text that is not JSON.
 inline std::string import_for(std::string_view text) {
+    if (text.starts_with("PK\x03\x04"))
+        return "expected a document of format 'gpusched.cluster', found a zip archive: `gpusched import kai` "
+               "and "
+               "gs.io.read_kai_snapshot read those of KAI-Scheduler";
     for (auto rest = text.substr(0, 4096); !rest.empty();) {
         const auto line = take_line(rest);
         for (const std::string_view key : {"NodeName=", "JobId=", "PartitionName="})

@@ -18,8 +18,10 @@ namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
 class Gangs {
   public:
     Gangs(const Objects& objects, ReportBuilder& report) : report_(report) {
-        for (const auto& object : objects.of(Kind::pod_group)) read_group(object);
-        for (const auto& object : objects.of(Kind::workload)) read_workload(object);
+        for (std::size_t i = 0; i < objects.of(Kind::pod_group).size(); ++i)
+            read_group(objects.of(Kind::pod_group)[i], objects.version_of(Kind::pod_group, i));
+        for (std::size_t i = 0; i < objects.of(Kind::workload).size(); ++i)
+            read_workload(objects.of(Kind::workload)[i], objects.version_of(Kind::workload, i));
         for (const auto& object : objects.of(Kind::job_set)) {
             try {
                 std::int64_t pods = 0;
@@ -123,9 +125,9 @@ class Gangs {
         ++gang.pods;
     }
 
-    void read_group(const Place& object) {
+    void read_group(const Place& object, std::string_view version) {
         try {
-            const auto group = std::string(api_group(text_at(object, "apiVersion")));
+            const auto group = api_group(version);
             const auto name = identity_of(object, true).full();
             const auto spec = object["spec"];
             auto least = limited(integer_at(spec, "minMember", 0));
@@ -161,10 +163,9 @@ class Gangs {
         }
     }
 
-    void read_workload(const Place& object) {
+    void read_workload(const Place& object, std::string_view version) {
         try {
             const auto id = identity_of(object, true);
-            const auto version = text_at(object, "apiVersion");
             if (api_group(version) != "kueue.x-k8s.io")
                 return report_.ignored("Workload", "objects (scheduling.k8s.io)", Errs::neither,
                                        "templates of PodGroups, which are read themselves", id.full());

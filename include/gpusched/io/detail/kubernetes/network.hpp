@@ -48,21 +48,24 @@ inline TopologyLevels levels_of(const Objects& objects, const KubernetesReadOpti
     return levels;
 }
 
-inline void place_in_network(const Objects& objects, const KubernetesReadOptions& options,
-                             ClusterSpec& cluster, ReportBuilder& report) {
+/// @return the label of each level of the network; empty where positions are unknown
+inline std::vector<std::string> place_in_network(const Objects& objects, const KubernetesReadOptions& options,
+                                                 ClusterSpec& cluster, ReportBuilder& report) {
     const auto levels = levels_of(objects, options, cluster, report);
     if (levels.node_labels.empty()) {
         if (objects.of(Kind::topology).empty())
             report.absent("Topology", "where nodes are in the network: unknown");
-        return;
+        return {};
     }
     // Names of domains join values by slashes; Kubernetes allows none in them.
     for (const auto& node : cluster.nodes)
         for (const auto& key : levels.node_labels)
             if (const auto label = node.labels.find(key);
-                label != node.labels.end() && label->second.find('/') != std::string::npos)
-                return report.ignored("Node", "network", Errs::either,
-                                      "a label has a slash: positions are unknown", node.name + ": " + key);
+                label != node.labels.end() && label->second.find('/') != std::string::npos) {
+                report.ignored("Node", "network", Errs::either, "a label has a slash: positions are unknown",
+                               node.name + ": " + key);
+                return {};
+            }
     const auto reading = network_from_labels(levels, cluster);
     set_network(cluster, reading);
     std::int64_t placed = 0;
@@ -71,6 +74,7 @@ inline void place_in_network(const Objects& objects, const KubernetesReadOptions
     for (const auto& level : levels.node_labels) labels += (labels.empty() ? "" : ", ") + level;
     if (placed > 0) report.exact("Node", "network by " + labels, placed);
     for (const auto& note : reading.notes) report.approximated("Node", "network", Errs::neither, note, "");
+    return levels.node_labels;
 }
 
 }  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes

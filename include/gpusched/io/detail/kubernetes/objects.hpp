@@ -173,6 +173,10 @@ class Objects {
         if (const auto format = root["format"].text(); format && format->starts_with("gpusched."))
             return problems.add(root.where() + "expected objects of Kubernetes, found a document of format " +
                                 gpusched::quoted(printable(*format)) + ", which needs no import");
+        if (root["rawObjects"].is(JsonKind::object))
+            return problems.add(
+                root.where() + "expected objects of Kubernetes, found a snapshot of KAI-Scheduler: `gpusched "
+                               "import kai` reads it");
         if (!root.is(JsonKind::object) || !root["kind"].text())
             return problems.add(
                 root.where() +
@@ -181,10 +185,20 @@ class Objects {
         take_object(root, "", "", report, 0);
     }
 
+    /// Takes the objects of an array of one kind, which need not repeat it.
+    void take_all(const Place& objects, std::string_view kind, std::string_view version,
+                  ReportBuilder& report) {
+        for (const auto& object : objects.items()) take_object(object, kind, version, report, 0);
+    }
+
     [[nodiscard]] const std::vector<Place>& of(Kind kind) const {
         return by_kind_[static_cast<std::size_t>(kind)];
     }
     [[nodiscard]] bool any(Kind kind) const { return !of(kind).empty(); }
+    /// The apiVersion of one of `of(kind)`, by its place there: its own, or that of its list.
+    [[nodiscard]] const std::string& version_of(Kind kind, std::size_t place) const {
+        return versions_[static_cast<std::size_t>(kind)][place];
+    }
     /// How many objects were met, whatever their kind.
     [[nodiscard]] std::size_t met() const { return met_; }
     /// The kinds that were met and do not bear on placement, for a message.
@@ -227,13 +241,14 @@ class Objects {
                                   kind == "Secret" ? "" : described(object));
         }
         try {
-            take_known(object, known->kind, kind, report);
+            take_known(object, known->kind, kind, version, report);
         } catch (const Unreadable& bad) {
             report.left_out(kind, "objects", "cannot be read", bad.why);
         }
     }
 
-    void take_known(const Place& object, Kind kind, const std::string& kind_text, ReportBuilder& report) {
+    void take_known(const Place& object, Kind kind, const std::string& kind_text, const std::string& version,
+                    ReportBuilder& report) {
         const bool namespaced = kind != Kind::node && kind != Kind::priority_class &&
                                 kind != Kind::name_space && kind != Kind::volume &&
                                 kind != Kind::resource_slice && kind != Kind::device_class &&
@@ -244,20 +259,22 @@ class Objects {
                                    object.where() + "metadata.name is missing");
         const auto uid = text_at(object["metadata"], "uid");
         const auto [found, added] = seen_.try_emplace(
-            {static_cast<std::uint8_t>(kind), kind == Kind::pod_group || kind == Kind::workload
-                                                  ? object["apiVersion"].text().value_or("") + " " + id.full()
-                                                  : id.full()},
+            {static_cast<std::uint8_t>(kind),
+             kind == Kind::pod_group || kind == Kind::workload ? version + " " + id.full() : id.full()},
             uid);
-        if (added)
+        if (added) {
             by_kind_[static_cast<std::size_t>(kind)].push_back(object);
-        else if (uid == found->second && !uid.empty())
+            versions_[static_cast<std::size_t>(kind)].push_back(version);
+        } else if (uid == found->second && !uid.empty()) {
             report.left_out(kind_text, "objects", "the same object occurs again", id.full());
-        else
+        } else {
             report.left_out(kind_text, "objects", "another object has its name; the first is kept", id.full(),
                             Errs::either);
+        }
     }
 
     std::array<std::vector<Place>, static_cast<std::size_t>(Kind::count)> by_kind_;
+    std::array<std::vector<std::string>, static_cast<std::size_t>(Kind::count)> versions_;  // as by_kind_
     std::map<std::pair<std::uint8_t, std::string>, std::string> seen_;  // uid by kind and name
     std::map<std::string, std::int64_t> others_;
     std::size_t met_ = 0;

@@ -8,6 +8,7 @@
 #include <gpusched/io/detail/kubernetes/eligibility.hpp>
 #include <gpusched/io/detail/kubernetes/gangs.hpp>
 #include <gpusched/io/detail/kubernetes/groups.hpp>
+#include <gpusched/io/detail/kubernetes/kai.hpp>
 #include <gpusched/io/detail/kubernetes/network.hpp>
 #include <gpusched/io/detail/kubernetes/objects.hpp>
 #include <gpusched/io/detail/kubernetes/owners.hpp>
@@ -31,8 +32,10 @@ namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
 
 class Reader {
   public:
-    Reader(const Objects& objects, const KubernetesReadOptions& options, ReportBuilder& report)
-        : objects_(objects), options_(options), report_(report), claims_(objects, report) {}
+    /// @param kai what KAI-Scheduler knows besides; null = nothing
+    Reader(const Objects& objects, const KubernetesReadOptions& options, ReportBuilder& report,
+           const Kai* kai = nullptr)
+        : objects_(objects), options_(options), report_(report), kai_(kai), claims_(objects, report) {}
 
     /// @throws InvalidInput where there is no node
     ClusterSpec read(const std::string& source) {
@@ -58,6 +61,9 @@ class Reader {
                 owners.fill(pod, owner, alone, task);
                 gangs.fill(pod, owner, task);
             });
+            if (kai_ != nullptr)
+                kai_->decide(
+                    pod, [&](const std::string& name) { return priority_of(name); }, task);
         }
         gangs.jobs(cluster_);
         fill_room();
@@ -67,7 +73,9 @@ class Reader {
         groups.list_members();
         groups.keep_apart(volumes.users());
         Budgets(pods_, index, owners, cluster_, report_).read(objects_);
-        place_in_network(objects_, options_, cluster_, report_);
+        const auto levels = place_in_network(objects_, options_, cluster_, report_);
+        for (std::size_t i = 0; kai_ != nullptr && i < pods_.size(); ++i)
+            kai_->place(pods_[i], levels, cluster_.tasks[i]);
         return std::move(cluster_);
     }
 
@@ -161,7 +169,10 @@ class Reader {
             try {
                 const PriorityValue read{integer_at(object, "value", 0),
                                          text_at(object, "preemptionPolicy") == "Never"};
-                if (truth_at(object, "globalDefault")) default_priority_ = read;
+                if (truth_at(object, "globalDefault")) {
+                    default_priority_ = read;
+                    any_default_priority_ = true;
+                }
                 priorities_[identity_of(object, false).name] = read;
                 report_.exact("PriorityClass", "value");
             } catch (const Unreadable& bad) {
@@ -175,6 +186,7 @@ class Reader {
             try {
                 auto pod = read_pod(object);
                 const auto name = pod.id.full();
+                if (kai_ != nullptr) kai_->prepare(pod);
                 if (pod.finished()) {
                     report_.left_out("Pod", "ended", "holds nothing any more", name);
                 } else if (pod.terminating && !pod.bound()) {
@@ -220,9 +232,17 @@ class Reader {
         if (const auto created = seconds_at(pod.object["metadata"], "creationTimestamp"))
             cluster_.now = std::max(cluster_.now, *created);
         for (const auto* const key : {"gpu-fraction", "gpu-memory"})
-            if (!pod.annotation(key).empty())
+            if (kai_ == nullptr && !pod.annotation(key).empty())
                 report_.ignored("Pod", std::string("annotation ") + key, Errs::too_lax,
                                 "kube-scheduler does not count parts of a GPU", out.name);
+    }
+
+    /// Of a class that was read; of the empty name that of the global default.
+    [[nodiscard]] std::optional<std::int64_t> priority_of(const std::string& name) const {
+        if (name.empty())
+            return any_default_priority_ ? std::optional(default_priority_.value) : std::nullopt;
+        const auto found = priorities_.find(name);
+        return found == priorities_.end() ? std::nullopt : std::optional(found->second.value);
     }
 
     void read_priority(const Pod& pod, TaskSpec& out) {
@@ -264,6 +284,11 @@ class Reader {
                 if (is_whole_card(name) || is_part_of_card(name))
                     used[*home[i]][name] += Quantity{amount.value(), 0};
         }
+        if (kai_ != nullptr) {
+            const auto shared = kai_->shared_gpus(pods_, home, nodes_.size());
+            for (std::size_t n = 0; n < nodes_.size(); ++n)
+                if (shared[n] > 0) used[n][Kai::whole_gpu] += Quantity{shared[n], 0};
+        }
         const Devices devices(nodes_, pods_, used, report_);
         Room room(nodes_, devices, report_);
         for (std::size_t n = 0; n < nodes_.size(); ++n) devices.fill(n, cluster_.nodes[n]);
@@ -273,6 +298,7 @@ class Reader {
                          [&](std::size_t n) { return is_eligible(task, cluster_.nodes[n]); });
             room.fill(pods_[i], home[i], task);
         }
+        if (kai_ != nullptr) kai_->fill_parts(pods_, home, cluster_);
         for (std::size_t n = 0; n < nodes_.size(); ++n) room.fill(n, cluster_.nodes[n]);
         room.limit_pods(cluster_);
     }
@@ -280,6 +306,7 @@ class Reader {
     const Objects& objects_;
     const KubernetesReadOptions& options_;
     ReportBuilder& report_;
+    const Kai* kai_;
     Claims claims_;
     ClusterSpec cluster_;
     std::vector<Node> nodes_;                             // as cluster_.nodes
@@ -287,6 +314,7 @@ class Reader {
     std::unordered_map<std::string, std::size_t> index_;  // of nodes, by name
     std::map<std::string, PriorityValue> priorities_;
     PriorityValue default_priority_;
+    bool any_default_priority_ = false;
 };
 
 }  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes

@@ -74,14 +74,15 @@ class Cards {
     void ask(std::span<const Gres> gres, std::optional<std::size_t> node, TaskSpec& out) const {
         std::set<std::string> models;
         for (const auto& item : gres) {
-            if (item.count == 0) continue;
+            if (item.count == 0 || is_share(item.name)) continue;
             if (item.name == "gpu")
                 ask_gpus(item, node, out, models);
-            else if (is_share(item.name))
-                ask_share(item, node, out, models);
             else
                 count(item, out.resources);
         }
+        // Shares come last: a task that has whole GPUs has no share of another.
+        for (const auto& item : gres)
+            if (item.count > 0 && is_share(item.name)) ask_share(item, node, out, models);
         out.gpu_models.assign(models.begin(), models.end());
         out.gpu_count = std::min<std::int64_t>(out.gpu_count, max_gpus_per_node);
         out.device_count = std::min<std::int64_t>(out.device_count, max_gpus_per_node);

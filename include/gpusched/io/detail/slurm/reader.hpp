@@ -221,7 +221,9 @@ class Reader {
 
     void read_running(const JobRecord& job, bool ending, bool suspended, const Cards& cards,
                       Eligibility& eligibility) {
-        const auto hosts = host_list(job.nodes, hosts_);
+        auto hosts = host_list(job.nodes, hosts_);
+        std::unordered_set<std::string> known;
+        if (hosts) std::erase_if(*hosts, [&](const std::string& name) { return !known.insert(name).second; });
         if (!hosts)
             throw Unreadable{job.id + ": expected its nodes such as gpu[01-04], found " +
                              (job.nodes.empty() ? "none" : gpusched::quoted(printable(job.nodes)))};
