@@ -59,7 +59,7 @@ class NaiveSearch {
     bool movable(std::size_t t) const {
         const auto& x = task(t);
         if (!options_.move || x.locked || x.daemon || x.standby || x.how == Mobility::none) return false;
-        if (x.cpu_local && x.gpu_count > 0) return false;
+        if (x.cpu_local) return false;
         for (const auto& job : spec_.jobs)
             if (job.name == x.job && job.max_disrupted == 0) return false;
         return true;
@@ -191,7 +191,7 @@ class NaiveSearch {
             if (gone == running_.at(job)) choice = &gangs[job];
         }
         if (choice == nullptr || *choice != 2) {
-            if (options_.replace && !(task(t).cpu_local && task(t).gpu_count > 0))
+            if (options_.replace && !task(t).cpu_local)
                 for (std::size_t n = 0; n < spec_.nodes.size(); ++n) {
                     if (reference::obstacle(state_, t, n) != "none") continue;
                     for (const auto& gpus : sets(t, n)) {
