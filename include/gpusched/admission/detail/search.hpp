@@ -84,6 +84,7 @@ class Search {
     void finish();
     bool make_possible(Way& way);
 
+    [[nodiscard]] bool looks_beyond_its_node(TaskId task) const;
     [[nodiscard]] bool may_go(const Item& item, NodeId node) const;
     [[nodiscard]] std::int64_t bound() const;
     [[nodiscard]] bool out();

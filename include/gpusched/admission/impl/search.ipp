@@ -192,7 +192,20 @@ GPUSCHED_INTERNAL void Search::descend() {
     static_cast<void>(size);
 }
 
+/// Some constraint of the task may depend on tasks of other nodes, who could leave, or come, for its sake: that is not tried.
+GPUSCHED_INTERNAL bool Search::looks_beyond_its_node(TaskId task) const {
+    const auto groups = inv_.memberships(task);
+    return std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
+        const auto& set = inv_.group_sets[m.set];
+        return set.level != node_level || set.kind == GroupKind::near || set.kind == GroupKind::spread;
+    });
+}
+
 GPUSCHED_INTERNAL void Search::place(const Item& item) {
+    if (looks_beyond_its_node(item.task)) {
+        cut_ = true;
+        if (item.depth == 0) lower_bound_ = 0;
+    }
     place_directly(item);
     if (item.depth == 0) return place_by_displacing(item);
     const auto& price = prices_[item.task];
