@@ -59,7 +59,7 @@ class NaiveSearch {
     bool movable(std::size_t t) const {
         const auto& x = task(t);
         if (!options_.move || x.locked || x.daemon || x.standby || x.how == Mobility::none) return false;
-        if (x.cpu_local && x.gpu_count > 0) return false;
+        if (x.cpu_local) return false;
         for (const auto& job : spec_.jobs)
             if (job.name == x.job && job.max_disrupted == 0) return false;
         return true;
@@ -93,16 +93,18 @@ class NaiveSearch {
         }
         return true;
     }
-    bool budgets_hold() const {
+    /// With the evicted tasks down, and one more where it restarts.
+    bool budgets_hold(std::optional<std::size_t> restarts = {}) const {
         for (const auto& budget : spec_.budgets) {
-            std::int64_t down = 0;
-            for (const auto t : evicted_) {
-                const bool named = std::find(budget.tasks.begin(), budget.tasks.end(), task(t).name) != budget.tasks.end();
-                bool grouped = false;
-                for (const auto& group : budget.groups)
-                    grouped = grouped || reference::lists(task(t), group) || reference::is_member(task(t), group);
-                down += named || grouped;
-            }
+            const auto has = [&](std::size_t t) {
+                if (std::find(budget.tasks.begin(), budget.tasks.end(), task(t).name) != budget.tasks.end()) return true;
+                return std::any_of(budget.groups.begin(), budget.groups.end(), [&](const std::string& group) {
+                    return reference::lists(task(t), group) || reference::is_member(task(t), group);
+                });
+            };
+            auto down = std::count_if(evicted_.begin(), evicted_.end(), has);
+            if (restarts && !has(*restarts)) continue;
+            if (restarts) ++down;
             if (down > (budget.broken ? 0 : budget.allowed_down)) return false;
         }
         return true;
@@ -139,6 +141,7 @@ class NaiveSearch {
             const auto copy = state_.copies[i];
             if (home_.count(copy.task) == 0 || moved_.count(copy.task) != 0 || !movable(copy.task)) continue;
             if (cost + move_price(copy.task) >= best_) continue;
+            if (task(copy.task).how != Mobility::copy && !budgets_hold(copy.task)) continue;
             for (std::size_t n = 0; n < spec_.nodes.size(); ++n) {
                 if (n == copy.node || !receives_[n] || reference::obstacle(state_, copy.task, n) != "none") continue;
                 for (const auto& gpus : sets(copy.task, n)) {
@@ -191,7 +194,7 @@ class NaiveSearch {
             if (gone == running_.at(job)) choice = &gangs[job];
         }
         if (choice == nullptr || *choice != 2) {
-            if (options_.replace && !(task(t).cpu_local && task(t).gpu_count > 0))
+            if (options_.replace && !task(t).cpu_local)
                 for (std::size_t n = 0; n < spec_.nodes.size(); ++n) {
                     if (reference::obstacle(state_, t, n) != "none") continue;
                     for (const auto& gpus : sets(t, n)) {
@@ -307,7 +310,7 @@ TEST_CASE("plans of admission on 6,000 random snapshots") {
     CAPTURE(admitted, moved, evicted, again, both, proven, refused, waves);
     CHECK(moved > 200);
     CHECK(evicted > 200);
-    CHECK(again > 50);
+    CHECK(again > 15);
     CHECK(both > 20);
     CHECK(waves > 10);
     CHECK(refused > 200);

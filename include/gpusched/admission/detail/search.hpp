@@ -84,6 +84,7 @@ class Search {
     void finish();
     bool make_possible(Way& way);
 
+    [[nodiscard]] bool looks_beyond_its_node(TaskId task) const;
     [[nodiscard]] bool may_go(const Item& item, NodeId node) const;
     [[nodiscard]] std::int64_t bound() const;
     [[nodiscard]] bool out();
@@ -130,7 +131,8 @@ class Search {
     std::int64_t needed_milli_ = 0;            // what must be lost for good
     std::int64_t best_ = never, lower_bound_ = never;
     std::int64_t limit_ = 0, stop_at_ = 0, share_ = 0;
-    bool cut_ = false;  // something was left out that may be a cheaper way
+    bool cut_ = false;      // something was left out that may be a cheaper way
+    bool stopped_ = false;  // and that because of a limit on steps
     std::vector<Way> ways_;
 
     // While covers are found.

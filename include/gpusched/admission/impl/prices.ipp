@@ -63,8 +63,8 @@ GPUSCHED_INTERNAL Prices::Prices(const Cluster& cluster, std::span<const TaskId>
                 const auto work =
                     options.work ? product(size, preemption::unsaved_s(cluster, task, now)) : std::int64_t{0};
                 const auto gone = sum(work, per_task);
-                const bool judged =
-                    !inv.task_affinities[inv.tasks.affinities[index(task)]].cpu_local || inv.tasks.gpu_count[index(task)] == 0;
+                // Plans cannot be judged by local cores.
+                const bool judged = !inv.task_affinities[inv.tasks.affinities[index(task)]].cpu_local;
                 if (options.replace && judged) price.replace = sum(gone, product(size, options.restart_s));
                 price.lose = sum(gone, product(size, options.loss_s));
             }

@@ -138,7 +138,7 @@ GPUSCHED_INTERNAL void Search::lose(const Item& item) {
 // Placing ----------------------------------------------------------------------------------------------------
 GPUSCHED_INTERNAL bool Search::out() {
     if (stats_.steps >= stop_at_ || stats_.steps >= limit_) {
-        cut_ = true;
+        cut_ = stopped_ = true;
         return true;
     }
     if (stats_.steps % 16 == 0 ? budget_.exhausted() : budget_.reason() != StopReason::completed) {
@@ -192,7 +192,20 @@ GPUSCHED_INTERNAL void Search::descend() {
     static_cast<void>(size);
 }
 
+/// Some constraint of the task may depend on tasks of other nodes, who could leave, or come, for its sake: that is not tried.
+GPUSCHED_INTERNAL bool Search::looks_beyond_its_node(TaskId task) const {
+    const auto groups = inv_.memberships(task);
+    return std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
+        const auto& set = inv_.group_sets[m.set];
+        return set.level != node_level || set.kind == GroupKind::near || set.kind == GroupKind::spread;
+    });
+}
+
 GPUSCHED_INTERNAL void Search::place(const Item& item) {
+    if (looks_beyond_its_node(item.task)) {
+        cut_ = true;
+        if (item.depth == 0) lower_bound_ = 0;
+    }
     place_directly(item);
     if (item.depth == 0) return place_by_displacing(item);
     const auto& price = prices_[item.task];
@@ -359,6 +372,7 @@ GPUSCHED_INTERNAL void Search::displace_on(const Item& item, NodeId node, std::i
         const auto least = cover.least + std::max(cover.most, loss);
         if (root && least >= best_) continue;
         cut_ = stats_.steps >= outer || stats_.steps >= limit_;
+        stopped_ = stopped_ || cut_;
         if (!cut_) {
             if (item.depth == 0)
                 stop_at_ = std::min(outer, stats_.steps + share_ * std::max<std::int64_t>(1, pods_left_));
@@ -447,7 +461,7 @@ GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
         limit_ = total;
         // Passes over gangs are short, so that there are several.
         stop_at_ = pods_.size() == 1 ? total : std::min(total, stats_.steps + 8 * share * pods_left_);
-        cut_ = false;
+        cut_ = stopped_ = false;
         lower_bound_ = never;
         todo_.clear();
         // The largest first: they come last into the list.
@@ -465,8 +479,9 @@ GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
         if (cut_ && pods_.size() > 1) bound = least;
         return bound;
     };
-    for (std::int64_t share = 32; ; share *= 8) {
+    for (std::int64_t share = 32;; share *= 8) {
         const auto bound = pass(share);
+        const bool whole = !stopped_;  // a longer pass would find nothing else
         found_bound = found_bound == never ? bound : bound == never ? never : std::max(found_bound, bound);
         if (bound >= best_ || !cut_) {
             found_bound = bound;
@@ -489,7 +504,7 @@ GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
             banned_.clear();
             better = better && stats_.steps < total;
         }
-        if (best_ <= least || stats_.steps >= total || budget_.reason() != StopReason::completed) break;
+        if (whole || best_ <= least || stats_.steps >= total || budget_.reason() != StopReason::completed) break;
     }
     lower_bound_ = std::min(known, found_bound);
 }
