@@ -169,6 +169,15 @@ TEST_CASE("time limits and cancellation end the search with a valid plan") {
         CHECK(result.stats.vacated_nodes < full.stats.vacated_nodes);
         CHECK(result.stats.vacated_nodes > 0);
     }
+    SECTION("some time, most of it for polishing") {
+        ManualClock clock(1000);
+        const auto began = clock.now_ns();
+        const auto result =
+            run(spec, {.preset = Preset::fast, .threads = 1, .time_limit = 0.05, .polish_time = 10.0},
+                {.clock = &clock});
+        CHECK(result.stop_reason == StopReason::time_limit);
+        CHECK(clock.now_ns() - began < 60'000'000);
+    }
     SECTION("cancelled before it began") {
         std::stop_source stop;
         stop.request_stop();

@@ -4,13 +4,16 @@
 
 #include <support/catch.hpp>
 
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <string>
+#include <thread>
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -172,6 +175,32 @@ TEST_CASE(
     CHECK_THROWS_AS(LatencySocket("", 15), InvalidInput);
     LatencySocket nowhere(f / "no/such/folder", 15);
     CHECK(!nowhere.window().known);
+}
+
+TEST_CASE("a socket file that is removed while servers send") {
+    const Folder f;
+    const auto path = f / "s";
+    LatencySocket source(path, 15);
+    std::atomic<bool> stop = false;
+    std::atomic<std::int64_t> sent = 0;
+    std::thread server([&] {
+        while (!stop)
+            if (send(path, "1\n")) ++sent;
+    });
+    std::int64_t received = 0;
+    for (int i = 0; i < 200; ++i) {
+        if (i % 2 == 0) std::filesystem::remove(path);
+        const auto w = source.window();
+        CHECK(w.known);
+        CHECK(w.ignored == 0);
+        received += w.count;
+    }
+    while (sent == 0) std::this_thread::yield();
+    stop = true;
+    server.join();
+    received += source.window().count;
+    CHECK(received > 0);
+    CHECK(received <= sent);
 }
 
 TEST_CASE("a Unix socket: a server never waits for the end of a window, and others than root may send") {

@@ -156,16 +156,21 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_lim
             return std::pair(sum, -result.stats.moves);
         };
         const auto first_reason = best.stop_reason;
-        Budget polish(context, *options.polish_time);
+        // A search asks one budget only: that of polishing ends no later than all the time there is.
+        auto time_s = *options.polish_time;
+        if (options.time_limit)
+            time_s = std::clamp(*options.time_limit - budget.elapsed_s(), 0.0, time_s);
+        Budget polish(context, time_s);
         for (std::uint64_t seed = options.seed + 1; !polish.exhausted() && !budget.exhausted(); ++seed) {
             auto again = options;
             again.seed = seed;
             auto other = search(cluster, policies, again, executor, polish, seed);
             if (worth(other) > worth(best)) best = std::move(other);
         }
-        best.stop_reason = polish.reason() == StopReason::cancelled   ? StopReason::cancelled
-                           : budget.reason() != StopReason::completed ? budget.reason()
-                                                                      : first_reason;
+        if (polish.reason() == StopReason::cancelled)
+            best.stop_reason = StopReason::cancelled;
+        else
+            best.stop_reason = budget.exhausted() ? budget.reason() : first_reason;
     }
     best.plan.bound = detail::bound(cluster, make_scope(cluster, options), options.bound_method, context.lp,
                                     budget, executor);

@@ -272,8 +272,9 @@ GPUSCHED_INLINE LatencyWindow LatencySocket::window() {
     }
     if (good) return out;
     close();
-    good = open();
-    return lines_.end_window(good);
+    if (!open()) return lines_.end_window(false);
+    const std::lock_guard lock(reader_->access);  // the new socket may have received something already
+    return lines_.end_window(true);
 }
 
 }  // namespace GPUSCHED_NAMESPACE::host
