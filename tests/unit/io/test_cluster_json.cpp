@@ -275,8 +275,11 @@ TEST_CASE("Version 2 is written where version 1 cannot say it, and only there", 
     CHECK(changed([&] {
               spec.label_levels = {"zone", "rack"};
               spec.tasks[0].avoid = {{"g", first_label_level + 1}, {"g", first_label_level}};
+              spec.tasks[0].anti_affinity = {{"g", first_label_level, 2}};
+              spec.tasks[0].affinity = {{"g", first_label_level + 1}};
           }) == 2);
     CHECK(io::cluster_to_json(spec, 0).find(R"("avoid":[{"group":"g","level":"rack"})") != std::string::npos);
+    CHECK(io::cluster_to_json(spec, 0).find(R"("level":"zone","limit":2)") != std::string::npos);
     CHECK(changed([&] { spec.tasks[0].gpus = {}, spec.tasks[0].assign_gpus = true; }) == 2);
     CHECK(io::cluster_to_json(spec, 0).find("\"gpus\"") == std::string::npos);
 }

@@ -288,9 +288,11 @@ TEST_CASE("what is wrong with groups that others select is said of each task", "
          },
          "task 't': near level: -2; expected \"node\" or 0 to 15"},
         {[](auto& s) {
-             s.tasks[0].anti_affinity = {{"g", zone, 1}};
+             s.tasks[0].anti_affinity = {{"g", first_label_level + 2, 1}};
          },
-         "task 't': anti_affinity level: 16; expected \"node\" or 0 to 15"},
+         "task 't': anti_affinity level: 18; expected \"node\" or 0 to 15, or one of 2 label levels"},
+        {[](auto& s) { s.tasks[0].network_affinity = NetworkAffinity{zone}; },
+         "task 't': network_affinity level: 16; expected \"node\" or 0 to 15"},
         {[](auto& s) {
              s.label_levels = {"zone", "zone"};
          },

@@ -115,6 +115,22 @@ TEST_CASE("every way to spoil a plan by groups that others select is found and n
              s.task("waiting").spread = {{.group = "g", .level = zone}};
          },
          {w + "spread: its domain at label 'zone' would hold 2 members of group 'g', another 0"}},
+        {"too many in a domain of a label",
+         [](auto& s) {
+             s.task("d").anti_affinity = s.task("a").anti_affinity = {{"g", zone, 1}};
+         },
+         {a1 + "anti_affinity: group 'g' at label 'zone' would have 2 members together, the limit is 1"}},
+        {"members in two domains of a label",
+         [](auto& s) {
+             s.task("c").affinity = s.task("a").affinity = {{"g", zone}};
+         },
+         {a1 + "affinity: group 'g' at label 'zone' would be spread over several domains"}},
+        {"affinity, on a node without the label",
+         [](auto& s) {
+             s.task("a").affinity = {{"g", zone}};
+             s.node("n2").labels.clear();
+         },
+         {a1 + "affinity: the node has no domain at label 'zone'"}},
         {"spread, on a node without the label",
          [](auto& s) {
              s.task("waiting").spread = {{.group = "g", .level = zone}};

@@ -256,8 +256,11 @@ inline void Cluster::count_groups(TaskId task, NodeId node, int sign) {
     if (inventory_->memberships(task).empty()) return;
     for (const auto& m : inventory_->limit_memberships(task)) {
         const auto& set = inventory_->group_sets[m.set];
-        const auto domain = inventory_->domain_at(set.level, node);
-        if (set.level >= first_label_level && domain == none<DomainId>) continue;
+        auto domain = none<DomainId>;
+        if (set.level < first_label_level) [[likely]]
+            domain = inventory_->domain(set.level, node);
+        else if (domain = inventory_->domain_at(set.level, node); domain == none<DomainId>)
+            continue;
         count(group_tables_[m.set], domain);
         if (!set.uniform && m.limit != Membership::no_limit) {
             const auto which =
