@@ -16,6 +16,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import secrets
 import socket
 import ssl
@@ -72,7 +73,7 @@ class ControlPlane:
         self.wait_for(lambda: self.call("GET", f"{CORE}/namespaces/default")[0] == 200, 60)
 
     def start(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
-        with open(self.folder / f"{program}.log", "ab") as log:
+        with open(self.folder / f"{program}.log", "wb") as log:
             process = subprocess.Popen([str(PROGRAM), program, *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         self.running.append(process)
         return process
@@ -105,9 +106,14 @@ class ControlPlane:
         }  # fmt: skip
         (self.folder / "scheduler.json").write_text(json.dumps(configuration))
         return self.start(
-            "kube-scheduler", f"--config={self.folder}/scheduler.json", "--bind-address=127.0.0.1", f"--secure-port={free_port()}",
+            "kube-scheduler", "--v=3", f"--config={self.folder}/scheduler.json", "--bind-address=127.0.0.1", f"--secure-port={free_port()}",
             f"--cert-dir={self.folder}/scheduler-pki", f"--authentication-kubeconfig={path}", f"--authorization-kubeconfig={path}",
         )  # fmt: skip
+
+    def attempts(self) -> dict[str, int]:
+        """By pod when kube-scheduler looked at it for the last time: it decides one by one, and binds side by side."""
+        found = re.findall(r'"Attempting to schedule pod" pod="([^"]+)"', (self.folder / "kube-scheduler.log").read_text(errors="replace"))
+        return {pod: at for at, pod in enumerate(found)}
 
     def wait_for(self, done: Any, limit_s: float) -> None:
         end = time.monotonic() + limit_s
@@ -217,13 +223,13 @@ def settle(plane: ControlPlane, limit_s: float) -> Object:
     raise RuntimeError(f"kube-scheduler did not come to rest in {limit_s} s")
 
 
-def check(before: Object, after: Object) -> tuple[list[str], dict[str, int]]:
-    """Replays the bindings in their order, then asks about what was left."""
+def check(before: Object, after: Object, attempts: dict[str, int]) -> tuple[list[str], dict[str, int]]:
+    """Replays the bindings in the order of the decisions, then asks about what was left."""
     wrong = []
     pods = {name_of(item): item for item in after["items"] if item["kind"] == "Pod"}
     excused = {pod for pod, _ in comparing.excuses(after)}
     start = {name_of(item) for item in before["items"] if item["kind"] == "Pod" and not item["spec"].get("nodeName")}
-    bound = sorted((p for n, p in pods.items() if n in start and p["spec"].get("nodeName")), key=lambda p: int(p["metadata"]["resourceVersion"]))
+    bound = sorted((p for n, p in pods.items() if n in start and p["spec"].get("nodeName")), key=lambda p: attempts[name_of(p)])
     placed = {name_of(p): p["spec"]["nodeName"] for p in bound}
 
     def told(known: set[str]) -> dict[str, dict[str, str]]:
@@ -287,7 +293,7 @@ def main() -> int:
                 scheduler = plane.scheduler()
                 after = settle(plane, 240)
                 plane.stop(scheduler)
-                wrong, counts = check(before, after)
+                wrong, counts = check(before, after, plane.attempts())
                 good = good and not wrong and counts["bound"] > 0
                 themes = len([i for i in after["items"] if i["kind"] == "Node"])
                 print(f"seed {seed}: {themes} nodes, {counts['bound']} pods bound, {counts['left']} left unschedulable, {len(wrong)} differences",
