@@ -47,7 +47,8 @@ std::string read_compressed(const std::filesystem::path& path) {
     std::string text;
     if (auto* const pipe = popen(("gzip -dc '" + path.string() + "'").c_str(), "r")) {
         std::array<char, 65536> part{};
-        for (std::size_t n = 0; (n = std::fread(part.data(), 1, part.size(), pipe)) > 0;) text.append(part.data(), n);
+        for (std::size_t n = 0; (n = std::fread(part.data(), 1, part.size(), pipe)) > 0;)
+            text.append(part.data(), n);
         pclose(pipe);
     }
     return text;
@@ -63,9 +64,9 @@ std::map<std::string, Kai> read_kai(const std::string& text) {
             const auto where = text.find(key, open);
             return std::strtod(text.c_str() + text.find(':', where) + 1, nullptr);
         };
-        found[text.substr(begin, end - begin)] = {static_cast<std::int64_t>(number("\"moved_plus_evicted\"")),
-                                                  static_cast<std::int64_t>(number("\"evicted_without_place\"")),
-                                                  number("\"cpu_ms\"")};
+        found[text.substr(begin, end - begin)] = {
+            static_cast<std::int64_t>(number("\"moved_plus_evicted\"")),
+            static_cast<std::int64_t>(number("\"evicted_without_place\"")), number("\"cpu_ms\"")};
     }
     return found;
 }
@@ -108,7 +109,8 @@ ClusterSpec generate(const std::string& kind, const std::string& pending, int no
     } else {
         const auto wanted = kind == "full" ? 8 * nodes : 8 * nodes * 78 / 100;
         int placed = 0;
-        std::size_t next = 0;  // of "spr": all nodes in turn, which are equally full then as nearly as sizes allow
+        std::size_t next =
+            0;  // of "spr": all nodes in turn, which are equally full then as nearly as sizes allow
         for (int misses = 0; placed < wanted && misses < 50 * nodes;) {
             const int gpus = std::min(size(), kind == "full" ? wanted - placed : 8);
             auto node = static_cast<std::size_t>(rng.below(count));
@@ -150,8 +152,8 @@ struct Outcome {
 };
 
 // Jobs that come one after the other are admitted so.
-Outcome run(const Cluster& start, const std::vector<std::vector<TaskId>>& jobs, const admission::Options& options,
-            int repeat) {
+Outcome run(const Cluster& start, const std::vector<std::vector<TaskId>>& jobs,
+            const admission::Options& options, int repeat) {
     Outcome best;
     for (int r = 0; r < repeat; ++r) {
         Outcome out;
@@ -179,13 +181,15 @@ Outcome run(const Cluster& start, const std::vector<std::vector<TaskId>>& jobs, 
 }
 
 void print(const char* name, const Outcome& out) {
-    std::printf(", \"%s\": {\"admitted\": %s, \"moves\": %lld, \"evictions\": %lld, \"lost\": %lld, \"cost_gpu_s\": %.3f, "
-                "\"proven\": %s, \"lower_bound_gpu_s\": %.3f, \"steps\": %lld, \"ms\": %.3f, \"verified\": %s}",
-                name, out.admitted ? "true" : "false", static_cast<long long>(out.moves),
-                static_cast<long long>(out.evictions), static_cast<long long>(out.lost),
-                static_cast<double>(out.cost) / 1000, out.proven ? "true" : "false",
-                static_cast<double>(out.made.lower_bound.value_or(-1)) / 1000, static_cast<long long>(out.steps), out.ms,
-                out.ok ? "true" : "false");
+    std::printf(
+        ", \"%s\": {\"admitted\": %s, \"moves\": %lld, \"evictions\": %lld, \"lost\": %lld, \"cost_gpu_s\": "
+        "%.3f, "
+        "\"proven\": %s, \"lower_bound_gpu_s\": %.3f, \"steps\": %lld, \"ms\": %.3f, \"verified\": %s}",
+        name, out.admitted ? "true" : "false", static_cast<long long>(out.moves),
+        static_cast<long long>(out.evictions), static_cast<long long>(out.lost),
+        static_cast<double>(out.cost) / 1000, out.proven ? "true" : "false",
+        static_cast<double>(out.made.lower_bound.value_or(-1)) / 1000, static_cast<long long>(out.steps),
+        out.ms, out.ok ? "true" : "false");
 }
 
 void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, int repeat, bool old) {
@@ -195,11 +199,13 @@ void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, in
         if (!cluster.is_placed(task)) by_job[cluster.inventory().tasks.job[index(task)]].push_back(task);
     std::vector<std::vector<TaskId>> jobs;
     for (auto& [job, pods] : by_job) jobs.push_back(std::move(pods));
-    std::printf("{\"case\": \"%s\", \"nodes\": %zu, \"tasks\": %zu", name.c_str(), spec.nodes.size(), spec.tasks.size());
+    std::printf("{\"case\": \"%s\", \"nodes\": %zu, \"tasks\": %zu", name.c_str(), spec.nodes.size(),
+                spec.tasks.size());
     if (kai != nullptr)
         std::printf(", \"kai\": {\"disturbed\": %lld, \"lost\": %lld, \"ms\": %.2f}",
                     static_cast<long long>(kai->disturbed), static_cast<long long>(kai->lost), kai->ms);
-    admission::Options counted{.move_price_s = 0, .restart_s = 0, .loss_s = 0, .recall_price_s = 0, .task_price_s = 1};
+    admission::Options counted{
+        .move_price_s = 0, .restart_s = 0, .loss_s = 0, .recall_price_s = 0, .task_price_s = 1};
     counted.work = false;
     print("counted", run(cluster, jobs, counted, repeat));
     print("priced", run(cluster, jobs, {}, repeat));
@@ -207,7 +213,8 @@ void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, in
         const auto before = processor_ms();
         const auto room = consolidation::make_room(cluster, jobs.front());
         std::printf(", \"make_room\": {\"admitted\": %s, \"moves\": %zu, \"ms\": %.3f}",
-                    room.allocation.placed ? "true" : "false", room.plan.moves.size(), processor_ms() - before);
+                    room.allocation.placed ? "true" : "false", room.plan.moves.size(),
+                    processor_ms() - before);
     }
     std::printf("}\n");
     std::fflush(stdout);
@@ -217,7 +224,8 @@ void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, in
 
 int main(int argc, char** argv) {
     const auto* root = std::getenv("GPUSCHED_DATA");
-    std::filesystem::path data = std::filesystem::path(root != nullptr ? root : "../shared/data") / "kai-admission";
+    std::filesystem::path data =
+        std::filesystem::path(root != nullptr ? root : "../shared/data") / "kai-admission";
     bool generated = false, old = false;
     int repeat = 10, seeds = 1;
     std::vector<int> sizes;
@@ -252,13 +260,16 @@ int main(int argc, char** argv) {
                 for (const char* pending : {"x1", "x4", "hi1", "hi4"})
                     for (int seed = 0; seed < seeds; ++seed) {
                         if (std::string(kind) == "full" && pending[0] == 'x') continue;
-                        report(std::string(kind) + "-" + std::to_string(nodes) + "-" + pending + "-" + std::to_string(seed),
-                               generate(kind, pending, nodes, static_cast<std::uint64_t>(seed)), nullptr, repeat, old);
+                        report(std::string(kind) + "-" + std::to_string(nodes) + "-" + pending + "-" +
+                                   std::to_string(seed),
+                               generate(kind, pending, nodes, static_cast<std::uint64_t>(seed)), nullptr,
+                               repeat, old);
                     }
         return 0;
     }
     if (!std::filesystem::is_directory(data)) {
-        std::fprintf(stderr, "no data: %s is missing; set GPUSCHED_DATA or --data, or use --generate\n", data.c_str());
+        std::fprintf(stderr, "no data: %s is missing; set GPUSCHED_DATA or --data, or use --generate\n",
+                     data.c_str());
         return 1;
     }
     const auto kai = read_kai(read_text(data / "kai-results.json"));

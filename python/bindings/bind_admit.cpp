@@ -76,7 +76,8 @@ JobToAdmit job_to_admit(const ClusterPtr& cluster, const py::object& job) {
     if (py::isinstance<py::str>(job) || py::isinstance<py::dict>(job)) {
         const auto argument = job_argument(job, cluster.get());
         auto with = in_cluster(cluster, {argument});
-        return {with.cluster, std::move(with.jobs.front().pods), !argument.request.name.empty(), argument.options};
+        return {with.cluster, std::move(with.jobs.front().pods), !argument.request.name.empty(),
+                argument.options};
     }
     constexpr const char* expected =
         "a job (a dict, or the name of one of the cluster) or a list of names of pending tasks";
@@ -110,9 +111,9 @@ NamedAdmission named_admission(const JobToAdmit& job, admission::Admission&& mad
     out.broken_budgets = named_budgets(cluster, made.broken_budgets);
     out.obstacle = gpusched::enum_name(made.obstacle);
     out.reason = std::move(made.reason);
-    visit_fields(std::type_identity<admission::Statistics>{}, [&](const char* name, auto member, const auto&...) {
-        out.stats[name] = made.stats.*member;
-    });
+    visit_fields(
+        std::type_identity<admission::Statistics>{},
+        [&](const char* name, auto member, const auto&...) { out.stats[name] = made.stats.*member; });
     out.stop_reason = gpusched::enum_name(made.stop_reason);
     return out;
 }
@@ -148,11 +149,16 @@ void bind_admit(py::module_& parent) {
             .documented(
                 "admit(cluster, job",
                 "Lets a job in at the least cost over all means together: an `Admission` with one plan.\n\n"
-                "`job` is a job as for `allocate` (a dict, or the name of one of the cluster, whose pending tasks are "
-                "meant), or a list of names of pending tasks. Where it does not fit, tasks are moved (make before "
-                "break), evicted and placed again, or evicted, and LP tasks borrow what Standby tasks lend, as the "
-                "prices say; who may be moved is as for `consolidate`, who may be evicted as for `preempt`. Costs are "
-                "in GPU-seconds. The plan brings along the pods of a job given as a dict, as that of `make_room` "
+                "`job` is a job as for `allocate` (a dict, or the name of one of the cluster, whose pending "
+                "tasks are "
+                "meant), or a list of names of pending tasks. Where it does not fit, tasks are moved (make "
+                "before "
+                "break), evicted and placed again, or evicted, and LP tasks borrow what Standby tasks lend, "
+                "as the "
+                "prices say; who may be moved is as for `consolidate`, who may be evicted as for `preempt`. "
+                "Costs are "
+                "in GPU-seconds. The plan brings along the pods of a job given as a dict, as that of "
+                "`make_room` "
                 "does.")
             .c_str());
 }

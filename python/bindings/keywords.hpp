@@ -247,7 +247,9 @@ struct OptionType<std::vector<T>> {
         Problems problems;
         std::size_t i = 0;
         for (const auto item : value) {
-            const auto place = std::is_same_v<T, NodeId> || std::is_same_v<T, TaskId> ? field : field + "[" + std::to_string(i++) + "]";
+            const auto place = std::is_same_v<T, NodeId> || std::is_same_v<T, TaskId>
+                                   ? field
+                                   : field + "[" + std::to_string(i++) + "]";
             collect(problems, [&] { result.push_back(OptionType<T>::read(place, item, of...)); });
         }
         problems.throw_if_any();

@@ -188,6 +188,36 @@ def add_allocate(p: Parser) -> None:
     p.add_argument("-o", "--output", metavar="PLAN.json", help="the placements as a plan")
 
 
+def add_admit(p: Parser) -> None:
+    option = functools.partial(library_option, p, "admission.admit")
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    waiting = p.add_argument("job", metavar="JOB", help="name of a job of the cluster with pending pods, or JOB.json")
+    waiting.complete = FILES  # type: ignore[attr-defined]
+    flag(p, "--no-move", "nobody is moved")
+    flag(p, "--no-evict", "nobody is evicted")
+    flag(p, "--no-replace", "evicted tasks are not placed again")
+    flag(p, "--no-borrow", "nothing is borrowed from Standby tasks")
+    flag(p, "--no-work", "the work that victims lose does not count")
+    option("move_price_s", "of a move, for each GPU and unit of its move_cost", metavar="SECONDS")
+    option("restart_s", "of an eviction with a new place, for each GPU", metavar="SECONDS")
+    option("loss_s", "of an eviction without one, for each GPU", metavar="SECONDS")
+    option("recall_price_s", "of each borrowed GPU", metavar="SECONDS")
+    option("task_price_s", "of each disturbed task, in seconds of one GPU", metavar="SECONDS")
+    option("budget_price_s", "of each task beyond a disruption budget (default: budgets hold)", metavar="SECONDS")
+    for limit in ("max_moves", "max_evictions", "max_cost_s", "max_disrupted", "max_moves_per_wave", "max_moves_per_node"):
+        option(limit)
+    option("depth", "nesting of displacements")
+    option("search_limit", "steps of the search for each pod")
+    option("time_limit", "then the best found so far is taken", metavar="SECONDS")
+    option("level", "node, or an index into the nodes' network (default: deepest)", type=level, metavar="LEVEL")
+    option("mode", "whether the level is required (default: as the job says, else preferred)")
+    option("now", "work is lost up to this time (default: the snapshot's)", metavar="SECONDS")
+    p.add_argument("--exempt", nargs="+", metavar="NODE", help="nothing leaves these nodes and nothing moves onto them")
+    p.add_argument("--spare", nargs="+", metavar="TASK", help="these tasks are neither moved nor evicted")
+    p.add_argument("--write-cluster", metavar="OUT.json", help="the snapshot with the pods of a job from a file, pending")
+    p.add_argument("-o", "--output", metavar="PLAN.json", help="evictions, moves and placements as a plan")
+
+
 def add_plan_serving(p: Parser) -> None:
     option = functools.partial(library_option, p, "serving.plan_serving")
     replan = functools.partial(library_option, p, "serving.replan")
@@ -326,6 +356,7 @@ COMMANDS: tuple[tuple[str, Callable[[argparse.Namespace], int], Callable[[Parser
     ("consolidate", plans.consolidate, add_consolidate, "plan moves that vacate nodes, and check the plan"),
     ("preempt", jobs.preempt, add_preempt, "say whom to evict so that a pending task, or a gang, can run"),
     ("allocate", jobs.allocate, add_allocate, "place jobs over switches, each with all of its pods or not at all"),
+    ("admit", jobs.admit, add_admit, "let a job in by placing, moving, evicting and borrowing, at the least cost"),
     (
         "plan-serving",
         serving.plan_serving,

@@ -54,7 +54,8 @@ class NaiveSearch {
     std::int64_t evict_price(std::size_t t, bool again) const {
         const auto since = task(t).last_checkpoint_time.value_or(task(t).start_time);
         const auto work = options_.work ? std::max<std::int64_t>(0, spec_.now - since) : 0;
-        return size(t) * (work + (again ? options_.restart_s : options_.loss_s)) + 1000 * options_.task_price_s;
+        return size(t) * (work + (again ? options_.restart_s : options_.loss_s)) +
+               1000 * options_.task_price_s;
     }
     bool movable(std::size_t t) const {
         const auto& x = task(t);
@@ -66,8 +67,8 @@ class NaiveSearch {
     }
     bool evictable(std::size_t t) const {
         const auto& x = task(t);
-        if (!options_.evict || !x.preemptible.value_or(x.priority_class == PriorityClass::lp) || x.locked || x.standby ||
-            x.daemon)
+        if (!options_.evict || !x.preemptible.value_or(x.priority_class == PriorityClass::lp) || x.locked ||
+            x.standby || x.daemon)
             return false;
         for (const auto pod : pods_)
             if (x.priority >= task(pod).priority) return false;
@@ -97,7 +98,8 @@ class NaiveSearch {
     bool budgets_hold(std::optional<std::size_t> restarts = {}) const {
         for (const auto& budget : spec_.budgets) {
             const auto has = [&](std::size_t t) {
-                if (std::find(budget.tasks.begin(), budget.tasks.end(), task(t).name) != budget.tasks.end()) return true;
+                if (std::find(budget.tasks.begin(), budget.tasks.end(), task(t).name) != budget.tasks.end())
+                    return true;
                 return std::any_of(budget.groups.begin(), budget.groups.end(), [&](const std::string& group) {
                     return reference::lists(task(t), group) || reference::is_member(task(t), group);
                 });
@@ -125,7 +127,8 @@ class NaiveSearch {
         const auto copy = *at;
         state_.copies.erase(at);
         evicted_.push_back(next);
-        evict(next + 1, cost + evict_price(next, options_.replace && evict_price(next, true) < evict_price(next, false)));
+        evict(next + 1, cost + evict_price(next, options_.replace &&
+                                                     evict_price(next, true) < evict_price(next, false)));
         evicted_.pop_back();
         state_.copies.push_back(copy);
     }
@@ -143,7 +146,8 @@ class NaiveSearch {
             if (cost + move_price(copy.task) >= best_) continue;
             if (task(copy.task).how != Mobility::copy && !budgets_hold(copy.task)) continue;
             for (std::size_t n = 0; n < spec_.nodes.size(); ++n) {
-                if (n == copy.node || !receives_[n] || reference::obstacle(state_, copy.task, n) != "none") continue;
+                if (n == copy.node || !receives_[n] || reference::obstacle(state_, copy.task, n) != "none")
+                    continue;
                 for (const auto& gpus : sets(copy.task, n)) {
                     moved_.insert(copy.task);
                     state_.copies[i] = {copy.task, n, gpus};
@@ -184,7 +188,8 @@ class NaiveSearch {
             return;
         }
         const auto t = evicted_[next];
-        const auto cheaper = options_.replace ? std::min(evict_price(t, true), evict_price(t, false)) : evict_price(t, false);
+        const auto cheaper =
+            options_.replace ? std::min(evict_price(t, true), evict_price(t, false)) : evict_price(t, false);
         // Gangs that leave whole come back whole or not at all.
         const auto& job = task(t).job;
         int* choice = nullptr;

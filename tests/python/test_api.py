@@ -16,7 +16,8 @@ NAMES = """
 Cluster.from_json Cluster.to_json Cluster.copy Cluster.nodes Cluster.tasks Cluster.to_pandas Cluster.to_arrow
 Plan.to_pandas Plan.to_arrow topology.NetworkTree.to_networkx topology.HardwareGraph.to_networkx
 Plan.from_json Plan.to_json Plan.moves Plan.waves Plan.vacated_nodes Plan.stats Plan.bound Plan.stop_reason
-InvalidInput BackendError apply consolidate place allocate allocate_many make_room
+InvalidInput BackendError apply consolidate place allocate allocate_many make_room admit
+admission.Admission.admitted admission.Admission.plan admission.Admission.cost admission.Admission.lower_bound
 allocation.Allocation.placed allocation.Allocation.pods allocation.Allocation.per_domain
 allocation.Allocation.entropy allocation.Allocation.reason allocation.with_job allocation.with_task allocation.to_plan
 sim.generate_cluster sim.replay sim.Trace
@@ -130,6 +131,7 @@ def public_functions() -> list[str]:
         "allocation",
         "model",
         "preemption",
+        "admission",
         "serving",
         "topology",
         "control",
@@ -159,6 +161,7 @@ def test_functions_say_where_they_live_and_document_their_options(path: str) -> 
         "allocation",
         "model",
         "preemption",
+        "admission",
         "serving",
         "topology",
         "control",
@@ -179,6 +182,7 @@ def test_classes_live_where_users_find_them() -> None:
         "verify",
         "model",
         "preemption",
+        "admission",
         "serving",
         "topology",
         "control",

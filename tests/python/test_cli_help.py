@@ -38,6 +38,7 @@ def test_every_argument_has_a_line_of_help(command, capsys):
         ("consolidate", gs.consolidate),
         ("replay", gs.sim.replay),
         ("preempt", gs.preempt),
+        ("admit", gs.admit),
         ("plan-serving", gs.serving.plan_serving),
     ],
 )

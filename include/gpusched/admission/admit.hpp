@@ -31,8 +31,8 @@ namespace GPUSCHED_NAMESPACE::admission {
 /// @throws InvalidInput as `allocate`, and for options out of range
 /// O(nodes + tasks) and at most `search_limit` steps, each at most O(nodes). Deterministic unless a time limit or a cancellation
 /// strikes.
-[[nodiscard]] Admission admit(const Cluster& cluster, std::span<const TaskId> pods, const Options& options = {},
-                              const Context& context = {});
+[[nodiscard]] Admission admit(const Cluster& cluster, std::span<const TaskId> pods,
+                              const Options& options = {}, const Context& context = {});
 
 }  // namespace GPUSCHED_NAMESPACE::admission
 

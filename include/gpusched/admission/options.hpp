@@ -52,7 +52,8 @@ struct Options {
     /// Most members of one job that move in one wave, >= 0, on top of the jobs' own `max_disrupted`.
     std::optional<std::int64_t> max_disrupted{};
     std::optional<std::int64_t> max_moves_per_wave{};  ///< most moves in one wave, >= 1
-    std::optional<std::int64_t> max_moves_per_node{};  ///< most moves that leave or enter one node in one wave, >= 1
+    std::optional<std::int64_t>
+        max_moves_per_node{};  ///< most moves that leave or enter one node in one wave, >= 1
     /// Nesting of displacements, 1 .. 16: 1 = every displaced task goes where there is room as it is.
     int depth = 3;
     /// Most steps of the search for each pod, >= 1: displacements that are tried. Beyond them the best plan so far is returned.

@@ -42,10 +42,11 @@ constexpr void visit_fields(std::type_identity<Cost>, F&& field) {
 
 /// How the search went. The counters do not depend on the machine.
 struct Statistics {
-    std::int64_t steps = 0;         ///< displacements and placements that were tried
-    std::int64_t sets_checked = 0;  ///< sets of tasks that were looked at: would the other task fit without them?
-    std::int64_t plans_found = 0;   ///< complete plans
-    std::int64_t unorderable = 0;   ///< of these, refused since their moves wait for each other in a circle
+    std::int64_t steps = 0;  ///< displacements and placements that were tried
+    std::int64_t sets_checked =
+        0;  ///< sets of tasks that were looked at: would the other task fit without them?
+    std::int64_t plans_found = 0;  ///< complete plans
+    std::int64_t unorderable = 0;  ///< of these, refused since their moves wait for each other in a circle
     std::int64_t domains_considered = 0;  ///< domains of the required level that were searched; else 1
     bool operator==(const Statistics&) const = default;
 };
@@ -70,7 +71,8 @@ struct Admission {
     bool proven = false;
     std::vector<Placement> pods{};  ///< in the order given; empty unless admitted
     std::vector<TaskId> lost{};     ///< evicted and not placed again, ascending
-    std::vector<preemption::BrokenBudget> broken_budgets{};  ///< ascending; none unless `Options::budget_price_s`
+    std::vector<preemption::BrokenBudget>
+        broken_budgets{};  ///< ascending; none unless `Options::budget_price_s`
     /// Without a plan: what binds for the pod that came closest, with everybody gone who may leave; `gpu` or another resource
     /// also where tasks may leave but find no place.
     Obstacle obstacle = Obstacle::none;

@@ -1,4 +1,4 @@
-"""Commands for tasks and jobs that wait: `preempt`, `allocate`."""
+"""Commands for tasks and jobs that wait: `preempt`, `allocate`, `admit`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import warnings
 from typing import Any
 
-from .. import _core, allocation, consolidation, preemption
+from .. import _core, admission, allocation, consolidation, preemption
 from .._words import counted
 from ..errors import InvalidInput
 from ..model import Cluster
@@ -145,3 +145,44 @@ def allocate(args: argparse.Namespace) -> int:
         plan.to_json(args.output)
         say(f"wrote {args.output}")
     return OK if all(a.placed for a in found) or plan.moves else FAILED
+
+
+ADMIT_SWITCHES = {"no_move": "move", "no_evict": "evict", "no_replace": "replace", "no_borrow": "borrow", "no_work": "work"}
+"""Options of the console that switch a keyword of `admit` off."""
+
+
+def admit(args: argparse.Namespace) -> int:
+    files = [args.job] if args.job.endswith(".json") else []
+    require_writable(args.output, args.write_cluster, inputs=[args.cluster, *files])
+    cluster = Cluster.from_json(args.cluster)
+    job = read_job(args.job, cluster)
+    options = given(args, *(name for name in admit_fields() if name not in ADMIT_SWITCHES.values()))
+    options |= {name: False for option, name in ADMIT_SWITCHES.items() if getattr(args, option)}
+    made = admission.admit(cluster, job, **options)
+    if args.write_cluster is not None:
+        allocation.with_job(cluster, *([job] if isinstance(job, dict) else [])).to_json(args.write_cluster)
+        say(f"wrote {args.write_cluster}")
+    if not made.admitted:
+        say("not admitted: " + made.reason)
+        return FAILED
+    again = {placement.task: placement for placement in made.plan.placements}
+    for victim in made.plan.evictions:
+        say(f"evict {victim}" + (f", which runs again on {again[victim].node}" if victim in again else ""))
+    for move in made.plan.moves:
+        say(f"wave {move.wave}: move {move.task} from {move.from_} to {move.to}")
+    for pod in made.pods:
+        gpus = f": GPUs {', '.join(map(str, pod.gpus))}" if pod.gpus else ""
+        say(f"{pod.task} goes to {pod.node}{gpus}")
+    for budget, over in made.broken_budgets.items():
+        say(f"disruption budget {budget} breaks by {counted(over, 'task')}")
+    parts = ", ".join(f"{name} {value:,.0f}" for name, value in made.cost.items() if value and name != "total")
+    bound = "no way costs less" if made.proven else f"no way costs less than {made.lower_bound:,.0f}"
+    say(f"cost {made.cost['total']:,.0f} GPU-seconds" + (f" ({parts})" if parts else "") + f"; {bound}")
+    if args.output is not None:
+        made.plan.to_json(args.output)
+        say(f"wrote {args.output}")
+    return OK
+
+
+def admit_fields() -> list[str]:
+    return [k["name"] for k in _core.keywords["admission.admit"] if k["name"] != "progress"]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
+from . import admission as admission
 from . import allocation as allocation
 from . import consolidation as consolidation
 from . import control as control

@@ -57,9 +57,10 @@ class NodeBounds {
   private:
     [[nodiscard]] std::int64_t bound(const Cluster& snapshot, TaskId task, NodeId node, int idle) const;
 
-    std::size_t width_ = 1;                 // entries per node of `to_free_`
-    std::vector<std::int64_t> to_free_;     // [node][GPUs]: the least that displacing tasks costs which frees so many
-    std::vector<std::int64_t> cheapest_;    // by node: the cheapest task that may leave
+    std::size_t width_ = 1;  // entries per node of `to_free_`
+    std::vector<std::int64_t>
+        to_free_;  // [node][GPUs]: the least that displacing tasks costs which frees so many
+    std::vector<std::int64_t> cheapest_;  // by node: the cheapest task that may leave
     struct Loss {
         std::int64_t gpu_milli, extra;
     };

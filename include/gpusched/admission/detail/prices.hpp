@@ -45,7 +45,8 @@ struct Prices {
     const OfTask& operator[](TaskId task) const noexcept { return of[index(task)]; }
 
     /// What one placement borrows, in thousandths of a GPU. To be asked before the task is placed there.
-    [[nodiscard]] static std::int64_t borrowed_milli(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) noexcept;
+    [[nodiscard]] static std::int64_t borrowed_milli(const Cluster& cluster, TaskId task, NodeId node,
+                                                     GpuMask gpus) noexcept;
 };
 
 }  // namespace GPUSCHED_NAMESPACE::admission::detail

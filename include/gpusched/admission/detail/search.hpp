@@ -34,8 +34,8 @@ class Search {
   public:
     /// @param work a copy of `snapshot` without history
     Search(const Cluster& snapshot, Cluster work, std::span<const TaskId> pods, const Options& options,
-           const consolidation::Scope& scope, const Prices& prices, const preemption::detail::GangTable& gangs,
-           NodeBounds& bounds, Budget& budget, Statistics& stats);
+           const consolidation::Scope& scope, const Prices& prices,
+           const preemption::detail::GangTable& gangs, NodeBounds& bounds, Budget& budget, Statistics& stats);
 
     /// Takes in a way that is known.
     void offer(Way way);
@@ -58,8 +58,9 @@ class Search {
         int depth = 0;  ///< 0 = a pod
     };
     struct Cover {
-        std::int64_t least = 0, hard = 0;  ///< what displacing costs at least; with what destinations may cost
-        std::int64_t most = 0;             ///< the largest of the latter alone
+        std::int64_t least = 0,
+                     hard = 0;  ///< what displacing costs at least; with what destinations may cost
+        std::int64_t most = 0;  ///< the largest of the latter alone
         std::vector<TaskId> tasks{};
     };
     struct Mark {
@@ -77,7 +78,7 @@ class Search {
     void place_by_displacing(const Item& item);
     void displace_on(const Item& item, NodeId node, std::int64_t bound);
     void lose(const Item& item);
-    void put(const Item& item, NodeId node);
+    void put(const Item& item, NodeId node, std::int64_t node_bound = 0);
     bool evict(TaskId task, bool again);
     bool evict_gang(JobId job, TaskId first, bool again);
     void lift(TaskId task, int depth);
@@ -119,16 +120,18 @@ class Search {
     std::vector<Placement> puts_;
     std::vector<Item> todo_;
     std::vector<TaskId> evictions_;
-    std::vector<std::int64_t> state_;          // by task
-    std::vector<std::int64_t> gone_, broken_;  // by job: members evicted; 1 = leaves and is placed again, 2 = leaves
-    std::vector<std::int64_t> down_;           // by budget
+    std::vector<std::int64_t> state_;  // by task
+    std::vector<std::int64_t> gone_,
+        broken_;                      // by job: members evicted; 1 = leaves and is placed again, 2 = leaves
+    std::vector<std::int64_t> down_;  // by budget
     std::int64_t cost_ = 0, moves_ = 0, lost_milli_ = 0, pods_cost_ = 0, pods_left_ = 0;
 
-    std::vector<std::uint8_t> exempt_;  // by node; empty = none
+    std::vector<std::uint8_t> exempt_;              // by node; empty = none
     std::vector<std::uint8_t> in_region_, banned_;  // by node; empty = all, none
     bool by_region_ = false;
-    std::vector<std::int64_t> cheapest_pods_;  // what so many pods cost at least, where each needs a node of its own
-    std::int64_t needed_milli_ = 0;            // what must be lost for good
+    std::vector<std::int64_t>
+        cheapest_pods_;              // what so many pods cost at least, where each needs a node of its own
+    std::int64_t needed_milli_ = 0;  // what must be lost for good
     std::int64_t best_ = never, lower_bound_ = never;
     std::int64_t limit_ = 0, stop_at_ = 0, share_ = 0;
     bool cut_ = false;      // something was left out that may be a cheaper way

@@ -39,7 +39,8 @@ inline Cost cost_of(const Cluster& cluster, const Plan& plan, const Options& opt
             if (++down[b] > inv.budgets[b].allows() && options.budget_price_s)
                 cost.budgets += *options.budget_price_s * 1000;
     }
-    cost.tasks = options.task_price_s * 1000 * static_cast<std::int64_t>(plan.moves.size() + plan.evictions.size());
+    cost.tasks =
+        options.task_price_s * 1000 * static_cast<std::int64_t>(plan.moves.size() + plan.evictions.size());
     return cost;
 }
 
@@ -48,15 +49,16 @@ inline bool take_place(Cluster& cluster, TaskId task, NodeId node, GpuMask& gpus
     if (find_obstacle(cluster, task, node) != Obstacle::none) return false;
     if (!gpus_fit(cluster, task, node, gpus)) {
         const bool any = cluster.inventory().tasks.gpu_count[index(task)] > 0;
-        gpus = (any ? allocation::ByWish{}(cluster, task, node) : GpuMask{0}) | free_devices_for(cluster, task, node);
+        gpus = (any ? allocation::ByWish{}(cluster, task, node) : GpuMask{0}) |
+               free_devices_for(cluster, task, node);
     }
     cluster.assign(task, node, gpus);
     return true;
 }
 
 /// The way as a plan; false where its moves cannot be made in waves.
-inline bool make_plan(const Cluster& cluster, const Way& way, const consolidation::Scope& scope, const Options& options,
-                      Admission& made) {
+inline bool make_plan(const Cluster& cluster, const Way& way, const consolidation::Scope& scope,
+                      const Options& options, Admission& made) {
     Plan plan;
     plan.evictions = way.evictions;
     Cluster after;
@@ -185,14 +187,16 @@ inline void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
     }
     made.obstacle = as_it_is.obstacle;
     made.reason = number_text(fewest) +
-                  " nodes would have room for a pod with everybody gone who may leave, but not for all pods together with "
+                  " nodes would have room for a pod with everybody gone who may leave, but not for all pods "
+                  "together with "
                   "a place for those who must have one; as it is: " +
                   as_it_is.reason;
     if (!made.proven) made.reason += " (the search ended before all was tried)";
 }
 
 /// The domains in which all pods must be, or one empty list: everywhere.
-inline std::vector<std::vector<NodeId>> regions_of(const Cluster& cluster, const allocation::detail::Gang& gang) {
+inline std::vector<std::vector<NodeId>> regions_of(const Cluster& cluster,
+                                                   const allocation::detail::Gang& gang) {
     if (!gang.region) return {{}};
     const auto& inv = cluster.inventory();
     std::map<DomainId, std::vector<NodeId>> by_domain;
@@ -248,7 +252,8 @@ GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> 
     gangs.read(cluster);
     const detail::Prices prices(cluster, pods, options, scope, gangs);
     detail::NodeBounds bounds(cluster, prices);
-    detail::Search search(cluster, std::move(work), pods, options, scope, prices, gangs, bounds, budget, made.stats);
+    detail::Search search(cluster, std::move(work), pods, options, scope, prices, gangs, bounds, budget,
+                          made.stats);
     search.offer(std::move(known));
     const auto regions = detail::regions_of(cluster, gang);
     std::vector<std::pair<std::int64_t, std::size_t>> order;
@@ -267,7 +272,8 @@ GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> 
     auto lower = search.lower_bound();
     if (made.admitted) lower = std::min(lower, search.ways().back().cost);
     if (made.admitted) lower = std::min(lower, made.cost.total());
-    made.proven = made.admitted ? lower == made.cost.total() : lower >= detail::never && search.ways().empty();
+    made.proven =
+        made.admitted ? lower == made.cost.total() : lower >= detail::never && search.ways().empty();
     if (lower < detail::never) made.lower_bound = lower;
     if (!made.admitted) detail::explain(cluster, pods, prices, placed, made);
     return made;

@@ -15,10 +15,10 @@ GPUSCHED_INTERNAL bool Search::alike(TaskId a, TaskId b, NodeId node) const {
     const auto& x = prices_[a];
     const auto& y = prices_[b];
     return t.job[index(a)] == none<JobId> && t.job[index(b)] == none<JobId> && !snapshot_.is_fraction(a) &&
-           request_key(snapshot_, a) == request_key(snapshot_, b) && t.traits[index(a)] == t.traits[index(b)] &&
-           t.profile[index(a)] == t.profile[index(b)] && t.gpu_memory_mib[index(a)] == t.gpu_memory_mib[index(b)] &&
-           inv_.budgets_of(a).empty() && inv_.budgets_of(b).empty() && x.move == y.move && x.replace == y.replace &&
-           x.lose == y.lose;
+           request_key(snapshot_, a) == request_key(snapshot_, b) &&
+           t.traits[index(a)] == t.traits[index(b)] && t.profile[index(a)] == t.profile[index(b)] &&
+           t.gpu_memory_mib[index(a)] == t.gpu_memory_mib[index(b)] && inv_.budgets_of(a).empty() &&
+           inv_.budgets_of(b).empty() && x.move == y.move && x.replace == y.replace && x.lose == y.lose;
 }
 
 GPUSCHED_INTERNAL void Search::find_covers(TaskId task, NodeId node, std::int64_t most_cost,
@@ -33,11 +33,12 @@ GPUSCHED_INTERNAL void Search::find_covers(TaskId task, NodeId node, std::int64_
     candidates_.clear();
     chosen_.clear();
     for (const auto other : work_.tasks_on(node))
-        if (state_[index(other)] == untouched && prices_[other].least <= most_cost) candidates_.push_back(other);
+        if (state_[index(other)] == untouched && prices_[other].least <= most_cost)
+            candidates_.push_back(other);
     const auto& t = inv_.tasks;
     const auto key = [&](TaskId x) {
-        return std::tuple(-snapshot_.gpu_milli(x), prices_[x].least, -t.cpu_milli[index(x)], -t.memory_mib[index(x)],
-                          prices_[x].lose, x);
+        return std::tuple(-snapshot_.gpu_milli(x), prices_[x].least, -t.cpu_milli[index(x)],
+                          -t.memory_mib[index(x)], prices_[x].lose, x);
     };
     std::sort(candidates_.begin(), candidates_.end(), [&](TaskId a, TaskId b) { return key(a) < key(b); });
     rest_.assign(candidates_.size() + 1, {0, 0, 0});

@@ -11,8 +11,8 @@ namespace GPUSCHED_NAMESPACE::admission::detail {
 GPUSCHED_INTERNAL RequestKey request_key(const Cluster& cluster, TaskId task) {
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
-    return {t.requirement[i],     t.extras[i],     t.gpu_count[i],          t.gpu_share_milli[i],
-            t.cpu_milli[i],       t.memory_mib[i], cluster.may_borrow(task)};
+    return {t.requirement[i], t.extras[i],     t.gpu_count[i],          t.gpu_share_milli[i],
+            t.cpu_milli[i],   t.memory_mib[i], cluster.may_borrow(task)};
 }
 
 GPUSCHED_INTERNAL const Ranking::Entry& Ranking::operator[](std::size_t i) {
@@ -74,9 +74,8 @@ GPUSCHED_INTERNAL NodeBounds::NodeBounds(const Cluster& cluster, const Prices& p
         if (inv.nodes.schedulable[index(node)]) {
             const auto idle = cluster.idle_gpus(node, Lent::yes);
             free_milli_ += std::int64_t{whole_gpu_milli} * gpu_count(idle);
-            for_each_gpu(cluster.healthy_gpus(node) & ~idle, [&](int g) {
-                free_milli_ += cluster.gpu_free_milli(node, g, Lent::yes);
-            });
+            for_each_gpu(cluster.healthy_gpus(node) & ~idle,
+                         [&](int g) { free_milli_ += cluster.gpu_free_milli(node, g, Lent::yes); });
         }
     }
     std::sort(ratios.begin(), ratios.end(), [](const Ratio& a, const Ratio& b) {
@@ -96,8 +95,9 @@ GPUSCHED_INTERNAL NodeBounds::NodeBounds(const Cluster& cluster, const Prices& p
 
 GPUSCHED_INTERNAL std::int64_t NodeBounds::loss_of_at_least(std::int64_t gpu_milli) const noexcept {
     if (gpu_milli <= 0) return 0;
-    const auto at = std::lower_bound(losses_.begin(), losses_.end(), gpu_milli,
-                                     [](const Loss& loss, std::int64_t wanted) { return loss.gpu_milli < wanted; });
+    const auto at =
+        std::lower_bound(losses_.begin(), losses_.end(), gpu_milli,
+                         [](const Loss& loss, std::int64_t wanted) { return loss.gpu_milli < wanted; });
     if (at == losses_.end()) return never;
     const auto before = at == losses_.begin() ? Loss{0, 0} : *(at - 1);
     // A part of the last one, rounded down.
@@ -106,12 +106,14 @@ GPUSCHED_INTERNAL std::int64_t NodeBounds::loss_of_at_least(std::int64_t gpu_mil
     return before.extra + extra / whole * part + extra % whole * part / whole;
 }
 
-GPUSCHED_INTERNAL std::int64_t NodeBounds::bound(const Cluster& snapshot, TaskId task, NodeId node, int idle) const {
+GPUSCHED_INTERNAL std::int64_t NodeBounds::bound(const Cluster& snapshot, TaskId task, NodeId node,
+                                                 int idle) const {
     const auto& t = snapshot.inventory().tasks;
     const auto i = index(task);
     const auto lent = snapshot.lent_to(task);
     std::int64_t least = 0;
-    bool lacks = t.cpu_milli[i] > snapshot.cpu_free_milli(node, lent) || t.memory_mib[i] > snapshot.memory_free_mib(node);
+    bool lacks = t.cpu_milli[i] > snapshot.cpu_free_milli(node, lent) ||
+                 t.memory_mib[i] > snapshot.memory_free_mib(node);
     if (snapshot.is_fraction(task)) {
         bool room = idle > 0;
         for (int g = 0; g < snapshot.gpu_count(node) && !room; ++g)
@@ -119,7 +121,8 @@ GPUSCHED_INTERNAL std::int64_t NodeBounds::bound(const Cluster& snapshot, TaskId
         lacks = lacks || !room;
     } else if (const int more = t.gpu_count[i] - idle; more > 0) {
         if (snapshot.gpu_count(node) < t.gpu_count[i]) return never;
-        least = to_free_[index(node) * width_ + std::min<std::size_t>(static_cast<std::size_t>(more), width_ - 1)];
+        least = to_free_[index(node) * width_ +
+                         std::min<std::size_t>(static_cast<std::size_t>(more), width_ - 1)];
     }
     return lacks ? std::max(least, cheapest_[index(node)]) : least;
 }

@@ -15,7 +15,8 @@ GPUSCHED_INTERNAL std::int64_t size_milli(const Cluster& cluster, TaskId task) n
 }
 
 GPUSCHED_INTERNAL Prices::Prices(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
-                                 const consolidation::Scope& scope, const preemption::detail::GangTable& gangs)
+                                 const consolidation::Scope& scope,
+                                 const preemption::detail::GangTable& gangs)
     : of(cluster.task_slots()) {
     const auto& inv = cluster.inventory();
     unbroken.assign(inv.job_names.size(), 0);
@@ -25,7 +26,8 @@ GPUSCHED_INTERNAL Prices::Prices(const Cluster& cluster, std::span<const TaskId>
     who.break_budgets = options.budget_price_s.has_value();
     auto least_important = pods.front();
     for (const auto pod : pods) {
-        if (inv.tasks.priority[index(pod)] < inv.tasks.priority[index(least_important)]) least_important = pod;
+        if (inv.tasks.priority[index(pod)] < inv.tasks.priority[index(least_important)])
+            least_important = pod;
         if (const auto job = inv.tasks.job[index(pod)]; job != none<JobId>) unbroken[index(job)] = 1;
     }
     const preemption::detail::Request request(cluster, least_important, who);
@@ -45,7 +47,8 @@ GPUSCHED_INTERNAL Prices::Prices(const Cluster& cluster, std::span<const TaskId>
         for (const auto task : cluster.tasks())
             if (const auto job = inv.tasks.job[index(task)];
                 job != none<JobId> && cluster.is_placed(task) &&
-                ((!spared.empty() && spared[index(task)]) || (!exempt.empty() && exempt[index(cluster.node_of(task))])))
+                ((!spared.empty() && spared[index(task)]) ||
+                 (!exempt.empty() && exempt[index(cluster.node_of(task))])))
                 unbroken[index(job)] = 1;
     const auto per_task = options.task_price_s * 1000;
     for (const auto task : cluster.tasks()) {
@@ -55,7 +58,8 @@ GPUSCHED_INTERNAL Prices::Prices(const Cluster& cluster, std::span<const TaskId>
         auto& price = of[index(task)];
         const auto size = size_milli(cluster, task);
         if (options.move && scope.movable[index(task)])
-            price.move = sum(product(product(size, options.move_price_s), inv.tasks.move_cost[index(task)]), per_task);
+            price.move =
+                sum(product(product(size, options.move_price_s), inv.tasks.move_cost[index(task)]), per_task);
         if (options.evict && preemption::detail::is_potential_victim(cluster, request, task)) {
             const auto job = inv.tasks.job[index(task)];
             const bool stays = job != none<JobId> && unbroken[index(job)] && gangs.surplus(inv, job) == 0;
@@ -78,7 +82,8 @@ GPUSCHED_INTERNAL std::int64_t Prices::borrowed_milli(const Cluster& cluster, Ta
     if (!cluster.may_borrow(task)) return 0;
     const auto& t = cluster.inventory().tasks;
     if (t.gpu_count[index(task)] == 0) {
-        const auto beyond = t.cpu_milli[index(task)] - std::max<std::int64_t>(0, cluster.cpu_free_milli(node));
+        const auto beyond =
+            t.cpu_milli[index(task)] - std::max<std::int64_t>(0, cluster.cpu_free_milli(node));
         return std::max<std::int64_t>(0, beyond) / 16;
     }
     std::int64_t borrowed = 0;

@@ -12,10 +12,9 @@
 namespace GPUSCHED_NAMESPACE::admission::detail {
 
 GPUSCHED_INTERNAL Search::Search(const Cluster& snapshot, Cluster work, std::span<const TaskId> pods,
-                                 const Options& options,
-                                 const consolidation::Scope& scope, const Prices& prices,
-                                 const preemption::detail::GangTable& gangs, NodeBounds& bounds, Budget& budget,
-                                 Statistics& stats)
+                                 const Options& options, const consolidation::Scope& scope,
+                                 const Prices& prices, const preemption::detail::GangTable& gangs,
+                                 NodeBounds& bounds, Budget& budget, Statistics& stats)
     : snapshot_(snapshot), inv_(snapshot.inventory()), pods_(pods), options_(options), scope_(scope),
       prices_(prices), gangs_(gangs), bounds_(bounds), budget_(budget), stats_(stats), work_(std::move(work)),
       state_(snapshot.task_slots()), gone_(inv_.job_names.size()), broken_(inv_.job_names.size()),
@@ -124,7 +123,8 @@ GPUSCHED_INTERNAL bool Search::evict_gang(JobId job, TaskId first, bool again) {
 GPUSCHED_INTERNAL void Search::lose(const Item& item) {
     const auto& price = prices_[item.task];
     if (price.lose >= never) return;
-    if (const auto job = inv_.tasks.job[index(item.task)]; job != none<JobId> && broken_[index(job)] == 1) return;
+    if (const auto job = inv_.tasks.job[index(item.task)]; job != none<JobId> && broken_[index(job)] == 1)
+        return;
     const auto before = mark();
     if (evict(item.task, false)) {
         set(state_[index(item.task)], lost);
@@ -150,7 +150,8 @@ GPUSCHED_INTERNAL bool Search::out() {
 
 /// No way that goes on from here costs less.
 GPUSCHED_INTERNAL std::int64_t Search::bound() const {
-    auto least = cost_ + (lost_milli_ < needed_milli_ ? bounds_.loss_of_at_least(needed_milli_ - lost_milli_) : 0);
+    auto least =
+        cost_ + (lost_milli_ < needed_milli_ ? bounds_.loss_of_at_least(needed_milli_ - lost_milli_) : 0);
     if (!cheapest_pods_.empty())
         least = std::max(least, pods_cost_ + cheapest_pods_[static_cast<std::size_t>(pods_left_)]);
     return least;
@@ -241,7 +242,7 @@ GPUSCHED_INTERNAL void Search::place_directly(const Item& item) {
 }
 
 /// The task takes its place on the node, where it fits now, by the cheapest means; then the search goes on.
-GPUSCHED_INTERNAL void Search::put(const Item& item, NodeId node) {
+GPUSCHED_INTERNAL void Search::put(const Item& item, NodeId node, std::int64_t node_bound) {
     if (bound() >= best_ || out()) return;
     const auto task = item.task;
     const auto i = index(task);
@@ -277,6 +278,7 @@ GPUSCHED_INTERNAL void Search::put(const Item& item, NodeId node) {
             cost = cost_ + recall + prices_[task].replace - prices_[task].least;
         } else if (how == placed) {
             set(pods_left_, pods_left_ - 1);
+            set(pods_cost_, pods_cost_ + node_bound);
         }
         if (possible) {
             set(cost_, cost);
@@ -342,8 +344,9 @@ GPUSCHED_INTERNAL void Search::place_by_displacing(const Item& item) {
         if (out() || (item.depth > 0 && ++tried > most_nodes)) {
             cut_ = true;
             if (item.depth == 0 && pods_.size() == 1)
-                lower_bound_ = std::min(
-                    lower_bound_, entry.bound + (needed_milli_ > 0 ? bounds_.loss_of_at_least(needed_milli_) : 0));
+                lower_bound_ =
+                    std::min(lower_bound_,
+                             entry.bound + (needed_milli_ > 0 ? bounds_.loss_of_at_least(needed_milli_) : 0));
             break;
         }
         displace_on(item, entry.node, entry.bound);
@@ -382,9 +385,8 @@ GPUSCHED_INTERNAL void Search::displace_on(const Item& item, NodeId node, std::i
                 return std::pair(snapshot_.gpu_milli(a), inv_.tasks.cpu_milli[index(a)]) <
                        std::pair(snapshot_.gpu_milli(b), inv_.tasks.cpu_milli[index(b)]);
             });
-            if (item.depth == 0) set(pods_cost_, pods_cost_ + node_bound);
             for (const auto task : order) lift(task, item.depth + 1);
-            put(item, node);
+            put(item, node, node_bound);
             undo(before);
             stop_at_ = outer;
         }
@@ -429,7 +431,8 @@ GPUSCHED_INTERNAL std::int64_t Search::bound_of(std::span<const NodeId> region) 
     cheapest_pods_.clear();
     if (alone) {
         if (smallest.size() < pods_.size()) return never;
-        std::partial_sort(smallest.begin(), smallest.begin() + static_cast<std::ptrdiff_t>(pods_.size()), smallest.end());
+        std::partial_sort(smallest.begin(), smallest.begin() + static_cast<std::ptrdiff_t>(pods_.size()),
+                          smallest.end());
         cheapest_pods_.assign(1, 0);
         for (std::size_t p = 0; p < pods_.size(); ++p)
             cheapest_pods_.push_back(std::min(never, cheapest_pods_.back() + smallest[p]));
@@ -475,7 +478,9 @@ GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
         undo(before);
         todo_.clear();
         // Of what was left out nothing costs less than this.
-        auto bound = cut_ ? (pods_.size() == 1 && lower_bound_ < never ? std::max(lower_bound_, least) : least) : never;
+        auto bound = cut_
+                         ? (pods_.size() == 1 && lower_bound_ < never ? std::max(lower_bound_, least) : least)
+                         : never;
         if (cut_ && pods_.size() > 1) bound = least;
         return bound;
     };
@@ -504,7 +509,8 @@ GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
             banned_.clear();
             better = better && stats_.steps < total;
         }
-        if (whole || best_ <= least || stats_.steps >= total || budget_.reason() != StopReason::completed) break;
+        if (whole || best_ <= least || stats_.steps >= total || budget_.reason() != StopReason::completed)
+            break;
     }
     lower_bound_ = std::min(known, found_bound);
 }

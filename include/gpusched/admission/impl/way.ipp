@@ -74,7 +74,8 @@ GPUSCHED_INTERNAL bool Search::make_possible(Way& way) {
             cheapest = step;
         }
         if (cheapest == waiting.end()) return false;
-        if (options_.max_evictions && static_cast<std::int64_t>(way.evictions.size()) >= *options_.max_evictions)
+        if (options_.max_evictions &&
+            static_cast<std::int64_t>(way.evictions.size()) >= *options_.max_evictions)
             return false;
         way.cost += extra;
         if (way.cost >= best_) return false;

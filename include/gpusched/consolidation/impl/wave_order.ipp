@@ -285,11 +285,12 @@ class WaveBuilder {
     const Options& options_;
     std::vector<std::uint8_t> tried_;  // nodes where no waiting task can hop to in this wave
     std::vector<std::int64_t> touched_, disrupted_;
-    std::vector<std::int64_t> down_;  // by budget: tasks that restart in this wave, and those that are evicted
+    std::vector<std::int64_t>
+        down_;  // by budget: tasks that restart in this wave, and those that are evicted
     std::vector<std::int64_t> always_down_;  // by budget: of these, evicted tasks
-    std::vector<int> leaving_;        // tasks that this wave takes away from a node
-    std::vector<int> arriving_;       // by node: waiting moves that lead there
-    std::vector<std::uint8_t> used_;  // by node: held a task other than daemons before
+    std::vector<int> leaving_;               // tasks that this wave takes away from a node
+    std::vector<int> arriving_;              // by node: waiting moves that lead there
+    std::vector<std::uint8_t> used_;         // by node: held a task other than daemons before
     static constexpr int most_attempts = 8;
     bool may_run_empty_ = true;            // for a while, nodes that must stay in use
     std::vector<std::uint32_t> left_out_;  // chains, sorted

@@ -1,0 +1,69 @@
+# Written by python/bindings/generate_stubs.py from the bindings; do not edit.
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+from .model import Cluster, Placement, Plan
+
+class Admission:
+    @property
+    def admitted(self) -> bool: ...
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def cost(self) -> dict[str, float]: ...
+    @property
+    def lower_bound(self) -> float | None: ...
+    @property
+    def proven(self) -> bool: ...
+    @property
+    def pods(self) -> list[Placement]: ...
+    @property
+    def lost(self) -> list[str]: ...
+    @property
+    def broken_budgets(self) -> dict[str, int]: ...
+    @property
+    def obstacle(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def stats(self) -> dict[str, int]: ...
+    @property
+    def stop_reason(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __copy__(self) -> Admission: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> Admission: ...
+    def __bool__(self) -> bool: ...
+
+def admit(
+    cluster: Cluster,
+    job: Mapping[str, Any] | str | Iterable[str],
+    *,
+    move: bool = True,
+    evict: bool = True,
+    replace: bool = True,
+    borrow: bool = True,
+    move_price_s: int = 30,
+    restart_s: int = 300,
+    loss_s: int = 3600,
+    recall_price_s: int = 60,
+    task_price_s: int = 0,
+    work: bool = True,
+    budget_price_s: int | None = None,
+    max_moves: int | None = None,
+    max_evictions: int | None = None,
+    max_cost_s: int | None = None,
+    max_disrupted: int | None = None,
+    max_moves_per_wave: int | None = None,
+    max_moves_per_node: int | None = None,
+    depth: int = 3,
+    search_limit: int = 2000,
+    time_limit: float | None = None,
+    level: int | Literal["node"] | None = None,
+    mode: Literal["required", "preferred"] | None = None,
+    now: int | None = None,
+    exempt: Sequence[str] = [],
+    spare: Sequence[str] = [],
+    progress: bool | Callable[[str, int, int], object] | None = None,
+) -> Admission: ...

@@ -1,0 +1,93 @@
+"""gs.admit and `gpusched admit`."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import pytest
+from gpusched import cli
+
+
+def fragmented(nodes: int = 4) -> dict[str, Any]:
+    """Every node holds 4 + 2 of 8 GPUs."""
+    shapes = (("four", [0, 1, 2, 3]), ("two", [4, 5]))
+    return {
+        "format": "gpusched.cluster",
+        "version": 1,
+        "now": 0,
+        "nodes": [{"name": f"n{n}", "gpu_count": 8, "cpu_milli": 64000, "memory_mib": 65536} for n in range(nodes)],
+        "tasks": [
+            {"name": f"{name}{n}", "gpu_count": len(gpus), "cpu_milli": 0, "memory_mib": 0, "node": f"n{n}", "gpus": gpus}
+            for n in range(nodes)
+            for name, gpus in shapes
+        ]
+        + [{"name": "waits", "job": "big", "gpu_count": 8, "cpu_milli": 0, "memory_mib": 0, "priority": 5}],
+        "jobs": [{"name": "big", "min_members": 1}],
+    }
+
+
+JOB = {"name": "new", "pods": [{"count": 1, "gpu_count": 8, "cpu_milli": 0, "memory_mib": 0}]}
+
+
+@pytest.mark.parametrize("job", ["big", ["waits"], JOB])
+def test_a_job_by_name_by_pods_and_as_a_dict(job: Any) -> None:
+    cluster = gs.Cluster.from_json(fragmented())
+    made = gs.admit(cluster, job)
+    assert made and made.admitted and made.proven and made.reason == "" and made.obstacle == "none"
+    assert len(made.plan.moves) == 3 and made.plan.evictions == [] and made.lost == []
+    assert made.cost["moves"] == made.cost["total"] == made.lower_bound == 240.0
+    assert [p.node for p in made.pods] == [p.node for p in made.plan.placements]
+    assert gs.verify.plan(cluster, made.plan).ok
+    assert made.stats["steps"] > 0 and made.stop_reason == "completed"
+
+
+def test_prices_choose_the_means() -> None:
+    document = fragmented(1)
+    for task in document["tasks"]:
+        task["preemptible"] = "node" in task
+    cluster = gs.Cluster.from_json(document)
+    made = gs.admit(cluster, "big")
+    assert sorted(made.lost) == ["four0", "two0"] and made.cost["losses"] == 6 * 3600
+    assert gs.admit(cluster, "big", loss_s=1).cost["total"] == 6
+    assert not gs.admit(cluster, "big", evict=False)
+    assert not gs.admit(cluster, "big", spare=["four0"])
+    refused = gs.admit(cluster, "big", exempt=["n0"])
+    assert not refused.admitted and refused.proven and refused.lower_bound is None
+    assert refused.obstacle == "gpu" and "n0" in refused.reason
+
+
+def test_copies_and_pickles() -> None:
+    made = gs.admit(gs.Cluster.from_json(fragmented()), "big")
+    assert pickle.loads(pickle.dumps(made)) == made == copy.copy(made) == copy.deepcopy(made)
+
+
+def test_bad_values_come_together() -> None:
+    cluster = gs.Cluster.from_json(fragmented())
+    with pytest.raises(gs.InvalidInput) as error:
+        gs.admit(cluster, "big", move_price_s=-1, depth=17, exempt=["n9"])
+    assert len(error.value.problems) == 3
+    with pytest.raises(gs.InvalidInput, match="spare: "):
+        gs.admit(cluster, "big", spare=["nobody"])
+    with pytest.raises(TypeError):
+        gs.admit(cluster, 3)  # type: ignore[arg-type]
+
+
+def test_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    snapshot, plan, job = tmp_path / "cluster.json", tmp_path / "plan.json", tmp_path / "job.json"
+    snapshot.write_text(json.dumps(fragmented()))
+    job.write_text(json.dumps(JOB))
+    assert cli.main(["admit", str(snapshot), "big", "-o", str(plan)]) == 0
+    text = capsys.readouterr().out
+    assert "waits goes to n" in text and text.count(": move ") == 3
+    assert "cost 240 GPU-seconds (moves 240); no way costs less" in text
+    assert gs.verify.plan(gs.Cluster.from_json(str(snapshot)), str(plan)).ok
+    assert cli.main(["admit", str(snapshot), str(job), "--max-moves", "3", "--task-price-s", "1"]) == 0
+    assert "tasks 3" in capsys.readouterr().out
+    assert cli.main(["admit", str(snapshot), "big", "--no-move"]) == 1
+    assert "not admitted: task 'waits' fits on no node" in capsys.readouterr().out
+    assert cli.main(["admit", str(snapshot), "big", "--depth", "0"]) == 2

@@ -1,0 +1,250 @@
+#include "support/catch.hpp"
+
+#include <gpusched/admission/admit.hpp>
+#include <gpusched/allocation/job_request.hpp>
+#include <gpusched/core/clock.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/model/apply.hpp>
+#include <gpusched/verify/plan.hpp>
+
+#include <numeric>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::admission;
+
+namespace {
+
+ClusterSpec nodes(int count, int gpus = 8) {
+    ClusterSpec spec;
+    spec.now = 1000;
+    for (int n = 0; n < count; ++n)
+        spec.nodes.push_back({.name = "n" + std::to_string(n), .gpu_model = "A", .gpu_count = gpus});
+    return spec;
+}
+
+TaskSpec& run(ClusterSpec& spec, const std::string& name, const std::string& node, int first, int gpus) {
+    TaskSpec task{.name = name, .gpu_count = gpus};
+    task.node = node;
+    task.gpus.resize(static_cast<std::size_t>(gpus));
+    std::iota(task.gpus.begin(), task.gpus.end(), first);
+    task.start_time = spec.now;
+    task.preemptible = true;
+    spec.tasks.push_back(task);
+    return spec.tasks.back();
+}
+
+allocation::ClusterWithJob waiting(const ClusterSpec& spec, std::int64_t count, std::int64_t gpus,
+                                   std::int64_t priority = 0) {
+    allocation::PodRequest pods{.count = count};
+    pods.pod.gpu_count = gpus;
+    pods.pod.priority = priority;
+    return allocation::with_job(Cluster::build(spec), {"job", {pods}});
+}
+
+Admission checked(const allocation::ClusterWithJob& with, const Options& options = {}) {
+    auto made = admit(with.cluster, with.pods, options);
+    const auto report = verify::plan(with.cluster.to_spec(), to_spec(made.plan, with.cluster));
+    INFO((report.ok ? std::string() : report.violations.front()));
+    REQUIRE(report.ok);
+    return made;
+}
+
+/// Every node holds 4 + 2 of 8 GPUs.
+ClusterSpec fragmented(int count) {
+    auto spec = nodes(count);
+    for (int n = 0; n < count; ++n) {
+        run(spec, "four" + std::to_string(n), "n" + std::to_string(n), 0, 4);
+        run(spec, "two" + std::to_string(n), "n" + std::to_string(n), 4, 2);
+    }
+    return spec;
+}
+
+}  // namespace
+
+TEST_CASE("what fits is placed, and nobody is disturbed") {
+    auto spec = nodes(2);
+    run(spec, "a", "n0", 0, 6);
+    const auto made = checked(waiting(spec, 1, 8));
+    CHECK(made.admitted);
+    CHECK(made.plan.moves.empty());
+    CHECK(made.cost == Cost{});
+    CHECK(made.lower_bound == 0);
+    CHECK(made.proven);
+}
+
+TEST_CASE("a chain of three moves, where two would leave a task without a place") {
+    const auto with = waiting(fragmented(5), 1, 8);
+    const auto made = checked(with);
+    REQUIRE(made.admitted);
+    CHECK(made.plan.moves.size() == 3);
+    CHECK(made.cost.moves == 8 * 30 * 1000);  // 4 + 2 GPUs off the node, 2 for the 4
+    CHECK(made.cost.total() == made.cost.moves);
+    CHECK(made.proven);
+    CHECK(made.lower_bound == made.cost.total());
+    SECTION("not without nesting") {
+        const auto flat = checked(with, {.depth = 1});
+        CHECK_FALSE(flat.admitted);
+        CHECK_FALSE(flat.proven);
+        REQUIRE(flat.lower_bound);
+        CHECK(*flat.lower_bound <= made.cost.total());
+        CHECK_FALSE(flat.reason.empty());
+    }
+    SECTION("not with a limit that is too low") {
+        CHECK(checked(with, {.max_moves = 3}).admitted);
+        CHECK_FALSE(checked(with, {.max_moves = 2}).admitted);
+        CHECK(checked(with, {.max_cost_s = 240}).admitted);
+        CHECK_FALSE(checked(with, {.max_cost_s = 239}).admitted);
+    }
+    SECTION("who is spared, and nodes that are exempt") {
+        Options options;
+        for (int n = 1; n < 5; ++n) options.exempt.push_back(make_id<NodeId>(static_cast<std::size_t>(n)));
+        CHECK_FALSE(checked(with, options).admitted);
+        options = {};
+        for (int n = 0; n < 5; ++n)
+            options.spare.push_back(with.cluster.find_task("four" + std::to_string(n)));
+        const auto none_left = checked(with, options);
+        CHECK_FALSE(none_left.admitted);
+        CHECK(none_left.proven);
+        CHECK(none_left.obstacle == Obstacle::gpu);
+        CHECK(none_left.reason.find("even with everybody gone who may leave") != std::string::npos);
+    }
+}
+
+TEST_CASE("the cheaper of moving, restarting and losing") {
+    // One 4-GPU task must leave n0; n1 has room for it.
+    auto spec = nodes(2);
+    auto& victim = run(spec, "victim", "n0", 0, 4);
+    victim.start_time = spec.now - 100;
+    run(spec, "stays", "n1", 0, 4).locked = true;
+    SECTION("a move") {
+        const auto made = checked(waiting(spec, 1, 8, 10));
+        CHECK(made.plan.moves.size() == 1);
+        CHECK(made.cost.total() == 4 * 30 * 1000);
+    }
+    SECTION("a restart, where moves are dear") {
+        const auto made = checked(waiting(spec, 1, 8, 10), {.move_price_s = 401});
+        CHECK(made.plan.moves.empty());
+        REQUIRE(made.plan.evictions.size() == 1);
+        CHECK(made.lost.empty());
+        CHECK(made.cost.restarts == 4 * 300 * 1000);
+        CHECK(made.cost.lost_work == 4 * 100 * 1000);
+        CHECK(made.proven);
+    }
+    SECTION("for good, where nothing else is allowed") {
+        const auto made = checked(waiting(spec, 1, 8, 10), {.move = false, .replace = false});
+        REQUIRE(made.lost.size() == 1);
+        CHECK(made.cost.losses == 4 * 3600 * 1000);
+        CHECK(made.cost.lost_work == 4 * 100 * 1000);
+    }
+    SECTION("nobody of the same priority is evicted") {
+        const auto made = checked(waiting(spec, 1, 8, 0), {.move = false});
+        CHECK_FALSE(made.admitted);
+        CHECK(made.proven);
+    }
+    SECTION("tasks that are counted") {
+        Options count{.move_price_s = 0, .restart_s = 0, .loss_s = 0, .task_price_s = 1};
+        count.work = false;
+        const auto made = checked(waiting(spec, 1, 8, 10), count);
+        CHECK(made.cost.tasks == 1000);
+        CHECK(made.cost.total() == 1000);
+    }
+}
+
+TEST_CASE("gangs of victims leave whole, and pay for all members") {
+    auto spec = nodes(2);
+    spec.jobs.push_back({.name = "g", .min_members = 2});
+    run(spec, "g0", "n0", 0, 4).job = "g";
+    run(spec, "g1", "n1", 0, 2).job = "g";
+    run(spec, "single", "n1", 2, 6).preemptible = false;
+    for (auto& task : spec.tasks) task.how = Mobility::none;
+    const auto made = checked(waiting(spec, 1, 8, 10));
+    REQUIRE(made.admitted);
+    CHECK(made.plan.evictions.size() == 2);
+    CHECK(made.lost.size() == 2);
+    CHECK(made.cost.losses == (4 + 2) * 3600 * 1000);
+}
+
+TEST_CASE("disruption budgets hold unless they have a price") {
+    auto spec = nodes(1);
+    run(spec, "a", "n0", 0, 4).how = Mobility::none;
+    run(spec, "b", "n0", 4, 4).how = Mobility::none;
+    spec.budgets.push_back({.name = "one", .tasks = {"a", "b"}, .allowed_down = 1});
+    const auto with = waiting(spec, 1, 8, 10);
+    CHECK_FALSE(checked(with).admitted);
+    const auto made = admit(with.cluster, with.pods, {.budget_price_s = 7});
+    REQUIRE(made.admitted);
+    CHECK(made.cost.budgets == 7000);
+    REQUIRE(made.broken_budgets.size() == 1);
+    CHECK(made.broken_budgets.front().over == 1);
+}
+
+TEST_CASE("borrowed capacity has a price") {
+    auto spec = nodes(2, 4);
+    auto& owner = run(spec, "owner", "n0", 0, 4);
+    owner.priority_class = PriorityClass::hp;
+    owner.standby = true;
+    owner.preemptible = false;
+    run(spec, "other", "n1", 0, 3);
+    allocation::PodRequest pod{.count = 1};
+    pod.pod.gpu_count = 2;
+    pod.pod.priority_class = PriorityClass::lp;
+    const auto with = allocation::with_job(Cluster::build(spec), {"job", {pod}});
+    const auto made = checked(with);
+    REQUIRE(made.admitted);
+    CHECK(made.cost.recalls == 2 * 60 * 1000);
+    CHECK(made.cost.total() == made.cost.recalls);
+    CHECK_FALSE(checked(with, {.borrow = false}).admitted);
+}
+
+TEST_CASE("a gang within one switch, or not at all") {
+    auto spec = fragmented(8);
+    for (std::size_t n = 0; n < spec.nodes.size(); ++n) spec.nodes[n].network = {n < 4 ? "a" : "b"};
+    const auto with = waiting(spec, 2, 8);
+    const auto made = checked(with, {.level = 0, .mode = NetworkMode::required});
+    REQUIRE(made.admitted);
+    const auto& inv = with.cluster.inventory();
+    CHECK(inv.domain(0, made.pods[0].node) == inv.domain(0, made.pods[1].node));
+    CHECK(made.stats.domains_considered >= 1);
+    CHECK_FALSE(checked(waiting(spec, 5, 8), {.level = 0, .mode = NetworkMode::required}).admitted);
+}
+
+TEST_CASE("bad options of admission are all named") {
+    const auto with = waiting(fragmented(2), 1, 8);
+    const auto fails = [&](const Options& options, const std::string& text) {
+        CHECK_THROWS_MESSAGE(admit(with.cluster, with.pods, options), InvalidInput, text);
+    };
+    fails({.move_price_s = -1}, "move_price_s: -1; expected 0 to 1000000000");
+    fails({.max_moves = -1}, "max_moves: -1; expected at least 0");
+    fails({.depth = 0}, "depth: 0; expected 1 to 16");
+    fails({.search_limit = 0}, "search_limit: 0; expected at least 1");
+    fails({.exempt = {make_id<NodeId>(9)}}, "exempt: #9; expected nodes of the cluster's 2");
+    fails({.spare = {make_id<TaskId>(99)}}, "spare: #99; expected tasks of the cluster's 5");
+    CHECK_THROWS_MESSAGE(admit(with.cluster, std::vector<TaskId>{}), InvalidInput, "pods: none");
+}
+
+TEST_CASE("limits of admission leave a valid answer") {
+    const auto with = waiting(fragmented(20), 2, 8);
+    const auto all = checked(with);
+    REQUIRE(all.admitted);
+    SECTION("steps") {
+        const auto few = checked(with, {.search_limit = 1});
+        CHECK_FALSE(few.proven);
+        if (few.lower_bound) CHECK(*few.lower_bound <= all.cost.total());
+        CHECK(few.stats.steps < all.stats.steps);
+    }
+    SECTION("a cancellation") {
+        std::stop_source stop;
+        stop.request_stop();
+        const auto made = admit(with.cluster, with.pods, {}, {.stop = stop.get_token()});
+        CHECK(made.stop_reason == StopReason::cancelled);
+        CHECK_FALSE(made.proven);
+    }
+    SECTION("the same again") {
+        const auto again = checked(with);
+        CHECK(again.plan == all.plan);
+        CHECK(again.stats == all.stats);
+    }
+}
