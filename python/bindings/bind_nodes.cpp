@@ -4,9 +4,11 @@
 #include "cluster_views.hpp"
 #include "keywords.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -154,7 +156,7 @@ void bind_nodes(py::module_& m) {
             },
             "Per GPU; None where the node does not model it.")
         .def_property_readonly(
-            "schedulable", [](const NodeView& n) { return n.table().schedulable[n.at()] == 1; },
+            "schedulable", [](const NodeView& n) { return !n.table().is_cordoned(make_id<NodeId>(n.at())); },
             "False for a cordoned node, which keeps its tasks and receives none but those that tolerate its "
             "taint `node.kubernetes.io/unschedulable`, if it has it.")
         .def_property_readonly("network", network,
@@ -215,7 +217,7 @@ void bind_nodes(py::module_& m) {
                    (model.is_none() ? std::string("GPU") : model.cast<std::string>()) + ", " +
                    counted(n.cluster->occupants(n.id), "task") +
                    (failed > 0 ? ", " + counted(failed, "failed GPU") : "") +
-                   (n.table().schedulable[n.at()] == 1 ? ">" : ", cordoned>");
+                   (!n.table().is_cordoned(make_id<NodeId>(n.at())) ? ">" : ", cordoned>");
         });
 
     define_pickle<NodeView>(node);
@@ -278,10 +280,11 @@ void bind_nodes(py::module_& m) {
         .def_property_readonly(
             "schedulable",
             [](const NodeSequence& s) {
-                const auto& column = s.cluster->inventory().nodes.schedulable;
-                const auto receiving = std::make_shared<std::vector<std::uint8_t>>(column);
-                for (auto& value : *receiving) value = value == 1;
-                return flags(*receiving, receiving);
+                const auto& column = s.cluster->inventory().nodes.cordon;
+                const auto free = std::make_shared<std::vector<std::uint8_t>>(column.size());
+                std::transform(column.begin(), column.end(), free->begin(),
+                               [](Cordon cordon) { return cordon == Cordon::none; });
+                return flags(*free, free);
             },
             "False for cordoned nodes.")
         .def_property_readonly(

@@ -198,7 +198,7 @@ class Followers {
         auto& mine = free_.of(c);
         std::vector<NodeId> expected;
         for (const auto node : c.nodes())
-            if (c.inventory().nodes.schedulable[index(node)]) expected.push_back(node);
+            if (c.inventory().nodes.receives(node)) expected.push_back(node);
         REQUIRE(std::vector(mine.receivers().begin(), mine.receivers().end()) == expected);
         for (const auto task : c.tasks()) {
             std::vector<NodeId> eligible;

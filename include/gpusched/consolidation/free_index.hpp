@@ -217,7 +217,7 @@ class FreeIndex {
     }
     [[nodiscard]] bool receives(const Cluster& cluster, NodeId node) const {
         if (scope_ != nullptr) return scope_->may_receive[index(node)] != 0;
-        return cluster.contains(node) && cluster.inventory().nodes.schedulable[index(node)] != 0;
+        return cluster.contains(node) && cluster.inventory().nodes.receives(node);
     }
     void forget_eligible() {
         for (const auto requirement : known_) eligible_[requirement] = {};

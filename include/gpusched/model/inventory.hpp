@@ -31,6 +31,13 @@ class InventoryEditor;
 struct InventoryBuilder;
 }  // namespace detail
 
+/// Whether a node receives tasks.
+enum class Cordon : std::uint8_t {
+    none,      ///< it does
+    by_taint,  ///< as Kubernetes does it: tasks that tolerate the taint may still come
+    closed,    ///< none may come
+};
+
 /// Indexed by NodeId.
 struct NodeTable {
     NameTable names;
@@ -39,8 +46,7 @@ struct NodeTable {
     std::vector<std::int64_t> cpu_milli;
     std::vector<std::int64_t> memory_mib;
     std::vector<std::int64_t> gpu_memory_mib;  ///< per GPU; -1 = not modelled
-    std::vector<std::uint8_t>
-        schedulable;  ///< 1 = yes, 0 = cordoned, 2 = cordoned by a taint that tasks may tolerate
+    std::vector<Cordon> cordon;
     std::vector<GpuMask> failed_gpus;
     std::vector<std::uint32_t>
         first_gpu;  ///< offset of its GPU 0 in arrays of `Inventory::gpu_slots` entries, devices included
@@ -54,6 +60,9 @@ struct NodeTable {
     /// Runs in arrays over all GPUs that nobody has, by length: where they begin. Empty = never any.
     std::vector<std::vector<std::uint32_t>> free_gpus;
     static constexpr std::uint32_t no_hardware = 0xFFFFFFFFu;
+    /// May tasks come that are eligible there?
+    [[nodiscard]] bool receives(NodeId node) const noexcept { return cordon[index(node)] != Cordon::closed; }
+    [[nodiscard]] bool is_cordoned(NodeId node) const noexcept { return cordon[index(node)] != Cordon::none; }
 };
 
 /// Labels and taints, shared by all nodes that have the same.

@@ -201,7 +201,7 @@ inline std::vector<std::vector<NodeId>> regions_of(const Cluster& cluster,
     const auto& inv = cluster.inventory();
     std::map<DomainId, std::vector<NodeId>> by_domain;
     for (const auto node : cluster.nodes())
-        if (inv.nodes.schedulable[index(node)]) by_domain[inv.domain(*gang.region, node)].push_back(node);
+        if (inv.nodes.receives(node)) by_domain[inv.domain(*gang.region, node)].push_back(node);
     std::vector<std::vector<NodeId>> regions;
     for (auto& [domain, nodes] : by_domain) regions.push_back(std::move(nodes));
     return regions;

@@ -71,7 +71,7 @@ GPUSCHED_INTERNAL NodeBounds::NodeBounds(const Cluster& cluster, const Prices& p
         for_each_gpu(shared, [&](int g) {
             if (of_gpu[static_cast<std::size_t>(g)] < never) take(1, of_gpu[static_cast<std::size_t>(g)]);
         });
-        if (inv.nodes.schedulable[index(node)]) {
+        if (inv.nodes.receives(node)) {
             const auto idle = cluster.idle_gpus(node, Lent::yes);
             free_milli_ += std::int64_t{whole_gpu_milli} * gpu_count(idle);
             for_each_gpu(cluster.healthy_gpus(node) & ~idle,
@@ -134,7 +134,7 @@ GPUSCHED_INTERNAL Ranking& NodeBounds::ranking(const Cluster& snapshot, TaskId t
     std::vector<Ranking::Entry> entries;
     entries.reserve(snapshot.node_count());
     for (const auto node : snapshot.nodes()) {
-        if (!inv.nodes.schedulable[index(node)] || !inv.eligible(task, node)) continue;
+        if (!inv.nodes.receives(node) || !inv.eligible(task, node)) continue;
         const auto idle = gpu_count(snapshot.idle_gpus(node, snapshot.lent_to(task)));
         const auto least = bound(snapshot, task, node, idle);
         if (least < never) entries.push_back({least, idle, node});

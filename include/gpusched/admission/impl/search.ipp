@@ -352,7 +352,7 @@ GPUSCHED_INTERNAL void Search::place_by_displacing(const Item& item) {
         displace_on(item, entry.node, entry.bound);
     }
     for (const auto node : touched)
-        if (usable(node) && inv_.nodes.schedulable[index(node)] && inv_.eligible(item.task, node))
+        if (usable(node) && inv_.nodes.receives(node) && inv_.eligible(item.task, node))
             displace_on(item, node, 0);
 }
 

@@ -87,7 +87,7 @@ class PackingNodes {
     }
     [[nodiscard]] TaskId sample(std::size_t s) const { return shapes_[s].pods.front(); }
     [[nodiscard]] bool admits(TaskId task, NodeId node) const {
-        return inv_.nodes.schedulable[index(node)] && inv_.eligible(task, node) &&
+        return inv_.nodes.receives(node) && inv_.eligible(task, node) &&
                find_group_obstacle(cluster_, task, node, ignored_) == Obstacle::none;
     }
     /// CPU, memory and named resources for one more.

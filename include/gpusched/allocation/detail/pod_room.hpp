@@ -33,7 +33,7 @@ inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, s
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto i = index(task);
-    if (!inv.nodes.schedulable[index(node)] || !inv.eligible(task, node)) return 0;
+    if (!inv.nodes.receives(node) || !inv.eligible(task, node)) return 0;
     const auto at_most = [&](std::int64_t free, std::int64_t each) {
         if (each > 0) most = std::min(most, std::max<std::int64_t>(0, free) / each);
     };

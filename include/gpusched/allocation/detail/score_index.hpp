@@ -166,7 +166,7 @@ class ScoreIndex {
         return Inventory::since(inventory.requirement_since, requirement);
     }
     [[nodiscard]] static bool may_run(const Inventory& inventory, std::uint32_t requirement, NodeId node) {
-        return inventory.nodes.schedulable[index(node)] != 0 &&
+        return inventory.nodes.receives(node) &&
                inventory.eligible(requirement, inventory.nodes.node_class[index(node)]);
     }
 
@@ -186,7 +186,7 @@ class ScoreIndex {
         list.position.assign(latest_.size(), closed);
         for (const auto node : inventory.living_nodes()) {
             if (!inventory.eligible(requirement, inventory.nodes.node_class[index(node)])) continue;
-            if (inventory.nodes.schedulable[index(node)] != 0)
+            if (inventory.nodes.receives(node))
                 list.position[index(node)] = static_cast<std::uint32_t>(list.nodes.size());
             list.nodes.push_back(node);
         }

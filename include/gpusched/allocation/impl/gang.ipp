@@ -150,7 +150,7 @@ GPUSCHED_INTERNAL std::vector<std::int64_t> Gang::gpus_per_domain() const {
     const bool borrow = std::any_of(classes.begin(), classes.end(),
                                     [&](const PodClass& c) { return cluster.may_borrow(c.sample); });
     for (const auto node : cluster.nodes())
-        if (inv.nodes.schedulable[index(node)])
+        if (inv.nodes.receives(node))
             milli[domain(node)] += cluster.gpu_free_total_milli(node, borrow ? Lent::yes : Lent::no);
     return milli;
 }

@@ -30,7 +30,7 @@ GPUSCHED_INTERNAL bool Gang::fits_without(Obstacle kind) const {
         return false;  // nobody asks for it
     std::map<DomainId, std::vector<NodeId>> parts;
     for (const auto node : cluster.nodes())
-        if (inv.nodes.schedulable[index(node)] && (closed.empty() || !closed[domain(node)]))
+        if (inv.nodes.receives(node) && (closed.empty() || !closed[domain(node)]))
             parts[kind == Obstacle::network || !network_region ? none<DomainId>
                                                                : inv.domain(*network_region, node)]
                 .push_back(node);

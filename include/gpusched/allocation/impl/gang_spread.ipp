@@ -238,7 +238,7 @@ GPUSCHED_INTERNAL void Gang::explain(const PodClass& c, std::size_t next, Alloca
             }
         }
         stage(0, gpus);
-        unless(1, !inv.nodes.schedulable[index(node)]);
+        unless(1, !inv.nodes.receives(node));
         const auto refused = find_eligibility_obstacle(cluster, task, node);
         unless(2, refused == Obstacle::gpu_model);
         unless(3, refused == Obstacle::node_selector);

@@ -231,7 +231,7 @@ GPUSCHED_INLINE Room make_room(const Cluster& cluster, std::span<const TaskId> p
     std::map<DomainId, std::vector<NodeId>> by_domain;
     std::vector<NodeId> everywhere;
     for (const auto node : cluster.nodes())
-        if (inv.nodes.schedulable[index(node)]) {
+        if (inv.nodes.receives(node)) {
             by_domain[inv.domain(gang.region.value_or(gang.level), node)].push_back(node);
             everywhere.push_back(node);
         }

@@ -45,7 +45,7 @@ GPUSCHED_INLINE Scope make_scope(const Cluster& cluster, const Options& options)
     for (const auto node : cluster.nodes()) {
         const auto i = index(node);
         if (exempt[i] || cluster.occupants(node) == 0) continue;
-        scope.may_receive[i] = inv.nodes.schedulable[i] == 1 && !clear[i];
+        scope.may_receive[i] = !inv.nodes.is_cordoned(node) && !clear[i];
         scope.may_vacate[i] = !options.clear || clear[i];
         for (const auto task : cluster.tasks_on(node))
             if (!inv.tasks.daemon[index(task)] && !scope.movable[index(task)]) scope.may_vacate[i] = 0;

@@ -16,7 +16,7 @@ namespace GPUSCHED_NAMESPACE::fragmentation::detail {
 inline bool counts(const NodeTable& nodes, NodeId node, bool include_cordoned,
                    std::optional<int> max_gpus_per_node = std::nullopt) noexcept {
     const auto i = index(node);
-    return nodes.gpu_count[i] > 0 && (include_cordoned || nodes.schedulable[i] == 1) &&
+    return nodes.gpu_count[i] > 0 && (include_cordoned || !nodes.is_cordoned(node)) &&
            (!max_gpus_per_node || nodes.gpu_count[i] <= *max_gpus_per_node);
 }
 

@@ -128,7 +128,7 @@ GPUSCHED_INLINE std::int64_t Fgd::value(GpuModelId model, std::int64_t cpu_free_
 
 GPUSCHED_INLINE std::int64_t Fgd::state(const Cluster& cluster, NodeId node) const noexcept {
     const auto& nodes = cluster.inventory().nodes;
-    if (nodes.schedulable[index(node)] != 1 && !options_.include_cordoned) return 0;
+    if (nodes.is_cordoned(node) && !options_.include_cordoned) return 0;
     const auto gpus = read_gpus(cluster, node);
     return value(nodes.gpu_model[index(node)], cluster.cpu_free_milli(node),
                  {gpus.milli.data(), static_cast<std::size_t>(gpus.count)});
@@ -199,7 +199,7 @@ GPUSCHED_INLINE FgdChoice Fgd::best(const Cluster& cluster, TaskId task, NodeId 
 GPUSCHED_INLINE FgdClasses<std::int64_t> Fgd::classes(const Cluster& cluster, NodeId node) const noexcept {
     const auto& nodes = cluster.inventory().nodes;
     FgdClasses<std::int64_t> out;
-    if (nodes.schedulable[index(node)] != 1 && !options_.include_cordoned) return out;
+    if (nodes.is_cordoned(node) && !options_.include_cordoned) return out;
     const auto gpus = read_gpus(cluster, node);
     const std::span<const int> all{gpus.milli.data(), static_cast<std::size_t>(gpus.count)};
     std::int64_t idle = 0;

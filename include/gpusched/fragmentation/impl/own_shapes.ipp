@@ -30,7 +30,7 @@ GPUSCHED_INLINE std::vector<Shape> own_shapes(const Cluster& cluster) {
         per_gpu.push_back(inv.tasks.cpu_milli[index(task)] / gpus);
     }
     for (const auto node : cluster.nodes())
-        if (inv.nodes.schedulable[index(node)] == 1 && cluster.gpu_count(node) > 0)
+        if (!inv.nodes.is_cordoned(node) && cluster.gpu_count(node) > 0)
             (void)asked[cluster.gpu_count(node)];  // without tasks, if nobody asks for so many
     const auto usual = per_gpu.empty() ? 0 : detail::upper_median(per_gpu);
     std::vector<Shape> shapes;

@@ -104,7 +104,7 @@ class ConsolidationBuilder {
     [[nodiscard]] bool allowed(TaskId task, std::size_t j) const {
         if (home(task) == j) return true;
         const auto node = result_.nodes[j];
-        if (inventory_.nodes.schedulable[index(node)] == 0) return false;
+        if (!inventory_.nodes.receives(node)) return false;
         for (std::size_t r = 0; r < resources; ++r) {
             const std::size_t claims = r == 2 || cluster_.may_borrow(task) ? 0 : 1;
             if ((r < 2 || options_.memory) && demand(task, r) > capacity_[claims][j][r]) return false;

@@ -64,7 +64,7 @@ class PackingBuilder {
     [[nodiscard]] bool allowed(TaskId t, NodeId n) const {
         if (cluster_.node_of(t) == n) return true;
         const auto i = index(t);
-        if (inventory_.nodes.schedulable[index(n)] == 0) return false;
+        if (!inventory_.nodes.receives(n)) return false;
         if (find_eligibility_obstacle(cluster_, t, n) != Obstacle::none) return false;
         if (inventory_.tasks.cpu_milli[i] > rest_.cpu_free_milli(n) ||
             inventory_.tasks.memory_mib[i] > rest_.memory_free_mib(n))

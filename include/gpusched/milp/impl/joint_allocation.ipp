@@ -31,7 +31,7 @@ GPUSCHED_INLINE std::vector<SwitchRoom> switch_rooms(const Cluster& cluster, std
     for (std::size_t d = 0; d < rooms.size(); ++d)
         rooms[d].name = inventory.domain_name(at, make_id<DomainId>(d));
     for (const auto node : cluster.nodes()) {
-        if (inventory.nodes.schedulable[index(node)] == 0) continue;
+        if (!inventory.nodes.receives(node)) continue;
         rooms[index(inventory.domain(at, node))].idle.push_back(gpu_count(cluster.idle_gpus(node)));
     }
     return rooms;

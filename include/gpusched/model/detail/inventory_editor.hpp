@@ -81,7 +81,7 @@ class InventoryEditor {
         const auto i = index(id);
         clear_node(id);
         write_row(t, i, NodeSpec{}, 0);
-        t.schedulable[i] = 0;
+        t.cordon[i] = Cordon::closed;
         t.gpu_model[i] = none<GpuModelId>;
         give_up(t, i);
     }

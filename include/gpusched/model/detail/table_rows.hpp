@@ -105,7 +105,7 @@ inline void resize_rows(NodeTable& t, std::size_t size) {
     t.cpu_milli.resize(size);
     t.memory_mib.resize(size);
     t.gpu_memory_mib.resize(size, -1);
-    t.schedulable.resize(size);
+    t.cordon.resize(size, Cordon::closed);
     t.failed_gpus.resize(size);
     t.first_gpu.resize(size);
     t.node_class.resize(size);
@@ -114,14 +114,12 @@ inline void resize_rows(NodeTable& t, std::size_t size) {
     t.devices.resize(size);
 }
 
-/// What a node's row says of whom it receives: 1 = all, 0 = nobody, 2 = cordoned as Kubernetes does it, with a taint, so
-/// that tasks that tolerate the taint may still go there.
-[[nodiscard]] inline std::uint8_t receiving_of(const NodeSpec& node) {
-    if (node.schedulable) return 1;
+[[nodiscard]] inline Cordon cordon_of(const NodeSpec& node) {
+    if (node.schedulable) return Cordon::none;
     const bool tainted = std::any_of(node.taints.begin(), node.taints.end(), [](const Taint& taint) {
         return taint.key == cordon_taint && taint.effect == "NoSchedule";
     });
-    return tainted ? 2 : 0;
+    return tainted ? Cordon::by_taint : Cordon::closed;
 }
 
 /// The quantities of node `i`, each within its range.
@@ -131,7 +129,7 @@ inline void write_row(NodeTable& t, std::size_t i, const NodeSpec& node, int dev
     t.cpu_milli[i] = legal(node.cpu_milli);
     t.memory_mib[i] = legal(node.memory_mib);
     t.gpu_memory_mib[i] = node.gpu_memory_mib ? legal(*node.gpu_memory_mib) : -1;
-    t.schedulable[i] = receiving_of(node);
+    t.cordon[i] = cordon_of(node);
     t.failed_gpus[i] = gpu_mask(
         node.failed_gpus, devices, [](int) {}, [](int) {});
 }

@@ -494,7 +494,7 @@ GPUSCHED_INLINE NodeSpec Cluster::node_spec(NodeId node) const {
                  .cpu_milli = n.cpu_milli[i],
                  .memory_mib = n.memory_mib[i],
                  .gpu_memory_mib = {},
-                 .schedulable = n.schedulable[i] == 1,
+                 .schedulable = !n.is_cordoned(node),
                  .network = {},
                  .labels = attributes.labels,
                  .taints = attributes.taints,

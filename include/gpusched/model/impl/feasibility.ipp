@@ -11,7 +11,7 @@ namespace GPUSCHED_NAMESPACE {
 
 GPUSCHED_INLINE Obstacle find_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& inv = cluster.inventory();
-    if (!inv.nodes.schedulable[index(node)]) return Obstacle::cordoned;
+    if (!inv.nodes.receives(node)) return Obstacle::cordoned;
     if (!inv.eligible(inv.tasks.requirement[index(task)], inv.nodes.node_class[index(node)]))
         return Obstacle::not_eligible;
     if (inv.tasks.is(TaskTrait::extras, task) && !inv.in_node_set(inv.tasks.extras[index(task)], node))

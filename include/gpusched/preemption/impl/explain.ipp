@@ -26,7 +26,7 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
     Explanation result;
     std::optional<std::tuple<int, int, std::int64_t, std::int64_t>> least;
     for (const auto node : cluster.nodes()) {
-        if (!inv.nodes.schedulable[index(node)] || !request.may_run_on(inv, node)) continue;
+        if (!inv.nodes.receives(node) || !request.may_run_on(inv, node)) continue;
         problem->read(cluster, request, options.cost, node, &gangs);
         if (problem->locality_now() != detail::infeasible)
             return {node, Obstacle::none, 0, "fits without evictions"};

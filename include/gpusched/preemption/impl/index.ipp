@@ -230,7 +230,7 @@ struct PreemptionIndex::State {
         auto& candidate = shape.candidates[index(node)];
         candidate = {};
         const auto& inv = cluster.inventory();
-        if (!cluster.contains(node) || inv.nodes.schedulable[index(node)] == 0 ||
+        if (!cluster.contains(node) || !inv.nodes.receives(node) ||
             !shape.request.may_run_on(inv, node))
             return;
         problem.read(cluster, shape.request, options.cost, node, &gangs);

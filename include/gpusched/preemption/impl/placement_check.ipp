@@ -118,7 +118,7 @@ GPUSCHED_INTERNAL bool placement_holds(const Cluster& cluster, const Request& re
     const auto devices = decision.gpus & cluster.devices(node), whole = decision.gpus & ~devices;
     if (gpu_count(whole) != request.gpus) return false;
     if ((whole & ~healthy) != 0) return false;
-    if (!inv.nodes.schedulable[n] || !request.may_run_on(inv, node)) return false;
+    if (!inv.nodes.receives(node) || !request.may_run_on(inv, node)) return false;
     if (!victims_may_leave(cluster, request, decision, gangs)) return false;
 
     const auto* const hardware =

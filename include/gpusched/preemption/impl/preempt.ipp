@@ -35,7 +35,7 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
     Result result;
 
     const auto may_run = [&](NodeId node) {
-        return inv.nodes.schedulable[index(node)] != 0 && request.may_run_on(inv, node);
+        return inv.nodes.receives(node) && request.may_run_on(inv, node);
     };
     const auto earlier = [&](NodeId a, NodeId b) {
         return b == none<NodeId> || cluster.name(a) < cluster.name(b);
@@ -117,7 +117,7 @@ GPUSCHED_INLINE MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId t
                                      "below " + std::to_string(cluster.node_slots())));
     MinimalSets result;
     const auto& inv = cluster.inventory();
-    if (!inv.nodes.schedulable[index(node)] || !request.may_run_on(inv, node)) return result;
+    if (!inv.nodes.receives(node) || !request.may_run_on(inv, node)) return result;
     const auto problem = std::make_unique_for_overwrite<detail::NodeQuestion>();
     detail::GangTable gangs;
     if (inv.job_names.size() > 0) gangs.read(cluster);

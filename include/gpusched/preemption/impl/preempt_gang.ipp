@@ -282,7 +282,7 @@ class GangSearch {
         // By name; a node of unknown position may be called as a switch is.
         std::map<std::pair<std::string, DomainId>, std::vector<NodeId>> found;
         for (const auto node : cluster_.nodes()) {
-            if (!inv.nodes.schedulable[index(node)]) continue;
+            if (!inv.nodes.receives(node)) continue;
             if (!level) {
                 found[{"", none<DomainId>}].push_back(node);
                 continue;
