@@ -7,7 +7,6 @@
 #include "plan.hpp"
 
 #include <gpusched/core/file.hpp>
-#include <gpusched/io/formats.hpp>
 #include <gpusched/io/kai.hpp>
 #include <gpusched/io/kubernetes.hpp>
 
@@ -147,9 +146,9 @@ std::string archived_text(const py::object& path, const std::string& name) {
         if (found == names.end())
             throw InvalidInput(name + ": expected a zip archive with snapshot.json, found " +
                                std::to_string(names.size()) + " other files");
-        if (archive.attr("getinfo")(*found).attr("file_size").cast<std::uint64_t>() > io::largest_document)
+        if (archive.attr("getinfo")(*found).attr("file_size").cast<std::uint64_t>() > largest_document)
             throw InvalidInput(name + ": snapshot.json: expected at most " +
-                               std::to_string(io::largest_document) + " bytes");
+                               std::to_string(largest_document) + " bytes");
         return archive.attr("read")(*found).cast<std::string>();
     } catch (const py::error_already_set& error) {
         if (!error.matches(PyExc_Exception) || error.matches(PyExc_OSError)) throw;

@@ -2,6 +2,7 @@
 #include "arguments.hpp"
 #include "cluster_reading.hpp"
 #include "keywords.hpp"
+#include "plan.hpp"
 
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/slurm.hpp>

@@ -225,3 +225,21 @@ def read_kubernetes(
     network_labels: Sequence[str] = [],
     examples: int = 3,
 ) -> ClusterReading: ...
+def read_kai_snapshot(
+    source: str | PathLike[str] | Mapping[str, Any],
+    *,
+    schedulers: Sequence[str] = [],
+    recreating_owners: Sequence[str] = [],
+    ignore_protection: bool = False,
+    evict_bare_pods: bool = False,
+    network_labels: Sequence[str] = [],
+    examples: int = 3,
+) -> ClusterReading: ...
+def read_slurm(
+    *sources: Any,
+    ignore_protection: bool = False,
+    evict_without_requeue: bool = False,
+    array_tasks: int = 100,
+    topology: str = "",
+    examples: int = 3,
+) -> ClusterReading: ...

@@ -2,6 +2,7 @@
 // Jobs of Slurm: what each node gives, where they may run, who may evict them.
 #include "records.hpp"
 
+#include <gpusched/io/anonymize.hpp>
 #include <gpusched/io/detail/slurm/features.hpp>
 #include <gpusched/io/detail/slurm/values.hpp>
 
@@ -35,6 +36,7 @@ TEST_CASE("Amounts, durations, states and lists as Slurm writes them", "[io][slu
     CHECK((*gres)[2].type == "ib");
     CHECK((*gres)[2].count == 3);
     CHECK((*gres)[3].count == 1);
+    CHECK(slurm::gres_of("gpu(IDX:0-1,5)")->front().count == 3);
     CHECK(slurm::is_mig_type("nvidia_a100_3g.20gb"));
     CHECK(slurm::is_mig_type("1g.10gb+me"));
     CHECK_FALSE(slurm::is_mig_type("h100-80gb"));
@@ -228,4 +230,18 @@ TEST_CASE("A job on nodes that were not read keeps its other tasks", "[io][slurm
     CHECK(reading.cluster.tasks.size() == 1);
     CHECK(reading.cluster.jobs[0].min_members == 1);
     CHECK(row(reading, "Job", "tasks on an unknown node").examples == std::vector<std::string>{"1 on n1"});
+}
+
+TEST_CASE("Temporary disk, and the same answers without names", "[io][slurm]") {
+    const auto reading =
+        read({node("small", "TmpDisk=1000"), node("large", "TmpDisk=5000 Partitions=p"), node("none"),
+              pending("1", "NumNodes=1 MinTmpDiskNode=2G"), pending("2", "NumNodes=1 Partition=p")});
+    const auto cluster = Cluster::build(reading.cluster);
+    CHECK_FALSE(fits(cluster, "1/0", "small"));
+    CHECK(fits(cluster, "1/0", "large"));
+    CHECK_FALSE(fits(cluster, "1/0", "none"));
+    const auto other = Cluster::build(io::anonymize(reading.cluster, 7));
+    for (const auto task : cluster.tasks())
+        for (const auto node : cluster.nodes())
+            CHECK(find_obstacle(other, task, node) == find_obstacle(cluster, task, node));
 }

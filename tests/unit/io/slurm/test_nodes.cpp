@@ -2,6 +2,13 @@
 // Nodes of Slurm: states, GPUs of several types and forms, what they say is taken, over-commitment.
 #include "records.hpp"
 
+#include <support/real_data.hpp>
+
+#include <gpusched/io/formats.hpp>
+#include <gpusched/io/slurm_topology.hpp>
+
+#include <filesystem>
+
 using namespace slurm_text;
 
 TEST_CASE("States of nodes that receive no task", "[io][slurm]") {
@@ -136,7 +143,24 @@ TEST_CASE("Positions in the network come from a topology", "[io][slurm]") {
           std::string::npos);
     CHECK(refusal({node("n0"), "SwitchName=s0 Nodes=n0\n", "SwitchName=s0 Nodes=n0\n"})
               .find("expected one topology") != std::string::npos);
-    if (const auto of_yaml = refusal({node("n0"), node("n1"), yaml}); of_yaml.empty())
+    if (io::reads_yaml())
         CHECK(node_of(read({node("n0"), node("n1"), yaml}), "n0").network ==
               std::vector<std::string>{"top", "s0"});
+    else
+        CHECK_THROWS_AS(read({node("n0"), node("n1"), yaml}), BackendError);
+}
+
+TEST_CASE("A topology of Slurm's own tests places all its nodes", "[io][slurm][data]") {
+    const auto path = testing_support::real_data("slurm") / "testcase1" / "topology.conf";
+    if (!std::filesystem::exists(path)) {
+        WARN("SKIPPED: no " << path.string() << "; set GPUSCHED_DATA");
+        return;
+    }
+    const auto topology = read_file(path.string());
+    std::string nodes;
+    for (const auto& of_network : io::slurm_topology_from_conf(topology).nodes)
+        nodes += node(of_network.name);
+    const auto reading = read({nodes, topology});
+    CHECK(reading.cluster.nodes.size() > 500);
+    for (const auto& placed : reading.cluster.nodes) CHECK_FALSE(placed.network.empty());
 }

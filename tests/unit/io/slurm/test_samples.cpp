@@ -79,9 +79,9 @@ TEST_CASE("A cluster as text is a snapshot", "[io][slurm]") {
 
 TEST_CASE("The same cluster as JSON is the same snapshot", "[io][slurm]") {
     const auto text = read({sample("nodes.txt"), sample("jobs.txt"), sample("partitions.txt")});
-    for (const char* const version : {"v0.0.40", "v0.0.43"}) {
-        INFO(version);
-        auto json = read({sample(std::string("cluster-") + version + ".json")});
+    for (const char* const parser : {"v0.0.40", "v0.0.43"}) {
+        INFO(parser);
+        auto json = read({sample(std::string("cluster-") + parser + ".json")});
         json.cluster.now = text.cluster.now;
         CHECK(io::cluster_to_json(json.cluster) == io::cluster_to_json(text.cluster));
     }

@@ -125,9 +125,9 @@ class Gangs {
         ++gang.pods;
     }
 
-    void read_group(const Place& object, std::string_view version) {
+    void read_group(const Place& object, std::string_view api_version) {
         try {
-            const auto group = api_group(version);
+            const auto group = api_group(api_version);
             const auto name = identity_of(object, true).full();
             const auto spec = object["spec"];
             auto least = limited(integer_at(spec, "minMember", 0));
@@ -163,10 +163,10 @@ class Gangs {
         }
     }
 
-    void read_workload(const Place& object, std::string_view version) {
+    void read_workload(const Place& object, std::string_view api_version) {
         try {
             const auto id = identity_of(object, true);
-            if (api_group(version) != "kueue.x-k8s.io")
+            if (api_group(api_version) != "kueue.x-k8s.io")
                 return report_.ignored("Workload", "objects (scheduling.k8s.io)", Errs::neither,
                                        "templates of PodGroups, which are read themselves", id.full());
             std::int64_t pods = 0;

@@ -186,9 +186,9 @@ class Objects {
     }
 
     /// Takes the objects of an array of one kind, which need not repeat it.
-    void take_all(const Place& objects, std::string_view kind, std::string_view version,
+    void take_all(const Place& objects, std::string_view kind, std::string_view api_version,
                   ReportBuilder& report) {
-        for (const auto& object : objects.items()) take_object(object, kind, version, report, 0);
+        for (const auto& object : objects.items()) take_object(object, kind, api_version, report, 0);
     }
 
     [[nodiscard]] const std::vector<Place>& of(Kind kind) const {
@@ -247,8 +247,8 @@ class Objects {
         }
     }
 
-    void take_known(const Place& object, Kind kind, const std::string& kind_text, const std::string& version,
-                    ReportBuilder& report) {
+    void take_known(const Place& object, Kind kind, const std::string& kind_text,
+                    const std::string& api_version, ReportBuilder& report) {
         const bool namespaced = kind != Kind::node && kind != Kind::priority_class &&
                                 kind != Kind::name_space && kind != Kind::volume &&
                                 kind != Kind::resource_slice && kind != Kind::device_class &&
@@ -260,11 +260,11 @@ class Objects {
         const auto uid = text_at(object["metadata"], "uid");
         const auto [found, added] = seen_.try_emplace(
             {static_cast<std::uint8_t>(kind),
-             kind == Kind::pod_group || kind == Kind::workload ? version + " " + id.full() : id.full()},
+             kind == Kind::pod_group || kind == Kind::workload ? api_version + " " + id.full() : id.full()},
             uid);
         if (added) {
             by_kind_[static_cast<std::size_t>(kind)].push_back(object);
-            versions_[static_cast<std::size_t>(kind)].push_back(version);
+            versions_[static_cast<std::size_t>(kind)].push_back(api_version);
         } else if (uid == found->second && !uid.empty()) {
             report.left_out(kind_text, "objects", "the same object occurs again", id.full());
         } else {

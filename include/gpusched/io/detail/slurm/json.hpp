@@ -84,8 +84,8 @@ class JsonRecords {
     }
 
     void take(const Place& root) {
-        if (const auto version = parser_of(root); !version.empty() && !is_known(version))
-            report_.approximated("(all)", "data parser " + version, Errs::either,
+        if (const auto parser = parser_of(root); !parser.empty() && !is_known(parser))
+            report_.approximated("(all)", "data parser " + parser, Errs::either,
                                  "not one of v0.0.39 to v0.0.44: read as these", "");
         for (const auto& error : root["errors"].items())
             report_.ignored(
@@ -132,9 +132,9 @@ class JsonRecords {
         const auto at = text.rfind('/');
         return at == text.npos ? text : text.substr(at + 1);
     }
-    static bool is_known(std::string_view version) {
+    static bool is_known(std::string_view parser) {
         int number = 0;
-        return version.starts_with("v0.0.") && read_number(version.substr(5, 2), number) && number >= 39 &&
+        return parser.starts_with("v0.0.") && read_number(parser.substr(5, 2), number) && number >= 39 &&
                number <= 44;
     }
 

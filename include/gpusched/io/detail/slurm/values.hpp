@@ -122,6 +122,22 @@ inline Words states_of(std::string_view text) {
     return out;
 }
 
+/// Indices: `0-2,5`. None where it is no such list, or names one beyond 4095.
+inline std::optional<std::vector<int>> indices_of(std::string_view text) {
+    std::vector<int> out;
+    while (!text.empty()) {
+        auto part = take_until(text, ',');
+        int first = 0, last = 0;
+        const auto low = take_until(part, '-');
+        if (!read_number(low, first) || first < 0 || first > 4095) return std::nullopt;
+        last = first;
+        if (!part.empty() && (!read_number(part, last) || last < first || last > 4095)) return std::nullopt;
+        for (auto i = first; i <= last; ++i) out.push_back(i);
+        if (out.size() > 4096) return std::nullopt;
+    }
+    return out;
+}
+
 /// A generic resource: `gpu:h100:8(S:0-1)`.
 struct Gres {
     std::string name{}, type{};
@@ -177,6 +193,10 @@ inline std::optional<std::vector<Gres>> gres_of(std::string_view text) {
         if (colon < rest.size()) gres.type = rest.substr(colon + 1);
         while (gres.type.ends_with(':')) gres.type.pop_back();
         if (gres.name.empty()) return std::nullopt;
+        // Older releases write `gpu(IDX:0-1)` for two.
+        if (count.empty() && gres.detail.starts_with("IDX:"))
+            if (const auto named = indices_of(std::string_view(gres.detail).substr(4)))
+                gres.count = static_cast<std::int64_t>(named->size());
         out.push_back(std::move(gres));
     }
     return out;
@@ -190,22 +210,6 @@ inline std::optional<std::int64_t> tres_of(std::string_view text, std::string_vi
             return amount_of(std::string_view(word).substr(equals + 1), unit);
     }
     return std::nullopt;
-}
-
-/// Indices: `0-2,5`. None where it is no such list, or names one beyond 4095.
-inline std::optional<std::vector<int>> indices_of(std::string_view text) {
-    std::vector<int> out;
-    while (!text.empty()) {
-        auto part = take_until(text, ',');
-        int first = 0, last = 0;
-        const auto low = take_until(part, '-');
-        if (!read_number(low, first) || first < 0 || first > 4095) return std::nullopt;
-        last = first;
-        if (!part.empty() && (!read_number(part, last) || last < first || last > 4095)) return std::nullopt;
-        for (auto i = first; i <= last; ++i) out.push_back(i);
-        if (out.size() > 4096) return std::nullopt;
-    }
-    return out;
 }
 
 /// Which devices a generic resource names: those of `IDX:0-2`, or those of which something is used in `0/4,2/4`.
