@@ -125,6 +125,12 @@ TEST_CASE("every way to spoil a plan is found and named") {
          },
          {a1 + "taint: k=v:NoExecute is not tolerated"}},
         {"cordon", [](auto& s) { s.node("n3").schedulable = false; }, {w + "cordoned"}},
+        {"cordon by a taint",
+         [](auto& s) {
+             s.node("n3").schedulable = false;
+             s.node("n3").taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
+         },
+         {w + "taint: node.kubernetes.io/unschedulable=:NoSchedule is not tolerated"}},
         {"guaranteed NUMA node",
          [](auto& s) {
              s.task("a").hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
