@@ -390,3 +390,13 @@ TEST_CASE("every way to spoil a plan is found and named") {
         }
     }
 }
+
+TEST_CASE("a cordon by a taint lets a task in that tolerates it") {
+    auto s = scenario();
+    s.node("n3").schedulable = false;
+    s.node("n3").taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
+    s.task("waiting").tolerations = {{.key = "node.kubernetes.io/unschedulable", .op = "Exists"}};
+    CHECK(verify::plan(s.snapshot, s.plan).ok);
+    s.node("n3").taints.clear();
+    CHECK_FALSE(verify::plan(s.snapshot, s.plan).ok);
+}
