@@ -145,7 +145,7 @@ class Maker:
             labels["tier"] = self.pick(TIERS)
         if self.chance(0.3):
             labels["rev"] = self.pick("12")
-        space = self.pick("aabc")
+        space = self.pick("aaab" if self.has("spread", "spread_policies") else "aabc")
         spec: Object = {"containers": [self.container("main")], "schedulerName": "default-scheduler"}
         meta: Object = {"name": name, "namespace": space, "labels": labels}
         pod: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
@@ -343,7 +343,10 @@ class Maker:
             "topologyKey": key, "maxSkew": self.pick((1, 1, 2, 3)),
             "whenUnsatisfiable": "DoNotSchedule" if self.chance(0.85) else "ScheduleAnyway",
         }  # fmt: skip
-        self.with_selector(labels, out, (("matchLabelKeys", "In"),))
+        if "app" in labels and self.chance(0.5):
+            out["labelSelector"] = {"matchLabels": {"app": labels["app"]}}
+        else:
+            self.with_selector(labels, out, (("matchLabelKeys", "In"),))
         if out["whenUnsatisfiable"] == "DoNotSchedule" and self.chance(0.3):
             out["minDomains"] = self.pick((1, 2, 3, 4))
         if self.has("spread_policies"):

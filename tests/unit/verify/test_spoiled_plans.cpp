@@ -125,6 +125,12 @@ TEST_CASE("every way to spoil a plan is found and named") {
          },
          {a1 + "taint: k=v:NoExecute is not tolerated"}},
         {"cordon", [](auto& s) { s.node("n3").schedulable = false; }, {w + "cordoned"}},
+        {"cordon by a taint",
+         [](auto& s) {
+             s.node("n3").schedulable = false;
+             s.node("n3").taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
+         },
+         {w + "taint: node.kubernetes.io/unschedulable=:NoSchedule is not tolerated"}},
         {"guaranteed NUMA node",
          [](auto& s) {
              s.task("a").hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
@@ -383,4 +389,14 @@ TEST_CASE("every way to spoil a plan is found and named") {
                              Catch::Matchers::ContainsSubstring(corruption.expected[i]));
         }
     }
+}
+
+TEST_CASE("a cordon by a taint lets a task in that tolerates it") {
+    auto s = scenario();
+    s.node("n3").schedulable = false;
+    s.node("n3").taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
+    s.task("waiting").tolerations = {{.key = "node.kubernetes.io/unschedulable", .op = "Exists"}};
+    CHECK(verify::plan(s.snapshot, s.plan).ok);
+    s.node("n3").taints.clear();
+    CHECK_FALSE(verify::plan(s.snapshot, s.plan).ok);
 }
