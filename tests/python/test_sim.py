@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -53,11 +52,11 @@ def test_layouts_and_options(layout: Any) -> None:
 
 
 def test_shares_of_constraints() -> None:
-    spec = json.loads(gs.sim.generate_cluster(preset="constrained", nodes=300, mig_fraction=0.5).to_json())
+    spec = gs.sim.generate_cluster(preset="constrained", nodes=300, mig_fraction=0.5).to_json()
     assert spec["version"] == 2
     assert sum("mig" in str(node.get("devices")) for node in spec["nodes"]) > 20
     assert {"spread", "avoid", "near", "groups", "node_affinity", "resources", "device_count"} <= {key for task in spec["tasks"] for key in task}
-    assert spec["budgets"] and any(job["min_members"] > 1 for job in spec["jobs"])
+    assert spec["budgets"] and any(job.get("min_members", 0) > 1 for job in spec["jobs"])
     plain = gs.sim.generate_cluster(nodes=300, seed=1)
     assert gs.sim.generate_cluster(nodes=300, seed=1, mig_fraction=0, gang_fraction=0.0) == plain
 

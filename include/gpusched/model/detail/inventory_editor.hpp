@@ -42,7 +42,8 @@ class InventoryEditor {
         for (const auto& set : out_.node_sets) requirements.push_back(set.others);
         requirements_.adopt(requirements);
         affinities_.adopt(living(out_.tasks.affinities, out_.tasks.dead));
-        std::vector<std::uint32_t> terms{0};  // no terms at all: nobody gives that back
+        no_wishes_ = affinities_.acquire(TaskAffinities{}).first;  // for itself: it never goes
+        std::vector<std::uint32_t> terms{0};                       // no terms at all: nobody gives that back
         for (std::size_t i = 0; i < tasks; ++i)
             if (const auto t = out_.task_affinities[out_.tasks.affinities[i]].group_terms;
                 t > 0 && !out_.tasks.dead[i])
@@ -331,9 +332,12 @@ class InventoryEditor {
         extras_.write_task(task, i, std::move(requirement_),  // nobody takes it: it is copied where it is new
                            [&](const Requirement& requirement) { return acquire_requirement(requirement); });
         const auto group_terms = has_group_terms(task) ? group_terms_.acquire(group_terms_of(task)).first : 0;
-        const bool some = has_affinities(task);
-        if (some) write_affinities(wishes_, task, group_terms);
-        t.affinities[i] = affinities_.acquire(some ? wishes_ : no_wishes_).first;
+        if (has_affinities(task)) {
+            write_affinities(wishes_, task, group_terms);
+            t.affinities[i] = affinities_.acquire(wishes_).first;
+        } else {
+            t.affinities[i] = affinities_.share(no_wishes_);
+        }
         if (domains_.reach(static_cast<std::size_t>(deepest_level_named(task) + 1))) ++out_.changes.levels;
         budgets_.write_task(i);
         if (must_regroup_ || !groups_->join(i)) {
@@ -400,7 +404,7 @@ class InventoryEditor {
     // Of the task that is written; kept, as their storage is.
     Requirement requirement_;
     TaskAffinities wishes_;
-    const TaskAffinities no_wishes_{};
+    std::uint32_t no_wishes_ = 0;  // what a task without any has
 };
 
 }  // namespace GPUSCHED_NAMESPACE::detail

@@ -64,6 +64,12 @@ class SharedValues {
         return {id, true};
     }
 
+    /// One reference more to a value that has some.
+    std::uint32_t share(std::uint32_t id) {
+        ++references_[id];
+        return id;
+    }
+
     [[nodiscard]] bool is_shared(std::uint32_t id) const { return references_[id] > 1; }
 
     /// One reference less; true if that was the last, and the value is gone.
