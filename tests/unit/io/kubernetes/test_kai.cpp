@@ -157,6 +157,7 @@ TEST_CASE("PodGroups say priority, preemptibility and topology", "[io][kai]") {
     CHECK(row(reading, "PodGroup", "priority").errs == io::Errs::either);
     CHECK(row(reading, "PodGroup", "required topology level").errs == io::Errs::too_lax);
     CHECK(row(reading, "PodGroup", "subgroups").errs == io::Errs::too_lax);
+    CHECK(rows(reading, "PodGroup", "topology constraints").empty());
 }
 
 TEST_CASE("Pods of the scheduler that wrote the snapshot may move", "[io][kai]") {

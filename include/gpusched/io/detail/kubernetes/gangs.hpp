@@ -17,7 +17,9 @@ namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
 
 class Gangs {
   public:
-    Gangs(const Objects& objects, ReportBuilder& report) : report_(report) {
+    /// @param kai_topology topology constraints of KAI's PodGroups are read elsewhere
+    Gangs(const Objects& objects, ReportBuilder& report, bool kai_topology = false)
+        : report_(report), kai_topology_(kai_topology) {
         for (std::size_t i = 0; i < objects.of(Kind::pod_group).size(); ++i)
             read_group(objects.of(Kind::pod_group)[i], objects.version_of(Kind::pod_group, i));
         for (std::size_t i = 0; i < objects.of(Kind::workload).size(); ++i)
@@ -151,7 +153,8 @@ class Gangs {
             } else {
                 coscheduling_[name] = least;
             }
-            if (spec["topologyConstraint"] || spec["networkTopology"] || spec["schedulingConstraints"])
+            if ((spec["topologyConstraint"] && !(kai_topology_ && group == "scheduling.run.ai")) ||
+                spec["networkTopology"] || spec["schedulingConstraints"])
                 report_.ignored("PodGroup", "topology constraints", Errs::too_lax,
                                 "its pods may be in several domains", name);
             if (spec["minResources"])
@@ -182,6 +185,7 @@ class Gangs {
     }
 
     ReportBuilder& report_;
+    bool kai_topology_;
     std::map<std::string, std::int64_t> upstream_, volcano_, kai_, coscheduling_, workloads_,
         job_sets_;                              // pods needed
     std::map<std::string, std::string> kinds_;  // of the owner that has a job's name

@@ -46,7 +46,7 @@ class Reader {
         const PodIndex index(pods_);
         const Namespaces namespaces(objects_, index, report_);
         const Owners owners(objects_, options_, report_);
-        Gangs gangs(objects_, report_);
+        Gangs gangs(objects_, report_, kai_ != nullptr);
         Volumes volumes(objects_, cluster_, report_);
         cluster_.tasks.resize(pods_.size());
         for (std::size_t i = 0; i < pods_.size(); ++i) {
