@@ -70,6 +70,17 @@ TEST_CASE("Anonymised resources and node affinity pose the same question", "[io]
     CHECK(refused > 100);
 }
 
+TEST_CASE("An anonymised cordon still lets tasks in that tolerate it", "[io]") {
+    ClusterSpec spec;
+    spec.nodes = {{.name = "n", .cpu_milli = 1, .schedulable = false}};
+    spec.nodes[0].taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
+    spec.tasks = {{.name = "tolerant"}, {.name = "other"}};
+    spec.tasks[0].tolerations = {{.key = "node.kubernetes.io/unschedulable", .op = "Exists"}};
+    const auto after = Cluster::build(io::anonymize(spec, 1));
+    CHECK(find_obstacle(after, TaskId{0}, NodeId{0}) == Obstacle::none);
+    CHECK(find_obstacle(after, TaskId{1}, NodeId{0}) != Obstacle::none);
+}
+
 TEST_CASE("Anonymised groups that others select pose the same question", "[io]") {
     Rng rng(4);
     int refused = 0;

@@ -2,6 +2,7 @@
 
 #include <gpusched/core/rng.hpp>
 #include <gpusched/io/anonymize.hpp>
+#include <gpusched/model/detail/cordon_taint.hpp>
 
 #include <cstddef>
 #include <map>
@@ -67,9 +68,9 @@ struct Renaming {
         if (!compared.contains(key)) values(value);
         rename_key(key);
     }
-    // The key that singles out nodes has a meaning of its own.
+    // The key that singles out nodes and the one that cordons them have a meaning of their own.
     void rename_key(std::string& key) {
-        if (key != "kubernetes.io/hostname") keys(key);
+        if (key != "kubernetes.io/hostname" && key != gpusched::detail::cordon_taint) keys(key);
     }
     void amounts(Resources& amounts) {
         Resources renamed;
@@ -105,7 +106,7 @@ struct Renaming {
             labels(node.labels);
             amounts(node.resources);
             for (auto& taint : node.taints) {
-                keys(taint.key);
+                rename_key(taint.key);
                 values(taint.value);
             }
         }
@@ -117,7 +118,7 @@ struct Renaming {
             affinity(task.node_affinity);
             amounts(task.resources);
             for (auto& toleration : task.tolerations) {
-                keys(toleration.key);
+                rename_key(toleration.key);
                 values(toleration.value);
             }
             for (auto& term : task.anti_affinity) groups(term.group);
