@@ -107,7 +107,7 @@ ClusterSpec generate(const std::string& kind, const std::string& pending, int no
             }
         }
     } else {
-        const auto wanted = kind == "full" ? 8 * nodes : 8 * nodes * 78 / 100;
+        const auto wanted = kind == "full" ? 8 * nodes : 8 * nodes * (kind == "rnd" ? 92 : 78) / 100;
         int placed = 0;
         std::size_t next =
             0;  // of "spr": all nodes in turn, which are equally full then as nearly as sizes allow

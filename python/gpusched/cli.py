@@ -212,8 +212,8 @@ def add_admit(p: Parser) -> None:
     option("level", "node, or an index into the nodes' network (default: deepest)", type=level, metavar="LEVEL")
     option("mode", "whether the level is required (default: as the job says, else preferred)")
     option("now", "work is lost up to this time (default: the snapshot's)", metavar="SECONDS")
-    p.add_argument("--exempt", nargs="+", metavar="NODE", help="nothing leaves these nodes and nothing moves onto them")
-    p.add_argument("--spare", nargs="+", metavar="TASK", help="these tasks are neither moved nor evicted")
+    p.add_argument("--exempt", nargs="+", metavar="NODE", help="nothing leaves these nodes and nothing moves onto them (default: none)")
+    p.add_argument("--spare", nargs="+", metavar="TASK", help="these tasks are neither moved nor evicted (default: none)")
     p.add_argument("--write-cluster", metavar="OUT.json", help="the snapshot with the pods of a job from a file, pending")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="evictions, moves and placements as a plan")
 

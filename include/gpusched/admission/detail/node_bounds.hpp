@@ -49,6 +49,8 @@ class NodeBounds {
     /// Of all schedulable nodes where the task may run (model, labels, taints) and enough may leave.
     [[nodiscard]] Ranking& ranking(const Cluster& snapshot, TaskId task);
 
+    /// To be called once, before `loss_of_at_least` is asked for up to `most`.
+    void prepare_losses(std::int64_t most);
     /// What tasks lose at least, on top of their `least` prices, where so many thousandths of a GPU must leave for good.
     [[nodiscard]] std::int64_t loss_of_at_least(std::int64_t gpu_milli) const noexcept;
     /// Thousandths of a GPU that are free on schedulable nodes, lent ones included.
@@ -64,7 +66,8 @@ class NodeBounds {
     struct Loss {
         std::int64_t gpu_milli, extra;
     };
-    std::vector<Loss> losses_;  // running sums, cheapest per GPU first
+    std::vector<Loss> of_tasks_;  // until `prepare_losses`
+    std::vector<Loss> losses_;    // running sums, cheapest per GPU first
     std::int64_t free_milli_ = 0;
     std::map<RequestKey, Ranking> rankings_;
 };

@@ -34,10 +34,6 @@ GPUSCHED_INTERNAL NodeBounds::NodeBounds(const Cluster& cluster, const Prices& p
     width_ = static_cast<std::size_t>(most) + 1;
     to_free_.assign(cluster.node_slots() * width_, never);
     cheapest_.assign(cluster.node_slots(), never);
-    struct Ratio {
-        std::int64_t extra, gpu_milli;
-    };
-    std::vector<Ratio> ratios;
     std::array<std::int64_t, max_gpus_per_node> of_gpu{};
     for (const auto node : cluster.nodes()) {
         auto* const best = to_free_.data() + index(node) * width_;
@@ -66,7 +62,7 @@ GPUSCHED_INTERNAL NodeBounds::NodeBounds(const Cluster& cluster, const Prices& p
             cheapest = std::min(cheapest, price.least);
             if (!cluster.is_fraction(task) && gpus != 0) take(gpu_count(gpus), price.least);
             if (price.lose < never && gpus != 0)
-                ratios.push_back({price.lose - price.least, cluster.gpu_milli(task)});
+                of_tasks_.push_back({cluster.gpu_milli(task), price.lose - price.least});
         }
         for_each_gpu(shared, [&](int g) {
             if (of_gpu[static_cast<std::size_t>(g)] < never) take(1, of_gpu[static_cast<std::size_t>(g)]);
@@ -78,17 +74,22 @@ GPUSCHED_INTERNAL NodeBounds::NodeBounds(const Cluster& cluster, const Prices& p
                          [&](int g) { free_milli_ += cluster.gpu_free_milli(node, g, Lent::yes); });
         }
     }
-    std::sort(ratios.begin(), ratios.end(), [](const Ratio& a, const Ratio& b) {
-        // extra / GPUs, compared without division or overflow
-        const auto x = static_cast<long double>(a.extra) * static_cast<long double>(b.gpu_milli);
-        const auto y = static_cast<long double>(b.extra) * static_cast<long double>(a.gpu_milli);
-        return x != y ? x < y : a.gpu_milli < b.gpu_milli;
-    });
+}
+
+GPUSCHED_INTERNAL void NodeBounds::prepare_losses(std::int64_t most) {
+    // A heap: only the cheapest few are needed.
+    const auto dearer = [](const Loss& a, const Loss& b) {
+        // extra / GPUs, compared without division: below 2^43 times 2^16
+        const auto x = a.extra * b.gpu_milli, y = b.extra * a.gpu_milli;
+        return x != y ? x > y : a.gpu_milli > b.gpu_milli;
+    };
+    std::make_heap(of_tasks_.begin(), of_tasks_.end(), dearer);
     Loss sum{0, 0};
-    losses_.reserve(ratios.size());
-    for (const auto& r : ratios) {
-        sum.gpu_milli += r.gpu_milli;
-        sum.extra = std::min(never, sum.extra + r.extra);
+    while (sum.gpu_milli < most && !of_tasks_.empty()) {
+        std::pop_heap(of_tasks_.begin(), of_tasks_.end(), dearer);
+        sum.gpu_milli += of_tasks_.back().gpu_milli;
+        sum.extra = std::min(never, sum.extra + of_tasks_.back().extra);
+        of_tasks_.pop_back();
         losses_.push_back(sum);
     }
 }

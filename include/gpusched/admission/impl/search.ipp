@@ -24,6 +24,7 @@ GPUSCHED_INTERNAL Search::Search(const Cluster& snapshot, Cluster work, std::spa
     for (const auto node : options.exempt) exempt_[index(node)] = 1;
     for (const auto pod : pods) needed_milli_ += snapshot.gpu_milli(pod);
     needed_milli_ -= bounds.free_milli();
+    if (needed_milli_ > 0) bounds.prepare_losses(needed_milli_);
     if (options.max_cost_s && *options.max_cost_s < never / 1000) best_ = *options.max_cost_s * 1000 + 1;
     const auto count = static_cast<std::int64_t>(pods.size());
     limit_ = options.search_limit < INT64_MAX / count ? options.search_limit * count : INT64_MAX;
