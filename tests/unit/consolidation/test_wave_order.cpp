@@ -46,6 +46,29 @@ TEST_CASE("moves that wait for each other take a hop") {
     CHECK(con::order_into_waves(before, crossing(before), std::vector<std::uint8_t>{0, 0, 1}).hops == 0);
 }
 
+TEST_CASE("a restart shares a wave with moves of other groups, not with those that count its own") {
+    for (const std::string counted : {"others", "own"}) {
+        INFO(counted);
+        ClusterSpec spec{.nodes = {node("a", 2), node("b", 4)},
+                         .tasks = {task("x", "a", {0}), task("y", "a", {1}), task("q", "b", {3}, true)}};
+        spec.tasks[0].how = Mobility::restart;
+        spec.tasks[0].groups = {"own"};
+        spec.tasks[1].spread = {{.group = counted, .level = node_level, .max_skew = 5}};
+        const auto before = Cluster::build(spec);
+        const auto a = before.find_node("a"), b = before.find_node("b");
+        const std::vector<con::Step> steps{{before.find_task("x"), a, b, gpu_bit(0), 0},
+                                           {before.find_task("y"), a, b, gpu_bit(1), 1}};
+        const auto order = con::order_into_waves(before, steps, std::vector<std::uint8_t>(2));
+        REQUIRE(order.moves.size() == 2);
+        CHECK(order.waves == (counted == "own" ? 2 : 1));
+        Plan plan;
+        plan.waves = order.waves;
+        plan.moves = order.moves;
+        plan.vacated_nodes = {a};
+        CHECK(check(spec, before, plan).ok);
+    }
+}
+
 TEST_CASE("no wave restarts more tasks of a budget than it allows") {
     ClusterSpec spec{
         .nodes = {node("a", 3), node("b", 4)},

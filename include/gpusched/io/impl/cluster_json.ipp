@@ -74,6 +74,8 @@ struct AnyLevelCodec : ByType {
         const auto found = std::find(keys.begin(), keys.end(), key);
         if (found != keys.end())
             out = first_label_level + static_cast<Level>(found - keys.begin());
+        else if (keys.empty())
+            reader.expected(at, "\"node\" or an integer");
         else
             reader.report(at, "expected \"node\", a key of label_levels or an integer, found " +
                                   document.describe(at) + did_you_mean(key, keys));
