@@ -29,8 +29,7 @@ class GroupSearch {
           })) {
         nodes_.resize(gang.domains());
         for (const auto node : cluster_.nodes())
-            if (gang.inv.nodes.receives(node) &&
-                (gang.closed.empty() || !gang.closed[gang.domain(node)]))
+            if (gang.inv.nodes.receives(node) && (gang.closed.empty() || !gang.closed[gang.domain(node)]))
                 nodes_[gang.domain(node)].push_back(node);
         for (const auto& c : gang.classes) {
             if (gang.out_of_grace())

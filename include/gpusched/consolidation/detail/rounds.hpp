@@ -158,8 +158,7 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_lim
         const auto first_reason = best.stop_reason;
         // A search asks one budget only: that of polishing ends no later than all the time there is.
         auto time_s = *options.polish_time;
-        if (options.time_limit)
-            time_s = std::clamp(*options.time_limit - budget.elapsed_s(), 0.0, time_s);
+        if (options.time_limit) time_s = std::clamp(*options.time_limit - budget.elapsed_s(), 0.0, time_s);
         Budget polish(context, time_s);
         for (std::uint64_t seed = options.seed + 1; !polish.exhausted() && !budget.exhausted(); ++seed) {
             auto again = options;

@@ -98,7 +98,8 @@ struct Request {
                                               TaskId task) noexcept {
     const auto& t = cluster.inventory().tasks;
     if (!t.is(TaskTrait::evictable, task)) return false;
-    if (!(request.spot ? t.is(TaskTrait::borrows, task) : t.priority[index(task)] < request.priority)) return false;
+    if (!(request.spot ? t.is(TaskTrait::borrows, task) : t.priority[index(task)] < request.priority))
+        return false;
     const bool may_be_kept = request.spared != nullptr || request.wants_near || !t.budgets.empty();
     return !may_be_kept || !is_kept(cluster, request, task);
 }

@@ -230,8 +230,7 @@ struct PreemptionIndex::State {
         auto& candidate = shape.candidates[index(node)];
         candidate = {};
         const auto& inv = cluster.inventory();
-        if (!cluster.contains(node) || !inv.nodes.receives(node) ||
-            !shape.request.may_run_on(inv, node))
+        if (!cluster.contains(node) || !inv.nodes.receives(node) || !shape.request.may_run_on(inv, node))
             return;
         problem.read(cluster, shape.request, options.cost, node, &gangs);
         if (!shape.many.empty()) shape.many.erase(static_cast<std::uint32_t>(index(node)));

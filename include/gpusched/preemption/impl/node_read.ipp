@@ -49,7 +49,8 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
         const auto i = index(task);
         const bool consumes = !t.is(TaskTrait::lends, task);
         const bool claims = !consumes || !t.is(TaskTrait::borrows, task);
-        const auto cpu_milli = t.cpu_milli[i], memory_mib = t.memory_mib[i], gpu_memory_mib = t.gpu_memory_mib[i];
+        const auto cpu_milli = t.cpu_milli[i], memory_mib = t.memory_mib[i],
+                   gpu_memory_mib = t.gpu_memory_mib[i];
         const std::int32_t share_milli = t.gpu_share_milli[i];
         const auto gpus = cluster.gpus_of(task) & ~devices;
         if (extras_ != nullptr) {
