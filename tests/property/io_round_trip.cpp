@@ -130,8 +130,8 @@ class Anything {
                    .daemon = flag(),
                    .node_selector = labels()};
         t.tolerations = several([&] { return Toleration{text(), text(), text(), text()}; });
-        t.anti_affinity = several([&] { return AntiAffinity{text(), level(), small()}; });
-        t.affinity = several([&] { return Affinity{text(), level()}; });
+        t.anti_affinity = several([&] { return AntiAffinity{text(), any_level(), small()}; });
+        t.affinity = several([&] { return Affinity{text(), any_level()}; });
         t.network_affinity = perhaps([&] {
             return NetworkAffinity{level(), one_of({NetworkMode::required, NetworkMode::preferred})};
         });

@@ -480,6 +480,8 @@ class Cluster {
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/model/impl/cluster.ipp>
+#include <gpusched/model/impl/cluster_to_spec.ipp>
 #include <gpusched/model/impl/event_log.ipp>
 #include <gpusched/model/impl/membership.ipp>
+#include <gpusched/model/impl/membership_budgets.ipp>
 #endif
