@@ -115,12 +115,12 @@ con::Result run(const std::string& algorithm, const Cluster& cluster, std::uint6
     if (algorithm == "random_eviction") return baselines::random_eviction(cluster, seed);
     if (algorithm == "ipc_without_memory") {
         auto policies = con::presets::ipc();
-        policies.remember_failures = false;
+        policies.switches.remember_failures = false;
         return con::consolidate(cluster, policies, options);
     }
     if (algorithm == "best_with_fractions_gathered") {
         auto policies = con::presets::best();
-        policies.gather_fractions = true;
+        policies.switches.gather_fractions = true;
         return con::consolidate(cluster, policies, options);
     }
     if (algorithm == "best_at_any_price") options.max_price_ratio = std::numeric_limits<double>::infinity();

@@ -24,7 +24,7 @@ from ._commands.shared import BAD_INPUT, CLOSED_PIPE, INTERRUPTED
 from .errors import BackendError, InvalidInput
 
 
-def add_scope(parser: argparse.ArgumentParser) -> None:
+def add_scope(parser: Parser) -> None:
     """What a plan may touch: for making it, and for telling why it left something alone."""
     option = functools.partial(library_option, parser, "consolidation.consolidate")
     of_nodes: dict[str, Any] = {"type": names, "metavar": "NODES"}
@@ -62,6 +62,7 @@ def add_generate(p: Parser) -> None:
 def add_import(p: Parser) -> None:
     option = functools.partial(library_option, p, "io.read_kubernetes")
     slurm = functools.partial(library_option, p, "io.read_slurm")
+    both = functools.partial(option, also=("io.read_slurm",))
     of_names: dict[str, Any] = {"type": names, "metavar": "NAMES"}
     p.add_argument("system", choices=("kubernetes", "kai", "slurm"), help="what wrote the files")
     files = p.add_argument(
@@ -77,17 +78,18 @@ def add_import(p: Parser) -> None:
     p.add_argument("--report", metavar="REPORT.json", help="write the reading report here, too")
     option("schedulers", "kubernetes, kai: schedulers whose pods may be moved and evicted, with commas between them (default: default-scheduler; kai: the one that wrote the snapshot)", **of_names)
     option("recreating_owners", "kubernetes, kai: kinds of owners, besides those of Kubernetes, that make a pod anew when it goes (default: none)", **of_names)
-    option("ignore_protection", "kubernetes, kai: pods marked as not safe to evict, or not to be disrupted, are like others; slurm: jobs of partitions with PreemptMode=OFF are like others")
+    both("ignore_protection", "kubernetes, kai: pods marked as not safe to evict, or not to be disrupted, are like others; slurm: jobs of partitions with PreemptMode=OFF are like others")
     option("evict_bare_pods", "kubernetes, kai: pods without an owner may be evicted; nobody makes them anew")
     option("network_labels", "kubernetes, kai: labels that name a node's network domain, from the root down (default: of the Topology object, or of NVIDIA's topograph)", type=names, metavar="LABELS")
     slurm("evict_without_requeue", "slurm: jobs that Slurm cannot requeue may be evicted; they are lost")
     slurm("array_tasks", "slurm: of a pending job array, the first that become tasks")
     slurm("topology", "slurm: which topology of topology.yaml (default: the cluster's default, or the only one)", metavar="NAME")
-    option("examples", "names of objects in each row of the report")
+    both("examples", "names of objects in each row of the report")
 
 
 def add_report(p: Parser) -> None:
     report = functools.partial(library_option, p, "fragmentation.report")
+    every = functools.partial(report, also=("fragmentation.switch_slots", "fragmentation.unusable_nodes"))
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument(
         "--shapes",
@@ -97,8 +99,8 @@ def add_report(p: Parser) -> None:
     )
     p.add_argument("--nodes", field="most_nodes", type=int, default=0, metavar="N", help="for each request, name N nodes with GPUs that it cannot use, and their tasks")
     report("by", "rows for each of these (default: one row for the whole cluster)", choices=("gpu_model", "cluster"))
-    report("max_gpus_per_node", "leave out nodes with more GPUs")
-    report("include_cordoned", "GPUs of cordoned nodes are idle too")
+    every("max_gpus_per_node", "leave out nodes with more GPUs")
+    every("include_cordoned", "GPUs of cordoned nodes are idle too")
     p.add_argument("--job-gpus", field="gpus", type=int, default=128, metavar="N", help="size of the jobs counted per switch")
     p.add_argument("--cores-per-gpu", type=int, default=12, metavar="N", help="what those jobs ask for")
     p.add_argument("--csv", action="store_true", help="the table alone, as CSV")
@@ -172,6 +174,7 @@ def add_preempt(p: Parser) -> None:
 
 def add_allocate(p: Parser) -> None:
     option = functools.partial(library_option, p, "allocation.allocate")
+    room = ("consolidation.make_room",)
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     waiting = p.add_argument("jobs", nargs="+", metavar="JOB", help="name of a job of the cluster with pending pods, or JOB.json")
     waiting.complete = FILES  # type: ignore[attr-defined]
@@ -180,10 +183,10 @@ def add_allocate(p: Parser) -> None:
         choices=("exact", "entropy", "joint", "size_sorted"),
         help="one job: exact or entropy, the paper's Algorithm 2; several: joint or size_sorted (default: exact, joint)",
     )
-    option("level", "node, or an index into the nodes' network (default: deepest)", type=level, metavar="LEVEL")
-    option("mode", "whether the level is required (default: as the job says, else preferred)")
+    option("level", "node, or an index into the nodes' network (default: deepest)", type=level, metavar="LEVEL", also=room)
+    option("mode", "whether the level is required (default: as the job says, else preferred)", also=room)
     p.add_argument("--make-room", action="store_true", help="plan moves when the job does not fit")
-    option("time_limit", "then the best found so far is taken", metavar="SECONDS")
+    option("time_limit", "then the best found so far is taken", metavar="SECONDS", also=("allocation.allocate_many", *room))
     p.add_argument("--write-cluster", metavar="OUT.json", help="the snapshot with the pods of jobs from files, pending")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="the placements as a plan")
 
@@ -219,18 +222,20 @@ def add_admit(p: Parser) -> None:
 
 
 def add_plan_serving(p: Parser) -> None:
-    option = functools.partial(library_option, p, "serving.plan_serving")
+    alone = functools.partial(library_option, p, "serving.plan_serving")
+    anew = functools.partial(alone, also=("serving.sweep_budgets",))
+    option = functools.partial(alone, also=("serving.sweep_budgets", "serving.replan"))
     replan = functools.partial(library_option, p, "serving.replan")
     request = p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it")
     request.complete = FILES  # type: ignore[attr-defined]
     p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
-    option("deadline", "find the cheapest plan within it (default: the fastest plan)", metavar="SECONDS")
+    alone("deadline", "find the cheapest plan within it (default: the fastest plan)", metavar="SECONDS")
     p.add_argument(
         "--budgets", type=budgets, metavar="B1,B2,...", help="a plan for each of these (default: the request's own)"
     )
-    option("composition")
-    option("routing")
-    option("uniform_tp", "all replicas are tensor-parallel groups of one degree")
+    anew("composition")
+    anew("routing")
+    anew("uniform_tp", "all replicas are tensor-parallel groups of one degree")
     p.add_argument("--replan-from", metavar="PLAN.json", help="change this plan as little as possible")
     replan("max_starts", "with --replan-from: start so many replicas at most")
     replan("slack", "with --replan-from: accept this much more time for fewer starts", metavar="PART")
@@ -388,7 +393,7 @@ def parser() -> Parser:
     subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, run, add, text in COMMANDS:
         sub: Parser = subparsers.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-        sub.set_defaults(run=run)
+        sub.set_defaults(run=run, fields=sub.fields)
         sub.problems = top.problems
         top.commands[name] = sub
         add(sub)

@@ -101,7 +101,7 @@ def test_all_options_that_cannot_be_understood_are_told(
     [
         (
             ["consolidate", "CLUSTER", "--depth", "0", "--exempt", "nowhere", "--seed", "-1", "--rounds", "0"],
-            ["--seed: -1", "--exempt: unknown node 'nowhere'", "--depth: 0", "--rounds: 0"],
+            ["--exempt: unknown node 'nowhere'", "--seed: -1", "--depth: 0", "--rounds: 0"],
         ),
         (
             ["report", "CLUSTER", "--shapes", "0x8", "--job-gpus", "0"],

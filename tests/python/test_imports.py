@@ -54,3 +54,8 @@ def test_no_module_imports_one_that_imports_it() -> None:
 def test_circles_are_found() -> None:
     with pytest.raises(CycleError):
         tuple(TopologicalSorter({"a": {"b"}, "b": {"a"}}).static_order())
+
+
+def test_dir_is_what_the_package_offers():
+    assert dir(gpusched) == sorted(gpusched.__all__)
+    assert not {"Any", "TYPE_CHECKING", "importlib"} & set(dir(gpusched))

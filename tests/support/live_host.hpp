@@ -35,7 +35,7 @@ struct LiveHost {
         options.window_s = 1;
         options.least_samples = options.persistence = 1;
         options.flags.rollback = options.flags.relax = false;
-        live.mig = "nvml";
+        live.mig = host::MigControl::nvml;
         live.nvml_library = GPUSCHED_FAKE_NVML;
         live.pci = {"0000:3b:00.0", "0000:af:00.0"};
         live.journal = (folder / "journal.json").string();
@@ -44,7 +44,7 @@ struct LiveHost {
         live.proc = live.cgroups = folder.string();
         live.tenants.resize(4);
         for (const std::size_t i : {0u, 3u}) {
-            live.tenants[i].latency = {.kind = "file", .path = log(i)};
+            live.tenants[i].latency = {.kind = host::LatencyKind::file, .path = log(i)};
             live.tenants[i].access.switch_over = {"true"};
             std::ofstream(log(i)) << "";
         }

@@ -128,7 +128,7 @@ struct ChainSet {
 };
 
 /// Whether the chains found for a node are worth it. Asked whenever a task of the node has found a place: once it says no, the
-/// node is given up. With `Policies::shortest_chains_first` it is also asked before chains are tried, as if every level of
+/// node is given up. With `Switches::shortest_chains_first` it is also asked before chains are tried, as if every level of
 /// nesting cost a move; where it says no, the task finds no place. It must be monotone: adding moves never turns a refusal
 /// into an acceptance. Optional hook: `with_limits(options)`, the same acceptance with the limits that `max_others`,
 /// `max_price_ratio` and `clear` of the options set; without it these options are refused.

@@ -21,25 +21,8 @@
 
 namespace GPUSCHED_NAMESPACE::consolidation {
 
-/// One policy of each kind: any types that satisfy the concepts Partitioner, NodeOrder, DestinationRanking, EjectionRule,
-/// Acceptance, NodeWeight and PurePicker (concepts.hpp).
-template <class P, class O, class D, class E, class A, class W, class G = allocation::TightestGpu>
-struct Policies {
-    static_assert(detail::check_partitioner<P>());
-    static_assert(detail::check_node_order<O>());
-    static_assert(detail::check_destinations<D>());
-    static_assert(detail::check_ejection<E>());
-    static_assert(detail::check_acceptance<A>());
-    static_assert(detail::check_node_weight<W>());
-    static_assert(detail::check_picker<G>());
-
-    P partitioner{};
-    O node_order{};
-    D destinations{};
-    E ejection{};
-    A acceptance{};
-    W weight{};
-    G picker{};
+/// What the frame around the policies does, and how far it goes.
+struct Switches {
     /// `Options::depth` counts up to here, 1 .. 16.
     int deepest = most_depth;
     /// `Options::rounds` counts up to here, >= 1.
@@ -59,6 +42,29 @@ struct Policies {
     bool fill_gaps = false;
     /// Where a group is tiny and the depth is at least 3, look for the best plan by trying everything.
     bool exact_when_tiny = false;
+    bool operator==(const Switches&) const = default;
+};
+
+/// One policy of each kind: any types that satisfy the concepts Partitioner, NodeOrder, DestinationRanking, EjectionRule,
+/// Acceptance, NodeWeight and PurePicker (concepts.hpp).
+template <class P, class O, class D, class E, class A, class W, class G = allocation::TightestGpu>
+struct Policies {
+    static_assert(detail::check_partitioner<P>());
+    static_assert(detail::check_node_order<O>());
+    static_assert(detail::check_destinations<D>());
+    static_assert(detail::check_ejection<E>());
+    static_assert(detail::check_acceptance<A>());
+    static_assert(detail::check_node_weight<W>());
+    static_assert(detail::check_picker<G>());
+
+    P partitioner{};
+    O node_order{};
+    D destinations{};
+    E ejection{};
+    A acceptance{};
+    W weight{};
+    G picker{};
+    Switches switches{};
 
     /// The same policies as other types that hold them: `AnyPolicies policies = presets::best();` (any.hpp).
     template <class P2, class O2, class D2, class E2, class A2, class W2, class G2>
@@ -74,9 +80,8 @@ struct Policies {
     template <class P2, class O2, class D2, class E2, class A2, class W2, class G2>
     [[nodiscard]] Policies<P2, O2, D2, E2, A2, W2, G2> with_kinds(P2 p, O2 o, D2 d, E2 e, A2 a, W2 w,
                                                                   G2 g) const {
-        return {std::move(p),          std::move(o),      std::move(d),     std::move(e), std::move(a),
-                std::move(w),          std::move(g),      deepest,          most_rounds,  shallow_round_first,
-                shortest_chains_first, remember_failures, gather_fractions, fill_gaps,    exact_when_tiny};
+        return {std::move(p), std::move(o), std::move(d), std::move(e),
+                std::move(a), std::move(w), std::move(g), switches};
     }
 };
 

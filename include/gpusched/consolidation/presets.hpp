@@ -4,7 +4,6 @@
 #include <gpusched/consolidation/policies.hpp>
 
 #include <concepts>
-#include <limits>
 #include <type_traits>
 
 namespace GPUSCHED_NAMESPACE::consolidation::presets {
@@ -15,7 +14,7 @@ namespace GPUSCHED_NAMESPACE::consolidation::presets {
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto ipc(W weight = {}) {
     return Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, PriceLimit, W>{
-        .weight = weight, .shortest_chains_first = false};
+        .weight = weight, .switches = {.shortest_chains_first = false}};
 }
 
 /// Ours: pools per GPU model, least demand first (for the node's size, unless nodes count alike), tightest fit, the fewest
@@ -26,19 +25,14 @@ template <NodeWeight W = GpuWeight>
     return Policies<ByGpuModel, Order, TightestFit, CheapestVictims, PriceLimit, W>{
         .acceptance = {.times_mean = 3, .waived_by_clear = true},
         .weight = weight,
-        .deepest = 2,
-        .most_rounds = 1};
+        .switches = {.deepest = 2, .most_rounds = 1}};
 }
 
 /// Ours: the same with deeper rounds after the first, nodes filled where one move does it, and exact where the group is tiny.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto best(W weight = {}) {
     auto policies = fast(weight);
-    policies.deepest = most_depth;
-    policies.most_rounds = std::numeric_limits<int>::max();
-    policies.shallow_round_first = true;
-    policies.exact_when_tiny = true;
-    policies.fill_gaps = true;
+    policies.switches = {.shallow_round_first = true, .fill_gaps = true, .exact_when_tiny = true};
     return policies;
 }
 

@@ -16,3 +16,4 @@
 #include <gpusched/control/state.hpp>
 #include <gpusched/control/step.hpp>
 #include <gpusched/control/tail_model.hpp>
+#include <gpusched/control/windows.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/control/windows.hpp>
 #include <gpusched/core/enum_names.hpp>
 
 #include <array>
@@ -107,7 +108,7 @@ class WindowQuantiles {
   public:
     /// @param windows how many windows count, 1 to 64
     /// @throws InvalidInput when out of range
-    explicit WindowQuantiles(int windows = 3);
+    explicit WindowQuantiles(int windows = quantile_windows);
 
     /// A sample of the current window. O(1).
     void record(double latency_ms) noexcept;

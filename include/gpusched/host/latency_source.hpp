@@ -22,7 +22,7 @@ struct LatencyWindow {
     std::int64_t misses = 0;    ///< of these, above the target
     std::int64_t arrived = -1;  ///< requests that arrived in the window; -1 where the source does not say
     std::int64_t ignored = 0;   ///< lines that could not be read
-    /// Over the last three windows.
+    /// Over the last `quantile_windows`.
     double p50_ms = unknown_signal, p95_ms = unknown_signal, p99_ms = unknown_signal,
            p999_ms = unknown_signal;
 };
@@ -58,7 +58,7 @@ class LatencyLines {
     void line(std::string_view text);
 
     double tau_ms_;
-    WindowQuantiles quantiles_{3};
+    WindowQuantiles quantiles_{quantile_windows};
     LatencyWindow now_{};
     std::string rest_{};
     bool too_long_ = false, tells_arrivals_ = false;

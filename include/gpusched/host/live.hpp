@@ -1,6 +1,7 @@
 // The controller on a real host: what it needs to know of it, and the loop.
 #pragma once
 
+#include <gpusched/core/enum_names.hpp>
 #include <gpusched/host/names.hpp>
 #include <gpusched/host/tenant_access.hpp>
 
@@ -13,9 +14,31 @@
 
 namespace GPUSCHED_NAMESPACE::host {
 
-/// Where a tenant's latencies come from; see `LatencyFile`, `LatencySocket` and `LatencyHistogram`.
+/// What a tenant's latencies come from; see `LatencyFile`, `LatencySocket` and `LatencyHistogram`. A document gives it as
+/// the field that holds the path.
+enum class LatencyKind : std::uint8_t { none, file, socket, prometheus };
+constexpr auto enum_names(LatencyKind) {
+    return name_table<LatencyKind>({
+        {LatencyKind::none, "none"},
+        {LatencyKind::file, "file"},
+        {LatencyKind::socket, "socket"},
+        {LatencyKind::prometheus, "prometheus"},
+    });
+}
+
+/// How GPU instances are read and changed.
+enum class MigControl : std::uint8_t { none, nvidia_smi, nvml };
+constexpr auto enum_names(MigControl) {
+    return name_table<MigControl>({
+        {MigControl::none, "none"},
+        {MigControl::nvidia_smi, "nvidia-smi"},
+        {MigControl::nvml, "nvml"},
+    });
+}
+
+/// Where a tenant's latencies come from.
 struct LatencyOptions {
-    std::string kind{};  ///< `file`, `socket` or `prometheus`; empty: nowhere
+    LatencyKind kind = LatencyKind::none;
     std::string path{};
     std::string metric{};                         ///< of a histogram, without `_bucket`
     std::map<std::string, std::string> labels{};  ///< of a histogram
@@ -43,7 +66,7 @@ constexpr void visit_fields(std::type_identity<LiveTenant>, F&& field) {
 
 /// The real host: the section `live` of a configuration.
 struct LiveOptions {
-    std::string mig = "nvidia-smi";  ///< how GPU instances are changed: `nvidia-smi`, `nvml` or `none`
+    MigControl mig = MigControl::nvidia_smi;
     /// Loaded for PCIe counters, memory in use, looks at the instances, and for `mig = nvml`; empty: not at all.
     std::string nvml_library = "libnvidia-ml.so.1";
     std::vector<std::string>
@@ -75,6 +98,9 @@ constexpr void visit_fields(std::type_identity<LiveOptions>, F&& field) {
     field("numa_disks", &LiveOptions::numa_disks);
     field("tenants", &LiveOptions::tenants);
 }
+
+/// @throws InvalidInput with all problems of the section `live` of this controller, each with its place in a document
+void validate(const LiveOptions& live, const ControllerOptions& options);
 
 /// The section `live` of a document that `parse_config` takes: an object with the fields of `LiveOptions`, tenants by
 /// name, and for each of them the fields of `LiveTenant`, `LatencyOptions` (as `latency`) and `TenantAccess`.

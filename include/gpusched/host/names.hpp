@@ -26,6 +26,7 @@ using control::Feedback;
 using control::GpuSignals;
 using control::is_usable;
 using control::Observation;
+using control::quantile_windows;
 using control::unknown_signal;
 using control::WindowQuantiles;
 

@@ -68,6 +68,7 @@ class Parser(argparse.ArgumentParser):
         self.problems: list[str] = []  # of the whole call: shared with the parsers of the commands
         self.commands: dict[str, Parser] = {}
         self.options: dict[str, str] = {}  # by what the library calls their values
+        self.fields: dict[str, list[str]] = {}  # of `library_option`, by function of the library
         super().__init__(*args, **{"allow_abbrev": False, **keywords})
 
     def add_argument(self, *names: Any, **keywords: Any) -> argparse.Action:
@@ -174,13 +175,16 @@ FILES = {"bash": "_shtab_compgen_files", "zsh": "_files"}
 
 
 def library_option(
-    parser: argparse.ArgumentParser, function: str, field: str, text: str | None = None, **keywords: Any
+    parser: Parser, function: str, field: str, text: str | None = None, also: tuple[str, ...] = (), **keywords: Any
 ) -> None:
     """An option that is a keyword of a function of the library, such as `consolidation.consolidate`.
 
+    `also` are other functions with the same keyword that the command calls. `given` finds the option under each of them.
     Type, choices and default are the library's; its help is what the library says of it, unless there is a `text`. Where the
     option is not given, the library applies its default.
     """
+    for name in (function, *also):
+        parser.fields.setdefault(name, []).append(field)
     keyword = next(k for k in _core.keywords[function] if k["name"] == field)
     kind = keyword["type"].removesuffix(" | None")
     told = text or first_sentence(keyword["text"])

@@ -54,11 +54,7 @@ CONSTRAINT_SHARES = {
 
 def generate(args: argparse.Namespace) -> int:
     require_writable(args.output)
-    cluster = sim.generate_cluster(
-        **given(
-            args, "preset", "nodes", "seed", "layout", "load", "cpu_tight", "locked_fraction", *CONSTRAINT_SHARES
-        )
-    )
+    cluster = sim.generate_cluster(**given(args, "preset", "sim.generate_cluster"))
     cluster.to_json(args.output)
     say(describe(cluster))
     say(f"wrote {args.output}")
@@ -66,12 +62,10 @@ def generate(args: argparse.Namespace) -> int:
 
 
 def say_where(args: argparse.Namespace, cluster: Cluster) -> None:
-    shapes = fragmentation.report(cluster, args.shapes, **given(args, "max_gpus_per_node", "include_cordoned"))
+    shapes = fragmentation.report(cluster, args.shapes, **given(args, "fragmentation.unusable_nodes"))
     for shape in shapes:
         gpus, cores = shape.gpus, shape.cpu_cores
-        table = fragmentation.unusable_nodes(
-            cluster, (gpus, cores), **given(args, "max_gpus_per_node", "include_cordoned")
-        )
+        table = fragmentation.unusable_nodes(cluster, (gpus, cores), **given(args, "fragmentation.unusable_nodes"))
         say(f"\nNodes with idle GPUs that a request of {counted(gpus, 'GPU')} and {cores:g} cores cannot use: {len(table):,}")
         for row in list(table)[: args.nodes]:
             tasks = ", ".join(row.tasks[:TASKS_SHOWN])
@@ -80,33 +74,27 @@ def say_where(args: argparse.Namespace, cluster: Cluster) -> None:
             say(f"  {row.node}: {row.gpus:g} {row.cause.replace('_', ' ')}{runs}")
 
 
-OF_KUBERNETES = ("schedulers", "recreating_owners", "ignore_protection", "evict_bare_pods", "network_labels", "examples")
-
-
 def read_kai(files: list[str], **options: Any) -> io.ClusterReading:
     if len(files) != 1:
         raise InvalidInput([f"FILE: {len(files)} files; expected one snapshot"])
     return io.read_kai_snapshot(files[0], **options)
 
 
-READERS: dict[str, tuple[Callable[..., io.ClusterReading], tuple[str, ...]]] = {
-    "kubernetes": (io.read_kubernetes, OF_KUBERNETES),
-    "kai": (read_kai, OF_KUBERNETES),
-    "slurm": (
-        lambda files, **options: io.read_slurm(*files, **options),
-        ("ignore_protection", "evict_without_requeue", "array_tasks", "topology", "examples"),
-    ),
+READERS: dict[str, tuple[Callable[..., io.ClusterReading], str]] = {
+    "kubernetes": (lambda files, **options: io.read_kubernetes(files, **options), "io.read_kubernetes"),
+    "kai": (read_kai, "io.read_kubernetes"),
+    "slurm": (lambda files, **options: io.read_slurm(*files, **options), "io.read_slurm"),
 }
-"""Of `import`, by system: what reads its files, and the options that it takes."""
+"""Of `import`, by system: what reads its files, and the function of the library that has its options."""
 
 
 def import_cluster(args: argparse.Namespace) -> int:
     require_writable(args.output, args.report, inputs=args.files)
-    read, options = READERS[args.system]
-    others = {name for _, names in READERS.values() for name in names} - set(options)
-    if wrong := sorted(given(args, *others)):
+    read, function = READERS[args.system]
+    options = given(args, function)
+    if wrong := sorted(given(args, *(other for _, other in READERS.values())).keys() - options.keys()):
         raise InvalidInput([f"--{name.replace('_', '-')}: not an option of import {args.system}" for name in wrong])
-    reading = read(args.files, **given(args, *options))
+    reading = read(args.files, **options)
     say(describe(reading.cluster))
     for warning in reading.cluster.warnings():
         say(f"note: {warning}")
@@ -125,13 +113,11 @@ def report(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     problems = Problems()
     with problems.collect():
-        table = fragmentation.report(
-            cluster, args.shapes, **given(args, "by", "max_gpus_per_node", "include_cordoned")
-        )
+        table = fragmentation.report(cluster, args.shapes, **given(args, "fragmentation.report"))
     with problems.collect():
         slots = fragmentation.switch_slots(
             cluster,
-            **given(args, "include_cordoned", "max_gpus_per_node"),
+            **given(args, "fragmentation.switch_slots"),
             gpus=args.job_gpus,
             cores_per_gpu=args.cores_per_gpu,
         )
@@ -158,11 +144,7 @@ def report(args: argparse.Namespace) -> int:
 def replay(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=[args.nodes, args.pods])
     trace = io.read_openb(args.nodes, args.pods)
-    result = sim.replay(
-        trace,
-        progress=args.progress,
-        **given(args, "placement", "until", "ignore_departures", "resample_to", "shuffle", "seed"),
-    )
+    result = sim.replay(trace, progress=args.progress, **given(args, "sim.replay"))
     timeline = result.timeline
     capacity = 1000 * trace.gpu_count
     if len(timeline):

@@ -237,7 +237,7 @@ def control_host(args: argparse.Namespace) -> int:
 
 def simulate_host(args: argparse.Namespace) -> int:
     require_writable(args.audit, args.config_output, args.plot)
-    options = given(args, "scenario", "duration_s")
+    options = given(args, "sim.simulate_host")
     if args.pause_mode is not None:
         options["overrides"] = {"pause_mode": args.pause_mode}
     if args.seeds < 1:

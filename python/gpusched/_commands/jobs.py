@@ -35,11 +35,12 @@ def report_victims(decision: preemption.Decision | preemption.GangDecision) -> N
 
 def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> int:
     pods = args.job if args.job is not None else args.tasks
+    objective = given(args, "preemption.preempt_gang")
     with warnings.catch_warnings(record=True) as limits:
         warnings.simplefilter("always")
-        found = preemption.preempt_gang(cluster, pods, **options, **given(args, "objective"))
+        found = preemption.preempt_gang(cluster, pods, **options, **objective)
     plan = None if found is None else preemption.to_plan(found)
-    save_bundle(args, "preempt", cluster, {"pods": pods, **options, **given(args, "objective")}, plan)
+    save_bundle(args, "preempt", cluster, {"pods": pods, **options, **objective}, plan)
     if found is None:
         for limit in limits:
             say(str(limit.message))
@@ -64,7 +65,7 @@ def preempt(args: argparse.Namespace) -> int:
     if (args.job is None) == (not args.tasks):
         raise InvalidInput("TASK, --job: expected names of pending tasks, or --job with the name of a job")
     cluster = Cluster.from_json(args.cluster)
-    options = given(args, "policy", "qos", "score", "alpha", "now", "search_limit", "time_limit")
+    options = given(args, "preemption.preempt")
     options |= {name: True for name in ("break_budgets", "replace_victims") if getattr(args, name)}
     if args.job is not None or len(args.tasks) > 1:
         return preempt_gang(args, cluster, **options)
@@ -119,14 +120,13 @@ def allocate(args: argparse.Namespace) -> int:
     problems.raise_if_any()
     if len(jobs) > 1 and (args.make_room or args.level is not None or args.mode is not None):
         raise InvalidInput("--level, --mode, --make-room: one job only; write them into the jobs' files")
-    options = given(args, "level", "mode")
     plan = None
     if len(jobs) == 1:
-        found = [allocation.allocate(cluster, jobs[0], **options, **given(args, "policy", "time_limit"))]
+        found = [allocation.allocate(cluster, jobs[0], **given(args, "policy", "allocation.allocate"))]
         if args.make_room and not found[0].placed:
-            plan = consolidation.make_room(cluster, jobs[0], **options, **given(args, "time_limit"))
+            plan = consolidation.make_room(cluster, jobs[0], **given(args, "consolidation.make_room"))
     else:
-        found = allocation.allocate_many(cluster, jobs, **given(args, "policy", "time_limit")).jobs
+        found = allocation.allocate_many(cluster, jobs, **given(args, "policy", "allocation.allocate_many")).jobs
     for a in found:
         if a.placed:
             switches = ", ".join(f"{name} {gpus}" for name, gpus in a.per_domain.items())

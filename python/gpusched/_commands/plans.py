@@ -18,31 +18,7 @@ from .shared import FAILED, OK, Problems, given, require_writable, say, write_te
 def consolidate(args: argparse.Namespace) -> int:
     require_writable(args.output, args.save_bundle, inputs=[args.cluster])
     cluster = Cluster.from_json(args.cluster)
-    options = given(
-        args,
-        "preset",
-        "policies",
-        "partition_size",
-        "depth",
-        "rounds",
-        "seed",
-        "threads",
-        "time_limit",
-        "polish_time",
-        "max_moves",
-        "max_move_cost",
-        "max_others",
-        "max_price_ratio",
-        "max_disrupted",
-        "max_moves_per_wave",
-        "max_moves_per_node",
-        "protect_core_members",
-        "record_chains",
-        "objective",
-        "bound_method",
-        "clear",
-        "exempt",
-    )
+    options = given(args, "consolidation.consolidate")
     plan = consolidation.consolidate(cluster, progress=args.progress, **options)
     # Against the file, which no code of the search has touched; a pipe cannot be read twice.
     checked = verify.plan(args.cluster if os.path.isfile(args.cluster) else cluster, plan)
@@ -84,7 +60,7 @@ def print_check(checked: verify.Report) -> int:
 
 
 def verify_plan(args: argparse.Namespace) -> int:
-    checked = verify.plan(args.cluster, args.plan, **given(args, "max_violations"))
+    checked = verify.plan(args.cluster, args.plan, **given(args, "verify.plan"))
     say(f"vacates {counted(len(checked.vacated_nodes), 'node')} with {counted(checked.vacated_gpus, 'GPU')}")
     return print_check(checked)
 
@@ -92,7 +68,7 @@ def verify_plan(args: argparse.Namespace) -> int:
 def explain(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     plan = Plan.from_json(args.plan)
-    scope = given(args, "protect_core_members", "max_disrupted", "clear", "exempt")
+    scope = given(args, "consolidation.consolidate")
     problems, texts = Problems(), []
     for node in args.node:
         with problems.collect():

@@ -40,10 +40,9 @@ def read_running(path: str) -> list[Any]:
     return running
 
 
-def sweep(args: argparse.Namespace, request: dict[str, Any], options: dict[str, Any]) -> int:
-    plans = serving.sweep_budgets(
-        request, args.budgets, **options, **given(args, "composition", "routing", "uniform_tp")
-    )
+def sweep(args: argparse.Namespace, request: dict[str, Any]) -> int:
+    options = given(args, "serving.sweep_budgets", "progress")
+    plans = serving.sweep_budgets(request, args.budgets, **options)
     if args.output:
         write_json(args.output, serving.sweep_to_dict(plans))
     rows = []
@@ -73,9 +72,9 @@ def sweep(args: argparse.Namespace, request: dict[str, Any], options: dict[str, 
 def plan_serving(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=[args.request, args.replan_from])
     problems = Problems()
-    other = given(args, "composition", "routing", "uniform_tp", "deadline", "budgets")
+    options = given(args, "serving.replan" if args.replan_from is not None else "serving.plan_serving", "progress")
     if args.replan_from is not None:
-        refused = [f"--{name.replace('_', '-')}" for name, value in other.items() if value != "optimized"]
+        refused = [f"--{name.replace('_', '-')}" for name, value in given(args, "serving.plan_serving", "budgets").items() if name not in options and value != "optimized"]
         with problems.collect():
             if refused:
                 raise InvalidInput(f"{', '.join(refused)}: not with --replan-from, which changes a plan as little as possible")
@@ -94,17 +93,14 @@ def plan_serving(args: argparse.Namespace) -> int:
         with problems.collect():
             running = read_running(args.replan_from)
     problems.raise_if_any()
-    options = given(args, "max_deployments", "solver", "time_limit", "mip_gap", "threads", "progress")
     if args.budgets is not None:
-        return sweep(args, request, options)
+        return sweep(args, request)
     changed = None
     if args.replan_from is not None:
-        changed = serving.replan(request, running, **options, **given(args, "max_starts", "slack"))
+        changed = serving.replan(request, running, **options)
         plan = changed.plan
     else:
-        plan = serving.plan_serving(
-            request, **options, **given(args, "composition", "routing", "uniform_tp", "deadline")
-        )
+        plan = serving.plan_serving(request, **options)
     document = serving.plan_to_dict(plan, changed)
     if args.output:
         write_json(args.output, document)

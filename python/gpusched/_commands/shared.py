@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 OK, FAILED, BAD_INPUT, UNKNOWN_STATE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 130, 141
 
 
-def given(args: argparse.Namespace, *fields: str) -> dict[str, Any]:
-    """The options that were given; the library knows the defaults of all others."""
-    return {name: value for name in fields if (value := getattr(args, name)) is not None}
+def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """The options that were given; the library knows the defaults of all others.
+
+    A name with a dot is a function of the library: all options that the command has of it.
+    """
+    fields = [field for name in names for field in (args.fields[name] if "." in name else (name,))]
+    return {field: value for field in fields if (value := getattr(args, field)) is not None}
 
 
 class Problems:

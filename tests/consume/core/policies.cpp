@@ -63,6 +63,6 @@ struct HighestGpus {
 
 con::Result vacate(const Cluster& cluster) {
     con::Policies<OneGroup, FewestTasks, LastNodeFirst, AllLeave, AtMostTwoMoves, Same, HighestGpus> policies;
-    policies.exact_when_tiny = true;
+    policies.switches.exact_when_tiny = true;
     return con::consolidate(cluster, policies);
 }

@@ -12,7 +12,7 @@ TEST_CASE("policies by name give the plans of the same policies as types") {
     const con::Options options{.max_price_ratio = 3};
     const con::Policies<con::ByGpuModel, con::LeastDemandForSize, con::TightestFit, con::CheapestVictims,
                         con::PriceLimit, con::GpuWeight>
-        types{.shallow_round_first = true, .fill_gaps = true, .exact_when_tiny = true};
+        types{.switches = {.shallow_round_first = true, .fill_gaps = true, .exact_when_tiny = true}};
     const auto by_type = con::consolidate(cluster, types, options);
     const auto by_name = con::consolidate(cluster, con::make_policies(), options);
     CHECK(by_name.plan == by_type.plan);
@@ -22,7 +22,7 @@ TEST_CASE("policies by name give the plans of the same policies as types") {
     // Victims that find no place stay: the one flag that the cheapest rule has not.
     const con::Policies<con::RandomGroups, con::FewestPods, con::GroupOrder, con::FirstVictims,
                         con::AcceptAll, con::UnitWeight, allocation::FewestCrossings>
-        paper{.shortest_chains_first = false};
+        paper{.switches = {.shortest_chains_first = false}};
     const auto names = con::PolicyNames{.partitioner = "random_groups",
                                         .node_order = "fewest_pods",
                                         .destinations = "group_order",
@@ -83,9 +83,7 @@ TEST_CASE("a node order of one's own is chosen by name from a copy of the regist
     const con::Policies<con::ByGpuModel, LastFirst, con::TightestFit, con::CheapestVictims, con::PriceLimit,
                         con::GpuWeight>
         types{.acceptance = {.times_mean = 3},
-              .shallow_round_first = true,
-              .fill_gaps = true,
-              .exact_when_tiny = true};
+              .switches = {.shallow_round_first = true, .fill_gaps = true, .exact_when_tiny = true}};
     CHECK(con::consolidate(cluster, policies).plan == con::consolidate(cluster, types).plan);
     REQUIRE_THROWS_MESSAGE(con::make_policies(con::Preset::best, {.node_order = "fewest_pots"}), InvalidInput,
                            "did you mean 'fewest_pods'?");

@@ -77,7 +77,7 @@ TEST_CASE("a gap is filled where one more move does it") {
     CHECK(filled.stats.moves == 2);
     CHECK(filled.stats.not_fully_occupied_after == 2);
     auto policies = con::presets::best();
-    policies.fill_gaps = false;
+    policies.switches.fill_gaps = false;
     const auto unfilled = con::consolidate(cluster, policies);
     CHECK(unfilled.stats.moves == 1);
     CHECK(unfilled.stats.not_fully_occupied_after == 3);
@@ -94,7 +94,7 @@ TEST_CASE("fractions gather on few GPUs and gaps are filled") {
                                task("z", "d", {0})}};
     const auto cluster = Cluster::build(spec);
     auto tidy = con::presets::best();
-    tidy.gather_fractions = true;
+    tidy.switches.gather_fractions = true;
     const auto result = con::consolidate(cluster, tidy);
     CHECK(check(spec, cluster, result.plan).ok);
     const auto after = apply(cluster, result.plan);

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 using namespace testing_support;
@@ -172,15 +171,15 @@ TEST_CASE("a preset is a set of policies and nothing else") {
 TEST_CASE("one policy of a preset is replaced, all else of it stays") {
     const auto cluster = Cluster::build(generated());
     auto all = con::presets::best();
-    all.deepest = 3;
-    all.most_rounds = 4;
-    all.shortest_chains_first = all.remember_failures = false;
-    all.gather_fractions = true;
-    const auto stays = [&](const auto& p) {
-        return std::tuple(p.deepest, p.most_rounds, p.shallow_round_first, p.shortest_chains_first,
-                          p.remember_failures, p.gather_fractions, p.fill_gaps,
-                          p.exact_when_tiny) == std::tuple(3, 4, true, false, false, true, true, true);
-    };
+    all.switches = {.deepest = 3,
+                    .most_rounds = 4,
+                    .shallow_round_first = true,
+                    .shortest_chains_first = false,
+                    .remember_failures = false,
+                    .gather_fractions = true,
+                    .fill_gaps = true,
+                    .exact_when_tiny = true};
+    const auto stays = [&](const auto& p) { return p.switches == all.switches; };
     const auto one_group = con::with_partitioner(all, OneGroup{});
     const auto by_name = con::with_node_order(one_group, ByName{});
     const auto last_first = con::with_destinations(by_name, LastNodeFirst{});
@@ -422,7 +421,7 @@ TEST_CASE("fast ends after one round, best goes on while that gains") {
     CHECK(con::consolidate(cluster, {.preset = con::Preset::fast}).stats.rounds.size() == 1);
     CHECK(con::consolidate(cluster, {.preset = con::Preset::best}).stats.rounds.size() > 1);
     auto policies = con::presets::fast();
-    policies.most_rounds = 2;
+    policies.switches.most_rounds = 2;
     CHECK(con::consolidate(cluster, policies).stats.rounds.size() == 2);
     CHECK(con::consolidate(cluster, policies, {.rounds = 1}).stats.rounds.size() == 1);
 }
@@ -436,7 +435,7 @@ TEST_CASE("failed requests are remembered unless the caller says no") {
     const auto cluster = Cluster::build(generated());
     auto policies = con::presets::ipc();
     CHECK(con::consolidate(cluster, policies).stats.requests_dominated > 0);
-    policies.remember_failures = false;
+    policies.switches.remember_failures = false;
     CHECK(con::consolidate(cluster, policies).stats.requests_dominated == 0);
 }
 
@@ -445,7 +444,7 @@ TEST_CASE("filling gaps leaves fewer nodes with idle GPUs") {
     const auto cluster = Cluster::build(spec);
     auto policies = con::presets::best();
     const auto with = con::consolidate(cluster, policies);
-    policies.fill_gaps = false;
+    policies.switches.fill_gaps = false;
     const auto without = con::consolidate(cluster, policies);
     CHECK(with.stats.not_fully_occupied_after < without.stats.not_fully_occupied_after);
     CHECK(check(spec, cluster, with.plan).ok);

@@ -131,7 +131,7 @@ TEST_CASE("a host over NVML: a lost GPU is seen, a missing library or instance i
     auto gone = h.live;
     gone.nvml_library = "libno-such-library.so.9";
     CHECK_THROWS_WITH(LiveController(h.options, gone, "").start(), ContainsSubstring("cannot be loaded"));
-    gone.mig = "none";
+    gone.mig = MigControl::none;
     {
         LiveController controller(h.options, gone, "");
         const auto lines = controller.start();
@@ -143,6 +143,35 @@ TEST_CASE("a host over NVML: a lost GPU is seen, a missing library or instance i
     std::filesystem::remove(h.live.journal);
     test::fake_nvml().gpus[0].instances[0].used = false;
     CHECK_THROWS_WITH(LiveController(h.options, h.live, "").start(), ContainsSubstring("'T1': missing"));
+}
+
+TEST_CASE("options in code are checked as those in a document, under the same names") {
+    const auto refused = [](const auto& change, const std::string& problem) {
+        LiveHost h;
+        change(h.live);
+        CHECK_THROWS_WITH(LiveController(h.options, h.live, ""), ContainsSubstring(problem));
+        CHECK_THROWS_WITH(validate(h.live, h.options), ContainsSubstring(problem));
+    };
+    using O = LiveOptions;
+    refused([](O& o) { o.mig = static_cast<MigControl>(9); }, "/live/mig: 9; expected one of none");
+    refused([](O& o) { o.nvml_library = ""; }, "/live/nvml_library: empty");
+    refused([](O& o) { o.journal = ""; }, "/live/journal: missing");
+    refused([](O& o) { o.pci = {"a"}; }, "/live/pci: 1 elements");
+    refused([](O& o) { o.command_limit_s = 0; }, "/live/command_limit_s: 0");
+    refused([](O& o) { o.backoff_s = 61; }, "/live/backoff_s: 61");
+    refused([](O& o) { o.layout_every = 0; }, "/live/layout_every: 0");
+    refused([](O& o) { o.tenants.pop_back(); }, "/live/tenants: 3 elements; expected one per tenant");
+    refused([](O& o) { o.tenants[0].latency = {}; }, "/live/tenants/T1/latency: missing");
+    refused([](O& o) { o.tenants[0].latency.kind = static_cast<LatencyKind>(9); },
+            "/live/tenants/T1/latency/kind: 9; expected one of none");
+    refused([](O& o) { o.tenants[0].latency.path = ""; }, "/live/tenants/T1/latency/file: empty");
+    refused([](O& o) { o.tenants[0].latency.kind = LatencyKind::prometheus; },
+            "/live/tenants/T1/latency/metric: missing");
+    refused([](O& o) { o.tenants[0].latency.ms_per_unit = 0; }, "/live/tenants/T1/latency/ms_per_unit: 0");
+    refused([](O& o) { o.tenants[0].access.disks = {"sda"}; }, "/live/tenants/T1/disks: 'sda'");
+    refused([](O& o) { o.tenants[0].access.cgroup = ".."; }, "/live/tenants/T1/cgroup: '..'");
+    const LiveHost h;
+    CHECK_NOTHROW(validate(h.live, h.options));
 }
 
 namespace {
@@ -180,7 +209,7 @@ struct SmiOnPath {
 TEST_CASE("where nvidia-smi changes the instances, windows look at them by NVML if both tell the same") {
     for (const bool same : {true, false}) {
         LiveHost h;
-        h.live.mig = "nvidia-smi";
+        h.live.mig = MigControl::nvidia_smi;
         auto& gpu = test::fake_nvml().gpus[1];
         gpu.instances[1] = {1, 9, 19, 3, 1, true, false, false, 1};
         const SmiOnPath smi(h.folder, same ? "3" : "4");

@@ -54,7 +54,7 @@ class ChainSearch {
         std::sort(order.begin(), order.end());
         if (noise_) add_noise(order, *noise_);
         std::vector<Vacated> found;
-        if (policies_.gather_fractions) gather_fractions(work_, moves_, budget_, found);
+        if (policies_.switches.gather_fractions) gather_fractions(work_, moves_, budget_, found);
         for (const auto& [key, node] : order) {
             if (budget_.exhausted()) break;
             vacate(node, found);
@@ -63,7 +63,7 @@ class ChainSearch {
         if (std::all_of(found.begin(), found.end(),
                         [](const Vacated& v) { return v.chains.node == none<NodeId>; }))
             return {};
-        if (policies_.fill_gaps) fill_gaps(work_, moves_, budget_, found);
+        if (policies_.switches.fill_gaps) fill_gaps(work_, moves_, budget_, found);
         return found;
     }
 
@@ -105,7 +105,7 @@ class ChainSearch {
 
     // The shortest nesting that works, since every level of it costs a move, but for tasks that have moved already.
     bool find_place(TaskId task) {
-        if (!policies_.shortest_chains_first) return eject(task, depth_);
+        if (!policies_.switches.shortest_chains_first) return eject(task, depth_);
         for (int depth = 1; depth <= depth_ && is_worth(depth - 1); ++depth)
             if (eject(task, depth)) return true;
         return false;
@@ -114,7 +114,7 @@ class ChainSearch {
     // Finds a place for a task, moving others out of its way where need be; changes nothing if there is none.
     bool eject(TaskId task, int depth) {
         ++stats_.eject_calls;
-        if (policies_.remember_failures && work_.failed.dominates(cluster_, task, depth)) {
+        if (policies_.switches.remember_failures && work_.failed.dominates(cluster_, task, depth)) {
             ++stats_.requests_dominated;
             return false;
         }
@@ -122,7 +122,8 @@ class ChainSearch {
                                          [&](NodeId node) { return place(task, node); }))
             return true;
         if (depth > 1 && eject_others(task, depth)) return true;
-        if (policies_.remember_failures && !budget_.exhausted()) work_.failed.add(cluster_, task, depth);
+        if (policies_.switches.remember_failures && !budget_.exhausted())
+            work_.failed.add(cluster_, task, depth);
         return false;
     }
 

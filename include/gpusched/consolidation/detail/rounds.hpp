@@ -88,9 +88,9 @@ Result search(const Cluster& cluster, const Policies& policies, const Options& o
     Joiner joined(cluster, options);
     WorkspacePool workspaces(cluster, joined.scope());
     const Rng rng(options.seed);
-    const int full_depth = std::min(options.depth, policies.deepest);
-    const int rounds = std::min(options.rounds, policies.most_rounds);
-    const bool shallow_first = policies.shallow_round_first && rounds > 1;
+    const int full_depth = std::min(options.depth, policies.switches.deepest);
+    const int rounds = std::min(options.rounds, policies.switches.most_rounds);
+    const bool shallow_first = policies.switches.shallow_round_first && rounds > 1;
     int depth = shallow_first ? std::min(full_depth, 2) : full_depth;
     Partition partition;
     std::vector<std::uint8_t> gained;
@@ -111,7 +111,7 @@ Result search(const Cluster& cluster, const Policies& policies, const Options& o
             ChainSearch search(*work, now, depth, budget, counters[g], noise);
             found[g] = search.run(partition[g], joined.vacated(), joined.spent());
             workspaces.release(std::move(work));
-            if (policies.exact_when_tiny && round == 0 && full_depth >= 3)
+            if (policies.switches.exact_when_tiny && round == 0 && full_depth >= 3)
                 improve_exactly(cluster, joined.scope(), partition[g], policies, options, budget, found[g]);
         };
         executor.run(partition.size(), IndexTask(solve), WaitTask(watch));
@@ -142,7 +142,7 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_lim
                    const Context& context) {
     require_lp(options.bound_method, context);
     auto policies = with_limits(without_limits, options);
-    if (options.clear) policies.fill_gaps = false;  // no node that was asked for gains by it
+    if (options.clear) policies.switches.fill_gaps = false;  // no node that was asked for gains by it
     Budget budget(context, options.time_limit);
     const Threads threads(options, context);
     const auto executor = threads.executor();

@@ -1,4 +1,4 @@
-// Tidying: fewer nodes that are nearly full, see Policies::gather_fractions and fill_gaps.
+// Tidying: fewer nodes that are nearly full, see Switches::gather_fractions and fill_gaps.
 #pragma once
 
 #include <gpusched/consolidation/detail/workspace.hpp>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/control/detail/stepper.hpp>
+#include <gpusched/control/windows.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <algorithm>
@@ -34,7 +35,8 @@ GPUSCHED_INTERNAL bool Stepper::layout_as_known(const TenantState& t) const {
 GPUSCHED_INTERNAL void Stepper::expire_lease(std::size_t i) {
     auto& t = s_.tenants[i];
     // No later than the lease's end where windows come on time: the one that is nearest before it.
-    if (t.lease.offender < 0 || s_.clock_s + 0.99 * o_.window_s < t.lease.until_s || out_.wished.size() >= 2)
+    if (t.lease.offender < 0 || s_.clock_s + lease_early_windows * o_.window_s < t.lease.until_s ||
+        out_.wished.size() >= 2)
         return;
     Action a;
     a.kind = ActionKind::release_io;
@@ -63,10 +65,10 @@ GPUSCHED_INTERNAL void Stepper::take_feedback(std::size_t i) {
         if (t.phase != Phase::reconfig) return;
         if (t.change.lever == Lever::rollback) return to(i, Phase::cooldown, Row::worse, "restored");
         to(i, Phase::validate, Row::changed, "changed");
-        // The p99 is that of three windows, so three more until it has forgotten the change. What a pause held up is
+        // The p99 is that of `quantile_windows`, so as many more until it has forgotten the change. What a pause held up is
         // served beside what comes next, for half as long as it lasted at a load of a third. No longer than a validation.
         const double held = std::floor(std::round(t.change.held_s / o_.window_s) / 2);
-        t.change.settle = static_cast<std::int32_t>(std::min<double>(o_.validation, 3 + held));
+        t.change.settle = static_cast<std::int32_t>(std::min<double>(o_.validation, quantile_windows + held));
         t.change.settling = true;
         t.flags.reference = t.flags.now;
         t.flags.reference.set(t.trial.before_flags);
@@ -147,7 +149,7 @@ GPUSCHED_INTERNAL void Stepper::resume(std::size_t i) {
         t.seen.fresh.fresh = 0;
     }
     const auto& gpu = seen_.gpus[static_cast<std::size_t>(t.place.current.gpu)];
-    if (t.frozen || t.change.in_flight || t.seen.fresh.fresh < 10 || !layout_as_known(t) ||
+    if (t.frozen || t.change.in_flight || t.seen.fresh.fresh < windows_to_trust || !layout_as_known(t) ||
         !gpu.layout.contains(t.place.current.instance))
         return;
     if (!t.trial.resumes) return to(i, Phase::cooldown, Row::resumed, "telemetry is back");
@@ -181,7 +183,7 @@ GPUSCHED_INTERNAL void Stepper::validate_window(std::size_t i) {
         t.trial.tail.update(x.p99_ms);
         ++t.counter;
     }
-    if (t.counter >= o_.validation || t.trial.waited >= 4 * o_.validation) verdict(i);
+    if (t.counter >= o_.validation || t.trial.waited >= most_validations * o_.validation) verdict(i);
 }
 
 GPUSCHED_INTERNAL void Stepper::verdict(std::size_t i) {
@@ -215,13 +217,13 @@ GPUSCHED_INTERNAL void Stepper::verdict(std::size_t i) {
         return to(i, Phase::cooldown, Row::worse, "worse; the way back is taken: kept, alert");
     if (!room() || in_flight_on(back.after.gpu, i) || in_flight_on(t.place.current.gpu, i) ||
         (!same_instance && any_frozen())) {
-        t.trial.waited = 4 * o_.validation;  // the next window decides again
+        t.trial.waited = most_validations * o_.validation;  // the next window decides again
         if (!t.told.suppressed) remark(i, "rollback waits its turn", Row::worse);
         t.told.suppressed = true;
         return;
     }
     auto& block = t.past.blocked[static_cast<std::size_t>(t.past.next_blocked)];
-    block = {back.after, t.place.current, s_.now + 4 * o_.dwell};
+    block = {back.after, t.place.current, s_.now + blocked_dwells * o_.dwell};
     t.past.next_blocked = (t.past.next_blocked + 1) % static_cast<std::int32_t>(t.past.blocked.size());
     back.target = static_cast<std::int32_t>(i);
     remark(i, reason, Row::worse);
@@ -231,7 +233,7 @@ GPUSCHED_INTERNAL void Stepper::verdict(std::size_t i) {
 /// A window above the threshold in SUSPECT.
 GPUSCHED_INTERNAL void Stepper::suspect(std::size_t i, bool counted) {
     auto& t = s_.tenants[i];
-    const auto most = 4 * o_.persistence;
+    const auto most = most_persistences * o_.persistence;
     if (!counted) t.counter = std::min(t.counter + 1, most);
     if (t.counter < o_.persistence) return;
     // An average from before the flags changed would be compared with windows after. But not for ever: who comes and goes

@@ -193,7 +193,7 @@ GPUSCHED_INLINE LatencyWindow LatencyHistogram::window() {
             std::llround(std::min(total - histogram_count_below(tau_ms_ / ms_per_unit_, grown), 1e15));
     }
     windows_.push_back(std::move(grown));
-    if (windows_.size() > 3) windows_.erase(windows_.begin());
+    if (windows_.size() > quantile_windows) windows_.erase(windows_.begin());
     CumulativeHistogram sum;
     for (const auto& w : windows_)
         for (const auto& [bound, count] : w) sum[bound] += count;

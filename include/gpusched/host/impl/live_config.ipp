@@ -6,6 +6,7 @@
 #include <gpusched/host/live.hpp>
 
 #include <algorithm>
+#include <type_traits>
 
 namespace GPUSCHED_NAMESPACE::host {
 
@@ -16,21 +17,29 @@ using control::detail::Json;
 
 inline void read_latency(const Json& j, const std::string& path, LatencyOptions& out, Problems& problems) {
     const FieldReader fields(j, path, problems);
-    std::string found[3];
-    constexpr const char* kinds[] = {"file", "socket", "prometheus"};
     int given = 0;
-    for (int k = 0; k < 3; ++k) {
-        fields(kinds[k], found[k]);
-        if (found[k].empty()) continue;
+    for (const auto& [kind, name] : enum_names(LatencyKind{})) {
+        if (kind == LatencyKind::none) continue;
+        std::string found;
+        fields(name, found);
+        if (found.empty()) continue;
         ++given;
-        out.kind = kinds[k];
-        out.path = found[k];
+        out.kind = kind;
+        out.path = found;
     }
     fields.read_all(out, {"kind", "path"});
     fields.finish();
     if (given != 1) problems.add(path + ": expected exactly one of file, socket and prometheus");
-    if (out.kind == "prometheus" && out.metric.empty())
-        problems.add(path + "/metric: missing; expected the name of a histogram");
+}
+
+/// The rules of the table, as `read_all` checks them of a document.
+template <Described T>
+void check_rules(const T& object, const std::string& path, Problems& problems) {
+    visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
+        const auto& value = object.*member;
+        gpusched::detail::check_enumerator(problems, path + "/" + name, value, {});
+        (gpusched::detail::check_rule(problems, path + "/" + name, value, rules, {}), ...);
+    });
 }
 
 inline bool is_disk(std::string_view text) {
@@ -46,9 +55,6 @@ inline void read_tenant(const Json& j, const std::string& path, LiveTenant& out,
         read_latency(*latency, path + "/latency", out.latency, problems);
     fields.read_all(out, {"latency"});
     fields.finish();
-    for (const auto& disk : out.access.disks)
-        if (!is_disk(disk))
-            problems.add(bad_value(path + "/disks", gpusched::quoted(disk), "major:minor, such as 259:0"));
 }
 
 /// A folder without what does not matter in its name.
@@ -84,7 +90,52 @@ inline void check_groups(const LiveOptions& o, const Host& host, Problems& probl
     }
 }
 
+inline void check_tenant(const LiveTenant& t, bool is_protected, const std::string& path,
+                         Problems& problems) {
+    const auto& from = t.latency;
+    if (from.kind == LatencyKind::none && is_protected)
+        problems.add(path + "/latency: missing; expected where the protected tenant's latencies come from");
+    if (from.kind != LatencyKind::none && from.path.empty())
+        problems.add(path + "/latency/" + enum_name(from.kind) + ": empty; expected a path");
+    if (from.kind == LatencyKind::prometheus && from.metric.empty())
+        problems.add(path + "/latency/metric: missing; expected the name of a histogram");
+    for (const auto& disk : t.access.disks)
+        if (!is_disk(disk))
+            problems.add(bad_value(path + "/disks", gpusched::quoted(disk), "major:minor, such as 259:0"));
+}
+
+/// What no rule of a table says; `o` has one tenant for each of the host.
+inline void check(const LiveOptions& o, const Host& host, Problems& problems) {
+    if (o.mig == MigControl::nvml && o.nvml_library.empty())
+        problems.add("/live/nvml_library: empty; expected a library, as /live/mig is nvml");
+    if (o.journal.empty()) problems.add("/live/journal: missing; expected a file");
+    if (!o.pci.empty() && o.pci.size() != host.gpus.size())
+        problems.add(bad_value("/live/pci", number_text(o.pci.size()) + " elements",
+                               "one per GPU: " + number_text(host.gpus.size())));
+    if (o.numa_disks.size() > static_cast<std::size_t>(host.numa_nodes))
+        problems.add(bad_value("/live/numa_disks", number_text(o.numa_disks.size()) + " elements",
+                               "at most one per NUMA node: " + number_text(host.numa_nodes)));
+    check_groups(o, host, problems);
+    for (std::size_t i = 0; i < o.tenants.size(); ++i)
+        check_tenant(o.tenants[i], host.tenants[i].is_protected, "/live/tenants/" + host.tenants[i].name,
+                     problems);
+}
+
 }  // namespace live_detail
+
+GPUSCHED_INLINE void validate(const LiveOptions& live, const ControllerOptions& options) {
+    const auto& tenants = options.host.tenants;
+    if (live.tenants.size() != tenants.size())
+        throw InvalidInput(bad_value("/live/tenants", number_text(live.tenants.size()) + " elements",
+                                     "one per tenant of the host: " + number_text(tenants.size())));
+    Problems problems;
+    live_detail::check_rules(live, "/live", problems);
+    for (std::size_t i = 0; i < tenants.size(); ++i)
+        live_detail::check_rules(live.tenants[i].latency, "/live/tenants/" + tenants[i].name + "/latency",
+                                 problems);
+    live_detail::check(live, options.host, problems);
+    problems.throw_if_any();
+}
 
 GPUSCHED_INLINE LiveOptions parse_live(std::string_view text, const ControllerOptions& options) {
     using namespace live_detail;
@@ -110,22 +161,7 @@ GPUSCHED_INLINE LiveOptions parse_live(std::string_view text, const ControllerOp
             }
     }
     fields.finish();
-    if (o.mig != "nvidia-smi" && o.mig != "nvml" && o.mig != "none")
-        problems.add(bad_value("/live/mig", gpusched::quoted(o.mig), "nvidia-smi, nvml or none"));
-    if (o.mig == "nvml" && o.nvml_library.empty())
-        problems.add("/live/nvml_library: empty; expected a library, as /live/mig is nvml");
-    if (o.journal.empty()) problems.add("/live/journal: missing; expected a file");
-    if (!o.pci.empty() && o.pci.size() != options.host.gpus.size())
-        problems.add(bad_value("/live/pci", number_text(o.pci.size()) + " elements",
-                               "one per GPU: " + number_text(options.host.gpus.size())));
-    if (o.numa_disks.size() > static_cast<std::size_t>(options.host.numa_nodes))
-        problems.add(bad_value("/live/numa_disks", number_text(o.numa_disks.size()) + " elements",
-                               "at most one per NUMA node: " + number_text(options.host.numa_nodes)));
-    check_groups(o, options.host, problems);
-    for (std::size_t i = 0; i < o.tenants.size(); ++i)
-        if (options.host.tenants[i].is_protected && o.tenants[i].latency.kind.empty())
-            problems.add("/live/tenants/" + options.host.tenants[i].name +
-                         "/latency: missing; expected where the protected tenant's latencies come from");
+    check(o, options.host, problems);
     problems.throw_if_any();
     return o;
 }

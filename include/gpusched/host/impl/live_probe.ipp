@@ -25,7 +25,7 @@ GPUSCHED_INLINE void LiveController::Impl::load_nvml() {
         say("NVML: " + live.nvml_library + ", " + number_text(handles.size()) + " GPUs");
     } catch (const BackendError& e) {
         nvml.reset();
-        if (live.mig == "nvml") throw;
+        if (live.mig == MigControl::nvml) throw;
         say(std::string(e.what()) + "; PCIe traffic is unknown");
     }
 }
@@ -49,9 +49,9 @@ GPUSCHED_INLINE void LiveController::Impl::check_tables() {
 
 GPUSCHED_INLINE void LiveController::Impl::probe_mig() {
     auto& f = options.flags;
-    bool readable = live.mig != "none", programs = false;
+    bool readable = live.mig != MigControl::none, programs = false;
     eyes = mig.get();
-    if (nvml && live.mig == "nvidia-smi") {
+    if (nvml && live.mig == MigControl::nvidia_smi) {
         by_nvml = std::make_unique<NvmlMig>(*nvml, options.host.gpus, handles, std::vector<OwnedInstance>{});
         eyes = by_nvml.get();
     }
@@ -62,17 +62,18 @@ GPUSCHED_INLINE void LiveController::Impl::probe_mig() {
             eyes = mig.get();
         readable = status == BackendStatus::ok;
         say("GPU " + number_text(g) + ": " +
-            (readable ? number_text(layout.size()) + " instances by " + live.mig
-                      : std::string("instances cannot be read by ") + live.mig + ": " + enum_name(status)));
+            (readable ? number_text(layout.size()) + " instances by " + enum_name(live.mig)
+                      : std::string("instances cannot be read by ") + enum_name(live.mig) + ": " +
+                            enum_name(status)));
     }
     if (readable && eyes != mig.get())
         say("windows look at the instances by nvml: no program is started for that");
     for (std::size_t i = 0; i < access.size(); ++i)
         programs |= options.host.tenants[i].is_protected && !access[i].switch_over.empty();
-    const auto why = live.mig == "none" ? "no MIG backend"
-                     : !readable        ? "instances cannot be read"
-                     : !programs        ? "no tenant has a switch_over program"
-                                        : "";
+    const auto why = live.mig == MigControl::none ? "no MIG backend"
+                     : !readable                  ? "instances cannot be read"
+                     : !programs                  ? "no tenant has a switch_over program"
+                                                  : "";
     if (*why != '\0') {
         off(f.place, "place", why);
         off(f.mig, "mig", why);
@@ -115,10 +116,10 @@ GPUSCHED_INLINE void LiveController::Impl::probe_guards() {
 }
 
 GPUSCHED_INLINE void LiveController::Impl::probe_memory() {
-    if (live.mig == "none" || !options.flags.relax || !options.flags.mig) return;
+    if (live.mig == MigControl::none || !options.flags.relax || !options.flags.mig) return;
     std::vector<detail::MemoryMeter::Source> from;
     if (by_nvml) from.push_back({"nvml", by_nvml.get()});
-    from.push_back({live.mig == "nvml" ? "nvml" : "nvidia-smi", mig.get()});
+    from.push_back({enum_name(live.mig), mig.get()});
     for (const auto& line : meter.choose(options.host, from)) say(line);
 }
 

@@ -66,11 +66,8 @@ struct LiveController::Impl {
     bool resume_accepted = false;  ///< the next window tells the decision core
 
     Impl(ControllerOptions o, LiveOptions l)
-        : options(std::move(o)), live(std::move(l)),
+        : options((validate(o), std::move(o))), live((validate(l, options), std::move(l))),
           commands(live.command_limit_s, -1, options.flags.dry_run ? std::string() : program()) {
-        validate(options);
-        if (live.tenants.size() != options.host.tenants.size())
-            throw InvalidInput("live.tenants: expected one per tenant of the host");
         for (const auto& t : live.tenants) {
             access.push_back(t.access);
             if (!t.access.cgroup.empty()) access.back().cgroup = live.cgroups + "/" + t.access.cgroup;
@@ -124,8 +121,8 @@ struct LiveController::Impl {
         return journal;
     }
     Journal mend(JournalFile& file, const std::string& boot) {
-        auto r = recover_host(*mig, files, commands, options.host, access, file, boot, live.mig != "none",
-                              live.backoff_s, live.cgroups);
+        auto r = recover_host(*mig, files, commands, options.host, access, file, boot,
+                              live.mig != MigControl::none, live.backoff_s, live.cgroups);
         if (r.leases_ended > 0)
             say(number_text(r.leases_ended) + " limits of a controller that is gone ended");
         for (const auto& t : r.tenants)
@@ -151,10 +148,16 @@ struct LiveController::Impl {
     std::unique_ptr<LatencySource> source_of(std::size_t i) const {
         const auto& l = live.tenants[i].latency;
         const double tau = options.host.tenants[i].tau_ms;
-        if (l.kind == "file") return std::make_unique<LatencyFile>(l.path, tau);
-        if (l.kind == "socket") return std::make_unique<LatencySocket>(l.path, tau);
-        if (l.kind == "prometheus")
+        switch (l.kind) {
+        case LatencyKind::none:
+            break;
+        case LatencyKind::file:
+            return std::make_unique<LatencyFile>(l.path, tau);
+        case LatencyKind::socket:
+            return std::make_unique<LatencySocket>(l.path, tau);
+        case LatencyKind::prometheus:
             return std::make_unique<LatencyHistogram>(l.path, l.metric, l.labels, l.ms_per_unit, tau);
+        }
         return nullptr;
     }
     void start() {
@@ -171,9 +174,9 @@ struct LiveController::Impl {
         }
         const auto boot = boot_id(files, live.proc);
         auto owned = owned_instances(options.host, found, boot);
-        if (live.mig == "nvml")
+        if (live.mig == MigControl::nvml)
             mig = std::make_unique<NvmlMig>(*nvml, options.host.gpus, handles, owned);
-        else if (live.mig == "nvidia-smi")
+        else if (live.mig == MigControl::nvidia_smi)
             mig = std::make_unique<SmiMig>(*driver, options.host.gpus, owned, live.pci);
         else
             mig = std::make_unique<NoMig>(options.host);

@@ -94,7 +94,7 @@ struct Service {
     control::Action change{};
     double change_ends = never;
 
-    control::WindowQuantiles latencies{3};
+    control::WindowQuantiles latencies{control::quantile_windows};
     Served served{};
     std::int64_t window_arrived = 0, window_done = 0, window_missed = 0;
     double unsettled_from = 0;  // latencies of requests before this are not for the controller
