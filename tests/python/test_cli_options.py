@@ -30,6 +30,7 @@ CALLS = [
     ("allocate", "allocation.allocate", "CLUSTER j", None),
     ("allocate", "allocation.allocate_many", "CLUSTER j k", None),
     ("allocate", "consolidation.make_room", "CLUSTER j --make-room", None),
+    ("admit", "admission.admit", "CLUSTER j", None),
     ("plan-serving", "serving.plan_serving", "REQUEST", None),
     ("plan-serving", "serving.replan", "REQUEST --replan-from PLAN", None),
     ("plan-serving", "serving.sweep_budgets", "REQUEST --budgets 1,2", None),

@@ -29,7 +29,7 @@ namespace GPUSCHED_NAMESPACE::admission {
 /// @return see Admission; the cluster is not changed. `verify::plan` accepts the plan, unless budgets were broken at a price or the
 ///     pods have local cores, which plans cannot be judged by
 /// @throws InvalidInput as `allocate`, and for options out of range
-/// O(nodes + tasks) and at most `search_limit` steps, each at most O(nodes). Deterministic unless a time limit or a cancellation
+/// O(nodes + tasks) and at most `search_limit` steps for each pod, each at most O(nodes) and 2,000 sets of tasks. Deterministic unless a time limit or a cancellation
 /// strikes.
 [[nodiscard]] Admission admit(const Cluster& cluster, std::span<const TaskId> pods,
                               const Options& options = {}, const Context& context = {});

@@ -15,7 +15,7 @@
 
 namespace GPUSCHED_NAMESPACE::admission {
 
-/// What a plan costs by parts, in thousandths of a GPU-second.
+/// What a plan costs by parts, in thousandths of a GPU-second. A part of one task stops at 7.0 * 10^10 GPU-seconds.
 struct Cost {
     std::int64_t moves = 0;      ///< `move_price_s`
     std::int64_t lost_work = 0;  ///< work since the last checkpoints of all evicted tasks
@@ -65,9 +65,10 @@ struct Admission {
     /// Evictions, waves of moves, and the placements of all pods and of the victims that run again; empty unless admitted.
     Plan plan{};
     Cost cost{};
-    /// No way of letting the job in costs less, in thousandths of a GPU-second. Absent: there is no way at all.
+    /// No way of letting the job in within the limits of the options costs less, in thousandths of a GPU-second. Absent: there is
+    /// no such way.
     std::optional<std::int64_t> lower_bound{};
-    /// The plan costs no more than the lower bound; without a plan: there is no way.
+    /// The plan costs no more than the lower bound; without a plan: there is no way within the limits.
     bool proven = false;
     std::vector<Placement> pods{};  ///< in the order given; empty unless admitted
     std::vector<TaskId> lost{};     ///< evicted and not placed again, ascending

@@ -156,7 +156,7 @@ def admit(args: argparse.Namespace) -> int:
     require_writable(args.output, args.write_cluster, inputs=[args.cluster, *files])
     cluster = Cluster.from_json(args.cluster)
     job = read_job(args.job, cluster)
-    options = given(args, *(name for name in admit_fields() if name not in ADMIT_SWITCHES.values()))
+    options = given(args, "admission.admit", "exempt", "spare")
     options |= {name: False for option, name in ADMIT_SWITCHES.items() if getattr(args, option)}
     made = admission.admit(cluster, job, **options)
     if args.write_cluster is not None:
@@ -182,7 +182,3 @@ def admit(args: argparse.Namespace) -> int:
         made.plan.to_json(args.output)
         say(f"wrote {args.output}")
     return OK
-
-
-def admit_fields() -> list[str]:
-    return [k["name"] for k in _core.keywords["admission.admit"] if k["name"] != "progress"]

@@ -16,8 +16,8 @@ namespace GPUSCHED_NAMESPACE::admission::detail {
 /// More than any sum of costs; sums of a few of them do not overflow.
 inline constexpr std::int64_t never = INT64_MAX / 8;
 
-/// Costs of one task stop here, so that sums over thousands do not overflow.
-inline constexpr std::int64_t most_per_task = INT64_MAX / (std::int64_t{1} << 20);
+/// Costs of one task stop here, at 7.0 * 10^10 GPU-seconds, so that sums over thousands do not overflow.
+inline constexpr std::int64_t most_per_task = INT64_MAX / (std::int64_t{1} << 17);
 
 inline std::int64_t product(std::int64_t a, std::int64_t b) noexcept {
     if (a == 0 || b == 0) return 0;

@@ -95,6 +95,7 @@ class Search {
     [[nodiscard]] std::int64_t hardness(TaskId task);
     void find_covers(TaskId task, NodeId node, std::int64_t most_cost, std::vector<Cover>& covers);
     void find_covers(std::size_t next, std::int64_t cost);
+    void find_one_cover();
     [[nodiscard]] bool alike(TaskId a, TaskId b, NodeId node) const;
 
     const Cluster& snapshot_;
@@ -134,6 +135,7 @@ class Search {
     std::int64_t needed_milli_ = 0;  // what must be lost for good
     std::int64_t best_ = never, lower_bound_ = never;
     std::int64_t limit_ = 0, stop_at_ = 0, share_ = 0;
+    bool lends_ = false;    // Standby tasks do
     bool cut_ = false;      // something was left out that may be a cheaper way
     bool stopped_ = false;  // and that because of a limit on steps
     std::vector<Way> ways_;

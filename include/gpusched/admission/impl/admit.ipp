@@ -186,12 +186,46 @@ inline void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
         fewest = std::min(fewest, roomy);
     }
     made.obstacle = as_it_is.obstacle;
-    made.reason = number_text(fewest) +
-                  " nodes would have room for a pod with everybody gone who may leave, but not for all pods "
-                  "together with "
-                  "a place for those who must have one; as it is: " +
-                  as_it_is.reason;
+    made.reason =
+        number_text(fewest) + (fewest == 1 ? " node" : " nodes") +
+        " would have room for a pod with everybody gone who may leave, but not for all pods together "
+        "with a place for those who must have one";
+    if (!as_it_is.reason.empty()) made.reason += "; as it is: " + as_it_is.reason;
     if (!made.proven) made.reason += " (the search ended before all was tried)";
+}
+
+/// Which limits keep the job out, by a way that is found without them; empty where none is found.
+inline std::string describe_limits(const Cluster& cluster, std::span<const TaskId> pods,
+                                   const Options& options, const Context& context) {
+    auto without = options;
+    without.max_moves = without.max_evictions = without.max_cost_s = without.max_disrupted = {};
+    without.max_moves_per_wave = without.max_moves_per_node = {};
+    without.borrow = true;
+    if (!without.budget_price_s) without.budget_price_s = highest_price_s;
+    const auto other = admit(cluster, pods, without, context);
+    if (!other.admitted) return {};
+    const auto moves = static_cast<std::int64_t>(other.plan.moves.size());
+    const auto evictions = static_cast<std::int64_t>(other.plan.evictions.size());
+    std::string text;
+    const auto add = [&](const std::string& one) { text += (text.empty() ? "" : "; ") + one; };
+    const auto over = [&](const char* name, const std::optional<std::int64_t>& limit, std::int64_t found) {
+        if (limit && found > *limit)
+            add(std::string(name) + " is " + number_text(*limit) + ", and it takes " + number_text(found));
+    };
+    over("max_moves", options.max_moves, moves);
+    over("max_evictions", options.max_evictions, evictions);
+    if (options.max_cost_s && other.cost.total() - other.cost.budgets > *options.max_cost_s * 1000)
+        add("max_cost_s is " + number_text(*options.max_cost_s) + ", and it costs " +
+            number_text(static_cast<double>(other.cost.total() - other.cost.budgets) / 1000));
+    if (!options.borrow && other.cost.recalls > 0) add("borrow is off, and it borrows from Standby tasks");
+    for (const auto& broken : other.broken_budgets)
+        if (!options.budget_price_s)
+            add("disruption budget " + gpusched::quoted(cluster.inventory().budget_names[broken.budget]) +
+                " allows too few of its tasks to be down, by " + number_text(broken.over));
+    if (text.empty() && moves > 0 &&
+        (options.max_disrupted || options.max_moves_per_wave || options.max_moves_per_node))
+        add("limits on the moves of a wave");
+    return text;
 }
 
 /// The domains in which all pods must be, or one empty list: everywhere.
@@ -209,9 +243,12 @@ inline std::vector<std::vector<NodeId>> regions_of(const Cluster& cluster,
 
 }  // namespace detail
 
-GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
+GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> pods, const Options& given,
                                 const Context& context) {
-    validate(options, cluster);
+    validate(given, cluster);
+    auto options = given;
+    if (options.max_moves == 0) options.move = false;
+    if (options.max_evictions == 0) options.evict = false;
     Budget budget(context, options.time_limit);
     budget.report("admission", 0, 0);
     allocation::AllocateOptions as_it_is;
@@ -275,7 +312,15 @@ GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> 
     made.proven =
         made.admitted ? lower == made.cost.total() : lower >= detail::never && search.ways().empty();
     if (lower < detail::never) made.lower_bound = lower;
-    if (!made.admitted) detail::explain(cluster, pods, prices, placed, made);
+    if (!made.admitted) {
+        detail::explain(cluster, pods, prices, placed, made);
+        const auto is_limited = given.max_moves || given.max_evictions || given.max_cost_s || !given.borrow ||
+                                given.max_disrupted || given.max_moves_per_wave || given.max_moves_per_node ||
+                                (!given.budget_price_s && !cluster.inventory().tasks.budgets.empty());
+        if (is_limited && made.stop_reason == StopReason::completed)
+            if (const auto limits = detail::describe_limits(cluster, pods, given, context); !limits.empty())
+                made.reason = "a way that is known goes beyond the limits: " + limits;
+    }
     return made;
 }
 

@@ -50,7 +50,10 @@ GPUSCHED_INTERNAL void Search::find_covers(TaskId task, NodeId node, std::int64_
         rest_[i].memory += t.memory_mib[index(x)];
     }
     find_covers(0, 0);
-    if (sets_left_ <= 0) cut_ = true;
+    if (sets_left_ <= 0) {
+        cut_ = true;
+        find_one_cover();
+    }
     for (auto& cover : covers) {
         cover.hard = cover.least;
         for (const auto x : cover.tasks) {
@@ -62,6 +65,28 @@ GPUSCHED_INTERNAL void Search::find_covers(TaskId task, NodeId node, std::int64_
     std::stable_sort(covers.begin(), covers.end(), [](const Cover& a, const Cover& b) {
         return std::tuple(a.hard, a.least, a.tasks.size()) < std::tuple(b.hard, b.least, b.tasks.size());
     });
+}
+
+/// All leave, and then come back, the dearest first, as long as the task still fits.
+GPUSCHED_INTERNAL void Search::find_one_cover() {
+    const auto before = work_.checkpoint();
+    for (const auto x : candidates_) work_.remove(x);
+    if (find_obstacle(work_, for_, on_) == Obstacle::none) {
+        auto order = candidates_;
+        std::sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
+            return std::pair(-prices_[a].least, a) < std::pair(-prices_[b].least, b);
+        });
+        Cover cover;
+        for (const auto x : order) {
+            work_.assign(x, on_, snapshot_.gpus_of(x));
+            if (find_obstacle(work_, for_, on_) == Obstacle::none) continue;
+            work_.remove(x);
+            cover.tasks.push_back(x);
+            cover.least = std::min(never, cover.least + prices_[x].least);
+        }
+        if (!cover.tasks.empty() && cover.least <= most_cost_) covers_->push_back(std::move(cover));
+    }
+    work_.rollback(before);
 }
 
 GPUSCHED_INTERNAL void Search::find_covers(std::size_t next, std::int64_t cost) {

@@ -79,7 +79,7 @@ GPUSCHED_INTERNAL NodeBounds::NodeBounds(const Cluster& cluster, const Prices& p
 GPUSCHED_INTERNAL void NodeBounds::prepare_losses(std::int64_t most) {
     // A heap: only the cheapest few are needed.
     const auto dearer = [](const Loss& a, const Loss& b) {
-        // extra / GPUs, compared without division: below 2^43 times 2^16
+        // extra / GPUs, compared without division: below 2^46 times 2^16
         const auto x = a.extra * b.gpu_milli, y = b.extra * a.gpu_milli;
         return x != y ? x > y : a.gpu_milli > b.gpu_milli;
     };

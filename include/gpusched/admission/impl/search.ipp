@@ -26,6 +26,8 @@ GPUSCHED_INTERNAL Search::Search(const Cluster& snapshot, Cluster work, std::spa
     needed_milli_ -= bounds.free_milli();
     if (needed_milli_ > 0) bounds.prepare_losses(needed_milli_);
     if (options.max_cost_s && *options.max_cost_s < never / 1000) best_ = *options.max_cost_s * 1000 + 1;
+    lends_ =
+        std::any_of(inv_.tasks.standby.begin(), inv_.tasks.standby.end(), [](auto is) { return is != 0; });
     const auto count = static_cast<std::int64_t>(pods.size());
     limit_ = options.search_limit < INT64_MAX / count ? options.search_limit * count : INT64_MAX;
 }
@@ -171,6 +173,7 @@ GPUSCHED_INTERNAL bool Search::may_go(const Item& item, NodeId node) const {
 GPUSCHED_INTERNAL void Search::descend() {
     if (bound() >= best_ || out()) return;
     ++stats_.steps;
+    if (lends_) cut_ = true;  // which GPUs are borrowed is not varied
     // Members of gangs that are lost have left the list.
     const auto size = todo_.size();
     boost::container::small_vector<Item, 8> skipped;
@@ -301,8 +304,11 @@ GPUSCHED_INTERNAL void Search::put(const Item& item, NodeId node, std::int64_t n
                           scope_.may_receive[index(node)];
     const bool may_return = price.replace < never && (job == none<JobId> || broken_[index(job)] != 2);
     const bool move_first = may_move && (!may_return || price.move <= price.replace);
-    if (move_first && try_as(moved)) return;
-    if (may_return && try_as(replaced)) return;
+    // The dearer of the two may be the better one where the other uses up what somebody else needs.
+    const bool either =
+        options_.max_moves || options_.max_evictions || job != none<JobId> || !inv_.budgets_of(task).empty();
+    if (move_first && try_as(moved) && !either) return;
+    if (may_return && try_as(replaced) && !either) return;
     if (may_move && !move_first) try_as(moved);
 }
 
@@ -379,7 +385,8 @@ GPUSCHED_INTERNAL void Search::displace_on(const Item& item, NodeId node, std::i
         stopped_ = stopped_ || cut_;
         if (!cut_) {
             if (item.depth == 0)
-                stop_at_ = std::min(outer, stats_.steps + share_ * std::max<std::int64_t>(1, pods_left_));
+                stop_at_ = std::min(outer, stats_.steps + share_ * std::max<std::int64_t>(1, pods_left_) +
+                                               static_cast<std::int64_t>(cover.tasks.size()));
             const auto before = mark();
             auto order = cover.tasks;  // the hardest to place comes last, and so goes first
             std::stable_sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {

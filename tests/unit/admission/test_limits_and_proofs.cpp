@@ -1,0 +1,195 @@
+// What admission proves, and what it says binds, where limits, budgets, Standby tasks or many small tasks are in play.
+#include "support/catch.hpp"
+
+#include <gpusched/admission/admit.hpp>
+#include <gpusched/allocation/job_request.hpp>
+#include <gpusched/verify/plan.hpp>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::admission;
+
+namespace {
+
+ClusterSpec nodes(const std::vector<int>& gpus, std::int64_t cpu_milli = 64000) {
+    ClusterSpec spec;
+    for (std::size_t n = 0; n < gpus.size(); ++n)
+        spec.nodes.push_back({.name = "n" + std::to_string(n),
+                              .gpu_count = gpus[n],
+                              .cpu_milli = cpu_milli,
+                              .memory_mib = 1000});
+    return spec;
+}
+
+TaskSpec& run(ClusterSpec& spec, const std::string& name, const std::string& node, std::vector<int> gpus) {
+    TaskSpec task{.name = name, .gpu_count = static_cast<std::int64_t>(gpus.size())};
+    task.node = node;
+    task.gpus = std::move(gpus);
+    spec.tasks.push_back(task);
+    return spec.tasks.back();
+}
+
+TaskSpec& wait(ClusterSpec& spec, const std::string& name, std::int64_t gpus, std::int64_t priority = 3) {
+    TaskSpec task{.name = name, .gpu_count = gpus, .priority = priority};
+    spec.tasks.push_back(task);
+    return spec.tasks.back();
+}
+
+void lend(TaskSpec& task) {
+    task.standby = true;
+    task.priority_class = PriorityClass::hp;
+    task.preemptible = false;
+}
+
+Admission checked(const ClusterSpec& spec, const std::vector<std::string>& pods,
+                  const Options& options = {}) {
+    const auto cluster = Cluster::build(spec);
+    std::vector<TaskId> ids;
+    for (const auto& name : pods) ids.push_back(cluster.find_task(name));
+    auto made = admit(cluster, ids, options);
+    if (!made.broken_budgets.empty()) return made;
+    const auto report = verify::plan(spec, to_spec(made.plan, cluster));
+    INFO((report.ok ? std::string() : report.violations.front()));
+    REQUIRE(report.ok);
+    return made;
+}
+
+bool says(const Admission& made, const std::string& text) {
+    return made.reason.find(text) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("an eviction that a limit or a budget allows only once goes to whom cannot move") {
+    for (const bool fixed_first : {false, true})
+        for (const bool by_budget : {false, true}) {
+            auto spec = nodes({4, 4});
+            const auto add = [&](bool fixed) {
+                auto& task = run(spec, fixed ? "fixed" : "free", "n0", {fixed ? 0 : 1});
+                task.preemptible = true;
+                if (fixed) task.how = Mobility::none;
+                if (!fixed) task.start_time = -100000;
+            };
+            add(fixed_first);
+            add(!fixed_first);
+            run(spec, "keeps", "n1", {0, 1}).locked = true;
+            wait(spec, "p", 4);
+            Options options{.move_price_s = 1'000'000};
+            options.work = false;
+            if (by_budget)
+                spec.budgets.push_back({.name = "b", .tasks = {"fixed", "free"}, .allowed_down = 1});
+            else
+                options.max_evictions = 1;
+            const auto made = checked(spec, {"p"}, options);
+            REQUIRE(made.admitted);
+            CHECK(made.cost.total() == 1'000'300'000);
+            CHECK(made.plan.moves.size() == 1);
+        }
+}
+
+TEST_CASE("a move is preferred to an eviction that breaks a budget at a price") {
+    auto spec = nodes({3, 3});
+    run(spec, "t", "n0", {0}).preemptible = true;
+    run(spec, "x", "n1", {0});
+    wait(spec, "p", 3);
+    spec.budgets.push_back({.name = "b", .tasks = {"t"}, .allowed_down = 0});
+    const auto cluster = Cluster::build(spec);
+    Options options{.restart_s = 0, .budget_price_s = 1000};
+    options.spare = {cluster.find_task("x")};
+    const auto made = checked(spec, {"p"}, options);
+    REQUIRE(made.admitted);
+    CHECK(made.cost.total() == 30'000);
+}
+
+TEST_CASE("where Standby tasks lend, nothing is proven that another choice of GPUs may refute") {
+    SECTION("a cheaper choice of GPUs") {
+        auto spec = nodes({3});
+        lend(run(spec, "s", "n0", {0, 1}));
+        wait(spec, "p", 2, 0).priority_class = PriorityClass::lp;
+        const auto made = checked(spec, {"p"});
+        REQUIRE(made.admitted);
+        CHECK((made.cost.total() == 60'000 || !made.proven));
+        REQUIRE(made.lower_bound);
+        CHECK(*made.lower_bound <= 60'000);
+    }
+    SECTION("a way that the search does not see") {
+        auto spec = nodes({2});
+        lend(run(spec, "s", "n0", {0}));
+        auto& t = run(spec, "t", "n0", {0, 1});
+        t.priority_class = PriorityClass::lp;
+        t.preemptible = true;
+        wait(spec, "p0", 1);
+        wait(spec, "p1", 1).priority_class = PriorityClass::lp;
+        const auto made = checked(spec, {"p0", "p1"});
+        CHECK((made.admitted || !made.proven));
+    }
+    SECTION("a move onto what is lent") {
+        auto spec = nodes({2, 2});
+        lend(run(spec, "s", "n1", {0}));
+        run(spec, "t3", "n0", {0}).preemptible = true;
+        run(spec, "t13", "n0", {1}).priority_class = PriorityClass::lp;
+        wait(spec, "p", 2);
+        const auto made = checked(spec, {"p"});
+        REQUIRE(made.admitted);
+        CHECK((made.cost.total() <= 120'000 || !made.proven));
+        REQUIRE(made.lower_bound);
+        CHECK(*made.lower_bound <= 120'000);
+    }
+}
+
+TEST_CASE("a node of many small tasks") {
+    auto spec = nodes({0});
+    for (int i = 0; i < 47; ++i) {
+        auto& task = run(spec, "t" + std::to_string(i), "n0", {});
+        task.cpu_milli = i % 3 == 0 ? 500 : i % 3 == 1 ? 1000 : 2000;
+        task.preemptible = true;
+        task.start_time = -i;
+    }
+    wait(spec, "p", 0).cpu_milli = 48000;
+    const auto made = checked(spec, {"p"}, {.move = false, .replace = false});
+    REQUIRE(made.admitted);
+    CHECK_FALSE(made.proven);
+}
+
+TEST_CASE("limits of 0 switch a means off, and those that bind are named") {
+    auto spec = nodes({2, 2});
+    run(spec, "a", "n0", {0});
+    run(spec, "b", "n1", {0});
+    wait(spec, "p", 2, 0);
+    const auto refused = [&](const Options& options, const std::string& text) {
+        const auto made = checked(spec, {"p"}, options);
+        CHECK_FALSE(made.admitted);
+        INFO(made.reason);
+        CHECK(says(made, text));
+    };
+    REQUIRE(checked(spec, {"p"}).admitted);
+    refused({.max_moves = 0}, "max_moves is 0, and it takes 1");
+    refused({.max_cost_s = 1}, "max_cost_s is 1, and it costs 30");
+    for (auto& task : spec.tasks) task.how = Mobility::none;
+    spec.tasks[0].preemptible = true;
+    spec.tasks[2].priority = 3;
+    refused({.max_evictions = 0}, "max_evictions is 0, and it takes 1");
+    spec.budgets.push_back({.name = "of a", .tasks = {"a"}, .allowed_down = 0});
+    refused({}, "disruption budget 'of a' allows too few of its tasks to be down, by 1");
+    lend(spec.tasks[0]);
+    spec.tasks[2].priority_class = PriorityClass::lp;
+    refused({.borrow = false}, "borrow is off");
+}
+
+TEST_CASE("work of many years is told apart") {
+    auto spec = nodes({8, 8});
+    spec.now = 1'750'000'000;
+    for (int n = 0; n < 2; ++n) {
+        auto& task = run(spec, "t" + std::to_string(n), "n" + std::to_string(n), {0, 1, 2, 3, 4, 5, 6, 7});
+        task.preemptible = true;
+        task.start_time = n * std::int64_t{600'000'000};
+    }
+    wait(spec, "p", 8);
+    const auto made = checked(spec, {"p"});
+    REQUIRE(made.lost.size() == 1);
+    CHECK(made.cost.lost_work == 8 * (spec.now - 600'000'000) * 1000);
+}
