@@ -224,6 +224,115 @@ TEST_CASE("4,000 gangs of preemptors: valid, never better than brute force, most
     CHECK(optimal * 100 >= placed * 93);
 }
 
+namespace {
+
+/// Tasks that hold one GPU each, or one or two, on full nodes; some run for the jobs of the pods.
+Instance random_growing_jobs(Rng& rng, bool of_one_size) {
+    Instance x;
+    auto& spec = x.spec;
+    const auto jobs = rng.between(1, 3);
+    for (int j = 0; j < jobs; ++j)
+        spec.jobs.push_back({.name = "j" + std::to_string(j), .min_members = rng.between(0, 3)});
+    const auto some_job = [&] { return "j" + std::to_string(rng.below(static_cast<std::uint64_t>(jobs))); };
+    const auto nodes = rng.between(1, 3);
+    for (int n = 0; n < nodes; ++n) {
+        NodeSpec node{.name = "n" + std::to_string(n), .gpu_count = rng.between(1, 4)};
+        for (int at = 0; at < node.gpu_count;) {
+            const bool two = !of_one_size && at + 1 < node.gpu_count && rng.chance(0.4);
+            TaskSpec task{.name = "t" + std::to_string(spec.tasks.size()), .gpu_count = two ? 2 : 1};
+            for (int g = 0; g < task.gpu_count; ++g) task.gpus.push_back(at++);
+            if (rng.chance(0.05)) continue;
+            if (rng.chance(0.8)) task.job = some_job();
+            task.priority = rng.between(-1, 2);
+            task.priority_class = PriorityClass::lp;
+            task.preemptible = rng.chance(0.95);
+            task.node = node.name;
+            spec.tasks.push_back(task);
+        }
+        spec.nodes.push_back(node);
+    }
+    const auto pods = rng.between(1, 5);
+    for (int i = 0; i < pods; ++i) {
+        TaskSpec pod{.name = "p" + std::to_string(i), .job = rng.chance(0.8) ? "j0" : some_job()};
+        pod.gpu_count = of_one_size ? 1 : rng.between(1, 2);
+        pod.priority = 10;
+        pod.priority_class = PriorityClass::hp;
+        x.pods.push_back(make_id<TaskId>(spec.tasks.size()));
+        spec.tasks.push_back(pod);
+    }
+    return x;
+}
+
+/// The running tasks of a job, and how many of them may leave.
+struct Running {
+    std::int64_t all = 0, open = 0, surplus = 0;
+    bool own = false;  ///< it is a job of the pods
+
+    /// One running task is no gang.
+    [[nodiscard]] bool may_break() const { return open == all && (all < 2 || !own); }
+    [[nodiscard]] std::int64_t most_leave() const { return may_break() ? all : std::min(surplus, open); }
+};
+
+std::map<std::string, Running> running_jobs(const ClusterSpec& spec) {
+    std::map<std::string, Running> jobs;
+    for (const auto& t : spec.tasks) {
+        auto& job = jobs[t.job.empty() ? "alone: " + t.name : t.job];
+        if (t.node) ++job.all, job.open += *t.preemptible;
+        job.own = job.own || !t.node;
+    }
+    for (const auto& j : spec.jobs)
+        if (j.min_members > 0)
+            jobs[j.name].surplus = std::max<std::int64_t>(0, jobs[j.name].all - j.min_members);
+    return jobs;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "6,000 gangs of preemptors leave min_members of their own jobs, and find room wherever that allows it") {
+    std::map<std::string, int> seen;
+    const auto rounds = testing_support::instances(6000);
+    for (int round = 0; round < rounds; ++round) {
+        Rng rng(static_cast<std::uint64_t>(round) + 130'000);
+        const bool of_one_size = rng.chance(0.6);
+        const auto x = random_growing_jobs(rng, of_one_size);
+        const auto cluster = Cluster::build(x.spec);
+        const auto jobs = running_jobs(x.spec);
+        std::int64_t room = 0;  // GPUs that are idle or can become so
+        for (const auto& node : x.spec.nodes) room += node.gpu_count;
+        for (const auto& [name, job] : jobs) room -= job.all - job.most_leave();
+        for (const auto policy : {Policy::spot_exact, Policy::spot, Policy::imp, Policy::exhaustive,
+                                  Policy::reprieve, Policy::first_fit}) {
+            INFO("round " << round << " " << enum_name(policy));
+            const auto found = preempt_gang(cluster, x.pods, {.policy = policy}).decision;
+            if (of_one_size) REQUIRE(found.has_value() == (room >= std::ssize(x.pods)));
+            ++seen[found ? "finds room" : "finds none"];
+            if (!found) continue;
+            const auto report = verify::plan(x.spec, to_spec(to_plan(*found, x.pods), cluster));
+            INFO((report.ok ? "" : report.violations.front()));
+            REQUIRE(report.ok);
+            std::map<std::string, std::int64_t> gone;
+            for (const auto victim : found->victims) {
+                const auto& t = x.spec.tasks[index(victim)];
+                ++gone[t.job.empty() ? "alone: " + t.name : t.job];
+            }
+            for (const auto& [name, count] : gone) {
+                const auto& job = jobs.at(name);
+                INFO(name << ": " << count << " of " << job.all << " leave, the surplus is " << job.surplus);
+                REQUIRE((count <= job.surplus || (count == job.all && job.may_break())));
+                if (!job.own || job.all < 2) continue;
+                ++seen["some of an own gang leave"];
+                seen["one of an own gang is left"] += count == job.all - 1;
+            }
+        }
+    }
+    for (const char* kind :
+         {"finds room", "finds none", "some of an own gang leave", "one of an own gang is left"}) {
+        INFO(kind << ": " << seen[kind]);
+        CHECK(seen[kind] >= testing_support::instances(500));
+    }
+}
+
 TEST_CASE("4,000 gangs of two and three shapes evict nobody where they fit together as it is") {
     std::map<std::string, int> seen;
     const auto rounds = testing_support::instances(std::uint64_t{4000});

@@ -9,6 +9,7 @@
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -124,6 +125,41 @@ TEST_CASE("no pod of a gang leaves for another") {
     const auto borrowing = Cluster::build(spec);
     CHECK(!preempt_gang(borrowing, std::vector<TaskId>{TaskId{0}, TaskId{1}}, {.policy = Policy::spot})
                .decision);
+}
+
+TEST_CASE("the pods' own gang loses no more than its surplus, however many pods come") {
+    for (const int gpus : {2, 3, 4}) {
+        ClusterSpec spec;
+        spec.nodes = {machine("n")};
+        spec.nodes[0].gpu_count = gpus;
+        spec.nodes[0].hardware.reset();
+        spec.jobs = {{.name = "k", .min_members = 1}};
+        std::vector<TaskId> pods;
+        for (int i = 0; i < gpus; ++i) spec.tasks.push_back(running("old" + std::to_string(i), "n", {i}, 0));
+        for (int i = 0; i < gpus; ++i) {
+            pods.push_back(make_id<TaskId>(spec.tasks.size()));
+            spec.tasks.push_back(pending("new" + std::to_string(i), 1, 1));
+        }
+        for (auto& task : spec.tasks) task.job = "k";
+        auto cluster = Cluster::build(spec);
+        const auto fewer = std::span(pods).first(pods.size() - 1);
+        for (const auto policy : {Policy::imp, Policy::exhaustive, Policy::spot, Policy::spot_exact,
+                                  Policy::reprieve, Policy::first_fit}) {
+            INFO(gpus << " GPUs, " << enum_name(policy));
+            CHECK(!preempt_gang(cluster, pods, {.policy = policy}).decision);
+            const auto found = preempt_gang(cluster, fewer, {.policy = policy}).decision;
+            REQUIRE(found);
+            CHECK(found->victims.size() == fewer.size());
+            CHECK(found->lost_gangs == 0);
+        }
+        // What runs of another job may leave whole, its last member, too.
+        for (const auto pod : pods) spec.tasks[index(pod)].job = "other";
+        cluster = Cluster::build(spec);
+        const auto found = preempt_gang(cluster, pods).decision;
+        REQUIRE(found);
+        CHECK(found->victims.size() == pods.size());
+        CHECK(found->lost_gangs == 1);
+    }
 }
 
 TEST_CASE("what other members of the jobs require binds the pods too") {

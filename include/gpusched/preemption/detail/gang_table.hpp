@@ -19,9 +19,15 @@ class GangTable {
     void read(const Cluster& cluster);
     /// Takes in that the task came, changed, left or was moved. It must do so for each before anything is asked.
     void update(const Cluster& cluster, TaskId task);
+    /// A running task leaves for a preemptor while the search goes on: what is left of its gang is one still, were it one task.
+    void evict(TaskId task);
 
-    /// Some job has more than one running task.
+    /// Some job is a gang.
     [[nodiscard]] bool any() const noexcept { return gangs_ > 0; }
+    /// The job has more than one running task, those that were evicted included.
+    [[nodiscard]] bool is_gang(JobId job) const noexcept {
+        return index(job) < members_.size() && members_[index(job)] > 1;
+    }
     [[nodiscard]] std::int64_t running(JobId job) const noexcept {
         return index(job) < count_.size() ? count_[index(job)] : 0;
     }
@@ -47,9 +53,10 @@ class GangTable {
 
     std::vector<TaskId> first_;          // by job
     std::vector<std::int64_t> count_;    // by job
+    std::vector<std::int64_t> members_;  // by job: who runs, and who was evicted
     std::vector<TaskId> next_, before_;  // by task
     std::vector<JobId> job_;             // by task
-    std::size_t gangs_ = 0;              // jobs with more than one running task
+    std::size_t gangs_ = 0;              // jobs with more than one member
 };
 
 }  // namespace GPUSCHED_NAMESPACE::preemption::detail

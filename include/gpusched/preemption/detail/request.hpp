@@ -77,6 +77,10 @@ struct Request {
         return paper ? paper_score(priority_sum, topology[locality], alpha)
                      : score(weights.value(), topology[locality], alpha);
     }
+    /// Is the job's gang the preemptor's own, or that of a pod placed with it? Of these only the surplus leaves.
+    [[nodiscard]] bool never_breaks(JobId gang) const noexcept {
+        return gang == job || (unbroken != nullptr && unbroken[index(gang)] != 0);
+    }
     /// How many more tasks of the budget may be down.
     [[nodiscard]] std::int64_t allowed_down(const Inventory& inventory, std::uint32_t budget) const {
         const auto allowed = inventory.budgets[budget].allows() - (down == nullptr ? 0 : down[budget]);

@@ -9,6 +9,7 @@ GPUSCHED_INTERNAL void GangTable::read(const Cluster& cluster) {
     gangs_ = 0;
     first_.assign(inv.job_names.size(), none<TaskId>);
     count_.assign(inv.job_names.size(), 0);
+    members_.assign(inv.job_names.size(), 0);
     job_.assign(cluster.task_slots(), none<JobId>);
     next_.resize(cluster.task_slots());
     before_.resize(cluster.task_slots());
@@ -27,12 +28,21 @@ GPUSCHED_INTERNAL void GangTable::update(const Cluster& cluster, TaskId task) {
     if (first_.size() < inv.job_names.size()) {
         first_.resize(inv.job_names.size(), none<TaskId>);
         count_.resize(inv.job_names.size(), 0);
+        members_.resize(inv.job_names.size(), 0);
     }
     const bool runs = cluster.contains(task) && cluster.is_placed(task);
     const auto job = runs ? inv.tasks.job[index(task)] : none<JobId>;
-    if (job_[index(task)] == job) return;
-    if (job_[index(task)] != none<JobId>) unlink(task);
+    const auto before = job_[index(task)];
+    if (before == job) return;
+    if (before != none<JobId>) {
+        unlink(task);
+        if (--members_[index(before)] == 1) --gangs_;
+    }
     if (job != none<JobId>) link(job, task);
+}
+
+GPUSCHED_INTERNAL void GangTable::evict(TaskId task) {
+    if (job_of(task) != none<JobId>) unlink(task);
 }
 
 GPUSCHED_INTERNAL void GangTable::link(JobId job, TaskId task) {
@@ -43,7 +53,8 @@ GPUSCHED_INTERNAL void GangTable::link(JobId job, TaskId task) {
     before_[t] = none<TaskId>;
     if (first != none<TaskId>) before_[index(first)] = task;
     first = task;
-    if (++count_[index(job)] == 2) ++gangs_;
+    ++count_[index(job)];
+    if (++members_[index(job)] == 2) ++gangs_;
 }
 
 GPUSCHED_INTERNAL void GangTable::unlink(TaskId task) {
@@ -51,7 +62,7 @@ GPUSCHED_INTERNAL void GangTable::unlink(TaskId task) {
     const auto job = index(job_[t]);
     (before_[t] == none<TaskId> ? first_[job] : next_[index(before_[t])]) = next_[t];
     if (next_[t] != none<TaskId>) before_[index(next_[t])] = before_[t];
-    if (--count_[job] == 1) --gangs_;
+    --count_[job];
     job_[t] = none<JobId>;
 }
 

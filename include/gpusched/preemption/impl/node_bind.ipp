@@ -32,7 +32,7 @@ void NodeProblem<Set>::bind_gangs(const CostFunction& cost) {
     for (int i = 0; i < count_; ++i) {
         auto& v = victims_[static_cast<std::size_t>(i)];
         const auto job = t.job[index(v.task)];
-        if (job == none<JobId> || table.running(job) < 2) continue;
+        if (job == none<JobId> || !table.is_gang(job)) continue;
         const auto begin = gangs_.begin(), end = begin + gang_count_;
         const auto known = std::find_if(begin, end, [&](const auto& gang) { return gang.job == job; });
         v.gang = static_cast<std::int16_t>(known - begin);
@@ -60,8 +60,7 @@ void NodeProblem<Set>::bind_gangs(const CostFunction& cost) {
         auto& gang = gangs_[static_cast<std::size_t>(g)];
         gang.elsewhere = {};
         gang.cost = 0;
-        gang.breakable = gang.job != request_->job &&
-                         (request_->unbroken == nullptr || request_->unbroken[index(gang.job)] == 0);
+        gang.breakable = !request_->never_breaks(gang.job);
         const auto lose = [](std::int64_t& sum, std::int64_t more) {
             sum = std::min(sum, largest_cost - more) + more;
         };

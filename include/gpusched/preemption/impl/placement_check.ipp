@@ -66,7 +66,8 @@ inline std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hard
     return std::max<std::int64_t>(0, left);  // one that is used beyond what it has takes from no other
 }
 
-/// Are the victims whole gangs or beyond `min_members`, none elsewhere but of whole gangs, and within the budgets?
+/// Are the victims whole gangs or beyond `min_members`, none elsewhere but of whole gangs, no gang of the preemptors whole, and
+/// within the budgets?
 inline bool victims_may_leave(const Cluster& cluster, const Request& request, const Decision& decision,
                               const GangTable* gangs) {
     const auto& inv = cluster.inventory();
@@ -89,7 +90,8 @@ inline bool victims_may_leave(const Cluster& cluster, const Request& request, co
             });
             const auto needed = inv.job_min_members[index(job)];
             if (left > 0 && (needed == 0 || left < needed || !all_here)) return false;
-            if (left == 0 && (gone > 1 ? job == request.job : !all_here)) return false;
+            const bool whole = left == 0, kept = gangs->is_gang(job) && request.never_breaks(job);
+            if (whole && (kept || (gone == 1 && !all_here))) return false;
         }
         for (const auto budget : inv.budgets_of(victim)) {
             const auto holds = [&](TaskId task) {

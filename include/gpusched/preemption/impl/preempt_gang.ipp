@@ -147,7 +147,7 @@ class GangSearch {
                 losses_.lose(cost_of(cluster_, victim, request.now, options_.cost));
                 made.victims.push_back(victim);
                 now_.remove(victim);
-                gangs_.update(now_, victim);
+                gangs_.evict(victim);
                 for (const auto budget : cluster_.inventory().budgets_of(victim)) ++down_[budget];
             }
             now_.assign(pods_[i], decision.node, decision.gpus);
