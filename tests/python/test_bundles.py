@@ -150,6 +150,9 @@ def test_options_that_no_file_can_hold_are_refused(tmp_path: Path) -> None:
         gs.bundles.save(tmp_path / "no" / "bundle.json", "consolidate", waiting(), {}, None)
 
 
+NO_PODS: list[Any] = [{"a": 1}, 5, True, None, [], [5], [["waits-0"]], ["waits-0", {"name": "x"}], [{}, {}]]
+
+
 def bundle_of(path: Path, command: str = "consolidate", **options: Any) -> dict[str, Any]:
     """A bundle without a plan, as written."""
     gs.bundles.save(path, command, waiting(), options, None)
@@ -180,7 +183,7 @@ def bundle_of(path: Path, command: str = "consolidate", **options: Any) -> dict[
         ({"options": {"cluster": {}}}, "options: consolidate() multiple values for argument 'cluster'"),
         *(
             ({"command": "preempt", "options": {"pods": pods}}, f"options: pods: {pods!r}; expected names of pending tasks, one")
-            for pods in ({"a": 1}, 5, True, None, [], [5], [["waits-0"]], ["waits-0", {"name": "x"}], [{}, {}])
+            for pods in NO_PODS
         ),
         ({"command": "preempt", "options": {}}, "options: pods: missing; expected names of pending tasks, one"),
         ({"command": "preempt", "options": {"pods": [{"a": 1}]}}, "options: <task>: /a: unknown field"),
@@ -236,7 +239,9 @@ def test_a_job_may_have_the_name_of_infinity(tmp_path: Path) -> None:
         task["job"] = "inf"
     document["jobs"] = []
     cluster = gs.Cluster.from_json(document)
-    plan = gs.preemption.to_plan(gs.preemption.preempt_gang(cluster, "inf"))
+    found = gs.preemption.preempt_gang(cluster, "inf")
+    assert found is not None
+    plan = gs.preemption.to_plan(found)
     gs.bundles.save(tmp_path / "bundle.json", "preempt", cluster, {"pods": "inf"}, plan)
     assert gs.bundles.replay(tmp_path / "bundle.json").same
 
