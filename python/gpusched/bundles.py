@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from . import _core, consolidation, preemption
 from ._core import __version__
 from ._documents import json_text
-from .errors import BackendError, InvalidInput
+from .errors import BackendError, InvalidInput, InvalidType, repr_text
 from .io import anonymize as without_names
 from .model import Cluster, Plan
 
@@ -19,6 +21,9 @@ __all__ = ["Replay", "replay", "save"]
 
 FORMAT, VERSION = "gpusched.bundle", 1
 KEYS = ("format", "version", "gpusched", "command", "options", "cluster", "plan")
+PODS = "names of pending tasks, one task as in a cluster, or the name of a job"
+INFINITE = "inf"
+"""What stands in a file for an infinite number, which JSON does not have."""
 SHOWN = 5
 """How many other moves, evictions and the like a difference lists."""
 
@@ -54,62 +59,114 @@ def save(
     """Writes a bundle.
 
     `command` is consolidate, whose options are the keywords of `gs.consolidate`; or preempt, with those of `gs.preempt` or
-    `gs.preemption.preempt_gang` and the pending tasks in `pods`: a list of names, or the name of a job.
+    `gs.preemption.preempt_gang` and the pending tasks in `pods`: a list of names, a list of one task as in the cluster
+    format, or the name of a job. Options that are infinite are written as "inf".
 
     With `anonymize` the snapshot and the options have no names that tell whose they are, and the plan is made again from
     these. Raises InvalidInput for options that are no JSON (functions of your own), BackendError where the file cannot be
     written.
     """
-    chosen = {name: value for name, value in options.items() if value is not None}
+    name = _path(path)
+    chosen = {key: value for key, value in options.items() if value is not None}
     run = _runner(command)
+    if command == "preempt":
+        _pods(chosen)
+    json_text({"options": _as_written(chosen)}, name)  # before any work
     if anonymize:
-        other = without_names(cluster)
-        chosen = _renamed(chosen, cluster, other)
-        cluster, plan = other, run(other, chosen)
+        cluster, chosen = _without_names(cluster, chosen)
+        plan = run(cluster, chosen)
     document = {
         "format": FORMAT,
         "version": VERSION,
         "gpusched": __version__,
         "command": command,
-        "options": chosen,
+        "options": _as_written(chosen),
         "cluster": cluster.to_json(),
         "plan": None if plan is None else plan.to_json(),
     }
-    text = json_text(document, os.fspath(path))
+    text = json_text(document, name)
     try:
-        with open(path, "wb") as file:
+        with open(name, "wb") as file:
             file.write(text + b"\n")
     except OSError as error:
-        raise BackendError(f"{os.fspath(path)}: cannot be written: {error.strerror}") from None
+        raise BackendError(f"{name}: cannot be written: {error.strerror}") from None
 
 
 def replay(path: str | os.PathLike[str]) -> Replay:
     """Runs a bundle again and compares the plans.
 
-    Raises InvalidInput for a file that is no bundle, and for options that this version does not know.
+    Raises InvalidInput, with the file and the field, for a file that is no bundle and for options that this version does not
+    know; BackendError for a file that cannot be read. No file but the bundle is opened.
     """
-    name = os.fspath(path)
+    name = _path(path)
     document = _core.read_mapping(name)
     if document.get("format") != FORMAT:
-        raise InvalidInput(f"{name}: format: {document.get('format')!r}; expected {FORMAT!r}")
-    if document.get("version") != VERSION:
-        raise InvalidInput(f"{name}: version: {document.get('version')!r}; expected {VERSION}")
+        raise InvalidInput(f"{name}: format: {repr_text(document.get('format'))}; expected {FORMAT!r}")
+    found_version = document.get("version")
+    if type(found_version) is not int or found_version != VERSION:
+        raise InvalidInput(f"{name}: version: {repr_text(found_version)}; expected {VERSION}")
     problems = [f"{name}: field {key!r} is missing" for key in KEYS if key not in document]
     problems += [f"{name}: unknown field {key!r}" for key in document if key not in KEYS and not key.startswith("x-")]
-    if not problems and not isinstance(document["options"], dict):
-        problems.append(f"{name}: options: expected a mapping")
+    problems += [
+        f"{name}: {key}: {repr_text(document[key])}; expected {expected}"
+        for key, (kinds, expected) in KINDS.items()
+        if key in document and not isinstance(document[key], kinds)
+    ]
     if problems:
         raise InvalidInput(problems)
-    run = _runner(document["command"])
-    cluster = Cluster.from_json(document["cluster"])
-    saved = None if document["plan"] is None else Plan.from_json(document["plan"])
+    command: str = document["command"]
+    with _told_of(name):
+        run = _runner(command)
+    with _told_of(f"{name}: cluster"):
+        cluster = Cluster.from_json(document["cluster"])
+    with _told_of(f"{name}: plan"):
+        saved = None if document["plan"] is None else Plan.from_json(document["plan"])
+    with _told_of(f"{name}: options"):
+        found = run(cluster, _as_read(document["options"], command))
+    return Replay(command, document["gpusched"], saved, found, _differences(saved, found))
+
+
+KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "gpusched": ((str,), "the version that wrote the bundle, a string"),
+    "command": ((str,), "a string"),
+    "options": ((dict,), "a mapping"),
+    "cluster": ((dict,), "a mapping"),
+    "plan": ((dict, type(None)), "a mapping, or null where there was no plan"),
+}
+
+
+@contextlib.contextmanager
+def _told_of(where: str) -> Iterator[None]:
+    """Errors name the bundle and the field instead of the dict that was read from it."""
     try:
-        found = run(cluster, document["options"])
-    except InvalidInput:
-        raise
+        yield
+    except InvalidInput as error:
+        raise InvalidInput([f"{where}: {problem.removeprefix('<dict>: ')}" for problem in error.problems]) from None
     except TypeError as error:  # a keyword that the call does not have
-        raise InvalidInput(f"{name}: options: {error}") from None
-    return Replay(document["command"], document["gpusched"], saved, found, _differences(saved, found))
+        raise InvalidInput(f"{where}: {error}") from None
+
+
+def _path(path: object) -> str:
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise InvalidType(f"path: {repr_text(path)}; expected the path of a file")
+    return os.fsdecode(path)
+
+
+def _as_written(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: INFINITE if isinstance(value, float) and value == math.inf else value for name, value in options.items()}
+
+
+def _as_read(options: Mapping[str, Any], command: str) -> dict[str, Any]:
+    """The options with numbers for what `_as_written` put in their place. Text that is text stays, such as the name of a job."""
+    numbers = {keyword["name"] for call in CALLS[command] for keyword in _core.keywords[call] if "float" in keyword["type"].split(" | ")}
+    return {name: math.inf if name in numbers and value == INFINITE else value for name, value in options.items()}
+
+
+CALLS: dict[str, tuple[str, ...]] = {
+    "consolidate": ("consolidation.consolidate",),
+    "preempt": ("preemption.preempt", "preemption.preempt_gang"),
+}
+"""Of the library, by command."""
 
 
 def _consolidate(cluster: Cluster, options: Mapping[str, Any]) -> Plan | None:
@@ -118,9 +175,7 @@ def _consolidate(cluster: Cluster, options: Mapping[str, Any]) -> Plan | None:
 
 def _preempt(cluster: Cluster, options: Mapping[str, Any]) -> Plan | None:
     keywords = {name: value for name, value in options.items() if name != "pods"}
-    pods = options.get("pods")
-    if not isinstance(pods, str) and not pods:
-        raise InvalidInput("pods: expected names of pending tasks, or the name of a job")
+    pods = _pods(options)
     found: preemption.Decision | preemption.GangDecision | None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a search that a limit ended is told by the plan
@@ -131,6 +186,18 @@ def _preempt(cluster: Cluster, options: Mapping[str, Any]) -> Plan | None:
     return None if found is None else preemption.to_plan(found)
 
 
+def _pods(options: Mapping[str, Any]) -> Any:
+    """Those that wait: the name of a job, or a list."""
+    if "pods" not in options:
+        raise InvalidInput(f"pods: missing; expected {PODS}")
+    pods = options["pods"]
+    one_task = isinstance(pods, (list, tuple)) and len(pods) == 1 and isinstance(pods[0], Mapping)
+    names = isinstance(pods, (list, tuple)) and len(pods) > 0 and all(isinstance(pod, str) for pod in pods)
+    if not (isinstance(pods, str) or one_task or names):
+        raise InvalidInput(f"pods: {repr_text(pods)}; expected {PODS}")
+    return pods
+
+
 RUNNERS: dict[str, Callable[[Cluster, Mapping[str, Any]], Plan | None]] = {
     "consolidate": _consolidate,
     "preempt": _preempt,
@@ -138,9 +205,32 @@ RUNNERS: dict[str, Callable[[Cluster, Mapping[str, Any]], Plan | None]] = {
 
 
 def _runner(command: str) -> Callable[[Cluster, Mapping[str, Any]], Plan | None]:
+    if not isinstance(command, str):
+        raise InvalidType(f"command: {repr_text(command)}; expected a string")
     if command not in RUNNERS:
-        raise InvalidInput(f"command: {command!r}; expected one of {', '.join(RUNNERS)}{_core.did_you_mean(str(command), list(RUNNERS))}")
+        raise InvalidInput(f"command: {command!r}; expected one of {', '.join(RUNNERS)}{_core.did_you_mean(command, list(RUNNERS))}")
     return RUNNERS[command]
+
+
+def _without_names(cluster: Cluster, options: Mapping[str, Any]) -> tuple[Cluster, dict[str, Any]]:
+    """Both with new names, the same name by the same in both."""
+    pods = options.get("pods")
+    if isinstance(pods, (list, tuple)) and isinstance(pods[0], Mapping):
+        # The task is a part of the snapshot while names are replaced, so that its labels, groups and job get theirs.
+        document = cluster.to_json()
+        document["tasks"].append(dict(pods[0]))
+        try:
+            whole = Cluster.from_json(document)
+        except InvalidInput as error:
+            at = f"<dict>: /tasks/{len(document['tasks']) - 1}"
+            raise InvalidInput([problem.replace(f"{at}: ", "pods: ").replace(f"{at}/", "pods: /") for problem in error.problems]) from None
+        after = without_names(whole)
+        document = after.to_json()
+        task = document["tasks"].pop()
+        out = {**_renamed(options, whole, after), "pods": [task]}
+        return Cluster.from_json(document), out
+    after = without_names(cluster)
+    return after, _renamed(options, cluster, after)
 
 
 def _renamed(options: Mapping[str, Any], before: Cluster, after: Cluster) -> dict[str, Any]:
@@ -150,12 +240,14 @@ def _renamed(options: Mapping[str, Any], before: Cluster, after: Cluster) -> dic
     jobs = dict(zip(before.tasks.job, after.tasks.job, strict=True))
     out = dict(options)
     for field in ("clear", "exempt"):
-        if out.get(field) is not None:
-            out[field] = [nodes.get(name, name) for name in out[field]]
-    if isinstance(out.get("pods"), str):
-        out["pods"] = jobs.get(out["pods"], out["pods"])
-    elif "pods" in out:
-        out["pods"] = [tasks.get(name, name) for name in out["pods"]]
+        names = out.get(field)
+        if isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names):
+            out[field] = [nodes.get(name, name) for name in names]
+    pods = out.get("pods")
+    if isinstance(pods, str):
+        out["pods"] = jobs.get(pods, pods)
+    elif isinstance(pods, (list, tuple)) and all(isinstance(pod, str) for pod in pods):
+        out["pods"] = [tasks.get(name, name) for name in pods]
     return out
 
 

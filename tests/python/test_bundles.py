@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,7 @@ def test_that_nothing_helps_is_a_result(tmp_path: Path) -> None:
         ({"version": 2}, "version: 2; expected 1"),
         ({"command": "consolidat"}, "did you mean 'consolidate'"),
         ({"options": {"sed": 1}}, "sed"),
-        ({"options": []}, "options: expected a mapping"),
+        ({"options": []}, r"options: \[\]; expected a mapping"),
         ({"other": 1}, "unknown field 'other'"),
         ({"cluster": {"format": "gpusched.cluster"}}, "version"),
     ],
@@ -147,3 +148,145 @@ def test_options_that_no_file_can_hold_are_refused(tmp_path: Path) -> None:
     assert not bundle.exists()
     with pytest.raises(gs.BackendError, match="cannot be written"):
         gs.bundles.save(tmp_path / "no" / "bundle.json", "consolidate", waiting(), {}, None)
+
+
+NO_PODS: list[Any] = [{"a": 1}, 5, True, None, [], [5], [["waits-0"]], ["waits-0", {"name": "x"}], [{}, {}]]
+
+
+def bundle_of(path: Path, command: str = "consolidate", **options: Any) -> dict[str, Any]:
+    """A bundle without a plan, as written."""
+    gs.bundles.save(path, command, waiting(), options, None)
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"cluster": "{}"}, "cluster: '{}'; expected a mapping"),
+        ({"cluster": None}, "cluster: None; expected a mapping"),
+        ({"plan": "{}"}, "plan: '{}'; expected a mapping, or null where there was no plan"),
+        ({"plan": 5}, "plan: 5; expected a mapping, or null where there was no plan"),
+        ({"cluster": {}}, "cluster: fields 'format' and 'version' are missing"),
+        ({"plan": {"format": "gpusched.plan"}}, "plan: field"),
+        ({"plan": {"format": "x"}}, "plan: "),
+        ({"version": True}, "version: True; expected 1"),
+        ({"version": 1.0}, "version: 1.0; expected 1"),
+        ({"version": None}, "version: None; expected 1"),
+        ({"gpusched": 5}, "gpusched: 5; expected the version that wrote the bundle, a string"),
+        ({"gpusched": None}, "gpusched: None; expected the version that wrote the bundle, a string"),
+        ({"command": ["preempt"]}, "command: ['preempt']; expected a string"),
+        ({"command": "preemt"}, "command: 'preemt'; expected one of consolidate, preempt; did you mean 'preempt'?"),
+        ({"options": {"sed": 1}}, "options: consolidate() got an unexpected keyword argument 'sed'; did you mean 'seed'?"),
+        ({"options": {"seed": -1}}, "options: seed: -1; expected 0 to "),
+        ({"options": {"seed": "inf"}}, "options: seed: 'inf'; expected"),
+        ({"options": {"cluster": {}}}, "options: consolidate() multiple values for argument 'cluster'"),
+        *(
+            ({"command": "preempt", "options": {"pods": pods}}, f"options: pods: {pods!r}; expected names of pending tasks, one")
+            for pods in NO_PODS
+        ),
+        ({"command": "preempt", "options": {}}, "options: pods: missing; expected names of pending tasks, one"),
+        ({"command": "preempt", "options": {"pods": [{"a": 1}]}}, "options: <task>: /a: unknown field"),
+        ({"command": "preempt", "options": {"pods": ""}}, "options: "),
+        ({"command": "preempt", "options": {"pods": "nobody"}}, "options: "),
+    ],
+)
+def test_errors_name_bundle_and_field(tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any], problem: str) -> None:
+    bundle, snapshot, plan = (tmp_path / name for name in ("bundle.json", "cluster.json", "plan.json"))
+    waiting().to_json(snapshot)
+    gs.consolidate(waiting()).to_json(plan)
+    paths = {"cluster": str(snapshot), "plan": str(plan)}  # of files that could be read
+    change = {key: paths[key] if value == "{}" else value for key, value in change.items()}
+    problem = problem.replace("'{}'", repr(paths.get(next(iter(change)))))
+    bundle.write_text(json.dumps({**bundle_of(bundle, seed=1), **change}))
+    with pytest.raises(gs.InvalidInput) as error:
+        gs.bundles.replay(bundle)
+    assert error.value.problems[0].startswith(f"{bundle}: {problem}")
+    assert "<dict>" not in str(error.value)
+    assert cli.main(["replay-bundle", str(bundle)]) == 2
+    assert capsys.readouterr().err.startswith(f"gpusched: {bundle}: {problem}")
+
+
+@pytest.mark.parametrize("path", [5, None, ["bundle.json"]])
+def test_a_path_is_a_path(path: Any) -> None:
+    for call in (lambda: gs.bundles.replay(path), lambda: gs.bundles.save(path, "consolidate", waiting(), {}, None)):
+        with pytest.raises(gs.errors.InvalidType, match="^path: .*; expected the path of a file$"):
+            call()
+
+
+def test_a_command_is_text(tmp_path: Path) -> None:
+    command: Any = ["preempt"]
+    with pytest.raises(gs.errors.InvalidType, match=r"^command: \['preempt'\]; expected a string$"):
+        gs.bundles.save(tmp_path / "bundle.json", command, waiting(), {}, None)
+
+
+@pytest.mark.parametrize("extra", [[], ["--anonymize-bundle"]])
+def test_an_infinite_option_is_kept(cluster_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], extra: list[str]) -> None:
+    bundle = tmp_path / "bundle.json"
+    arguments = ["--max-price-ratio", "inf", "--save-bundle", str(bundle), *extra]
+    assert cli.main(["consolidate", cluster_path, *arguments]) == 0
+    assert "the plan verifies" in capsys.readouterr().out
+    assert json.loads(bundle.read_text())["options"] == {"max_price_ratio": "inf"}
+    assert gs.bundles.replay(bundle).same
+    saved = gs.bundles.replay(bundle).saved
+    if not extra:
+        assert saved == gs.consolidate(gs.Cluster.from_json(cluster_path), max_price_ratio=math.inf)
+
+
+def test_a_job_may_have_the_name_of_infinity(tmp_path: Path) -> None:
+    document = waiting().to_json()
+    for task in document["tasks"][-2:]:
+        task["job"] = "inf"
+    document["jobs"] = []
+    cluster = gs.Cluster.from_json(document)
+    found = gs.preemption.preempt_gang(cluster, "inf")
+    assert found is not None
+    plan = gs.preemption.to_plan(found)
+    gs.bundles.save(tmp_path / "bundle.json", "preempt", cluster, {"pods": "inf"}, plan)
+    assert gs.bundles.replay(tmp_path / "bundle.json").same
+
+
+def test_the_verdict_is_told_before_a_bundle_that_cannot_be_written(
+    cluster_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise gs.BackendError("the disk is full")
+
+    monkeypatch.setattr(gs.bundles, "save", fail)
+    assert cli.main(["consolidate", cluster_path, "--save-bundle", str(tmp_path / "bundle.json")]) == 2
+    assert "the plan verifies" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("anonymize", [False, True])
+def test_a_task_that_the_snapshot_lacks(tmp_path: Path, anonymize: bool) -> None:
+    document = waiting().to_json()
+    document["nodes"][0]["labels"] = {"secret-key": "secret-value"}
+    cluster = gs.Cluster.from_json(document)
+    task = {
+        "name": "secret-task",
+        "job": "secret-job",
+        "priority": 10,
+        "cpu_milli": 1000,
+        "memory_mib": 1,
+        "gpu_count": 4,
+        "node_selector": {"secret-key": "secret-value"},
+    }
+    bundle = tmp_path / "bundle.json"
+    decision = gs.preempt(cluster, task)
+    assert decision is not None and len(decision.victims) == 2
+    gs.bundles.save(bundle, "preempt", cluster, {"pods": [task]}, gs.preemption.to_plan(decision), anonymize=anonymize)
+    assert ("secret" not in bundle.read_text()) == anonymize
+    replayed = gs.bundles.replay(bundle)
+    assert replayed.same and replayed.found is not None and len(replayed.found.evictions) == 2
+    assert replayed.found.placements[0].task == json.loads(bundle.read_text())["options"]["pods"][0]["name"]
+    with pytest.raises(gs.InvalidInput, match="pods: .*cpu_milly"):
+        wrong = {**task, "cpu_milly": 1}
+        gs.bundles.save(bundle, "preempt", cluster, {"pods": [wrong]}, None, anonymize=True)
+
+
+@pytest.mark.parametrize("command", [["consolidate"], ["preempt", "waits-0"]])
+def test_nothing_to_anonymize(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    path = tmp_path / "cluster.json"
+    waiting().to_json(path)
+    assert cli.main([command[0], str(path), *command[1:], "--anonymize-bundle"]) == 2
+    assert capsys.readouterr() == ("", "gpusched: --anonymize-bundle: with --save-bundle only\n")

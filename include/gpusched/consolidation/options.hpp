@@ -102,7 +102,7 @@ struct Options {
     /// What is proved about the best possible plan; costs milliseconds (counting) or seconds (lp).
     BoundMethod bound_method = BoundMethod::counting;
 
-    /// Only these nodes are vacated, and nothing moves onto them; absent = any node may be vacated.
+    /// Only these nodes are vacated, and nothing moves onto them; absent = any node may be vacated. None of them in `exempt`.
     std::optional<std::vector<NodeId>> clear{};
     /// Nothing leaves these nodes and nothing moves onto them.
     std::vector<NodeId> exempt{};
@@ -133,7 +133,8 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("exempt", &Options::exempt);
 }
 
-/// @throws InvalidInput with every field that is out of range or names a node that `cluster` does not have
+/// @throws InvalidInput with every field that is out of range or names a node that `cluster` does not have, and every node
+///     that is both in `clear` and in `exempt`
 void validate(const Options& options, const Cluster& cluster);
 
 namespace detail {

@@ -10,8 +10,11 @@ namespace GPUSCHED_NAMESPACE::io {
 
 /// Replaces every name by a numbered one, the same name always by the same.
 ///
-/// Renamed are nodes, tasks, jobs, network domains, groups, and the keys and values of labels, selectors, taints and
-/// tolerations. Order, quantities, times, GPU models, hardware and empty strings stay, so that the result poses
+/// Renamed are nodes, tasks, jobs, network domains, groups, disruption budgets, resources, classes of devices, and the keys
+/// and values of labels, selectors, taints and tolerations. Some names stay, since they are the same in every cluster: classes
+/// of devices that are MIG profiles (`1g.10gb`, `gpu:1g.10gb`, `nvidia.com/mig-1g.10gb`) or cards of `nvidia.com/gpu`, the key
+/// `kubernetes.io/hostname` and the taint of cordons. Of a key that any task compares with Gt or Lt, the integers among all
+/// values of labels, selectors and node affinity stay, since their sizes are part of the problem. Order, quantities, times, GPU models, hardware and empty strings stay, so that the result poses
 /// exactly the same problem: a plan for one fits the other, name by name, because both list nodes and tasks in the same
 /// order. Names are numbered in an order drawn with `seed`, so that they do not tell how the old ones sort.
 /// What remains may still identify a cluster to somebody who knows its sizes.

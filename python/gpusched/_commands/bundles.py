@@ -7,8 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import bundles
+from ..errors import InvalidInput
 from ..model import Cluster, Plan
 from .shared import FAILED, OK, say
+
+
+def check_bundle(args: argparse.Namespace) -> None:
+    """Raises InvalidInput for options of a bundle that nobody asks for."""
+    if args.anonymize_bundle and args.save_bundle is None:
+        raise InvalidInput("--anonymize-bundle: with --save-bundle only")
 
 
 def save_bundle(args: argparse.Namespace, command: str, cluster: Cluster, options: Mapping[str, Any], plan: Plan | None) -> None:

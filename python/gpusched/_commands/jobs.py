@@ -10,7 +10,7 @@ from .. import _core, admission, allocation, consolidation, preemption
 from .._words import counted
 from ..errors import InvalidInput
 from ..model import Cluster
-from .bundles import save_bundle
+from .bundles import check_bundle, save_bundle
 from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, say
 
 
@@ -61,6 +61,7 @@ def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> 
 
 
 def preempt(args: argparse.Namespace) -> int:
+    check_bundle(args)
     require_writable(args.output, args.save_bundle, inputs=[args.cluster])
     if (args.job is None) == (not args.tasks):
         raise InvalidInput("TASK, --job: expected names of pending tasks, or --job with the name of a job")

@@ -11,11 +11,12 @@ from .. import consolidation, io, verify
 from .._words import counted
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
-from .bundles import save_bundle
+from .bundles import check_bundle, save_bundle
 from .shared import FAILED, OK, Problems, given, require_writable, say, write_text
 
 
 def consolidate(args: argparse.Namespace) -> int:
+    check_bundle(args)
     require_writable(args.output, args.save_bundle, inputs=[args.cluster])
     cluster = Cluster.from_json(args.cluster)
     options = given(args, "consolidation.consolidate")
@@ -29,8 +30,9 @@ def consolidate(args: argparse.Namespace) -> int:
     if args.output:
         plan.to_json(args.output)
         say(f"wrote {args.output}")
+    code = print_check(checked)
     save_bundle(args, "consolidate", cluster, options, plan)
-    return print_check(checked)
+    return code
 
 
 def print_plan(plan: Plan) -> None:

@@ -36,6 +36,9 @@ TEST_CASE("options out of range are rejected by name, value and expectation") {
     rejects({.max_moves_per_node = 0}, "max_moves_per_node: 0; expected at least 1");
     rejects({.clear = std::vector{make_id<NodeId>(4)}}, "clear: there is no node 4; expected less than 4");
     rejects({.exempt = {make_id<NodeId>(9)}}, "exempt: there is no node 9; expected less than 4");
+    const auto node = make_id<NodeId>(2);
+    rejects({.clear = std::vector{make_id<NodeId>(1), node}, .exempt = {node, make_id<NodeId>(0)}},
+            "clear: " + quoted(cluster.name(node)) + "; expected a node that exempt does not list, too");
 }
 
 TEST_CASE("there is no bound by no method") {

@@ -70,6 +70,79 @@ TEST_CASE("Anonymised resources and node affinity pose the same question", "[io]
     CHECK(refused > 100);
 }
 
+TEST_CASE("Classes of devices keep the names that vendors gave, and lose others") {
+    const std::vector<std::string> kept{"1g.10gb",
+                                        "gpu:3g.40gb+me",
+                                        "nvidia.com/mig-1g.10gb",
+                                        "nvidia.com/mig-1g.10gb.me",
+                                        "nvidia.com/mig-7g.141gb.shared",
+                                        "nvidia.com/gpu",
+                                        "nvidia.com/gpu.shared",
+                                        "nvidia.com/gpu (shared)",
+                                        "nvidia.com/gpu (MIG 1g.10gb)"};
+    const std::vector<std::string> renamed{"secret",
+                                           "gpu:secret",
+                                           "gpu.secret.com",
+                                           "nvidia.com/gpu-secret",
+                                           "nvidia.com/gpu (MIG secret)",
+                                           "nvidia.com/gpu (MIG 1g.10gb",
+                                           "nvidia.com/mig-secret",
+                                           "nvidia.com/mig-1g.10gb.secret",
+                                           "nvidia.com/mig-",
+                                           "1g.10gb-secret",
+                                           "20261g.10gb",
+                                           "1g.12345gb",
+                                           "1g.gb",
+                                           "gpu:"};
+    ClusterSpec spec;
+    spec.nodes = {{.name = "n", .cpu_milli = 1000}};
+    TaskSpec task{.name = "t", .device_count = 1};
+    for (const auto* names : {&kept, &renamed})
+        for (const auto& name : *names) {
+            spec.nodes[0].devices.push_back({.device_class = name, .count = 1});
+            task.device_classes.push_back(name);
+        }
+    spec.tasks = {task};
+    const auto after = io::anonymize(spec, 5);
+    CHECK(io::cluster_to_json(after).find("secret") == std::string::npos);
+    std::set<std::string> distinct;
+    for (std::size_t i = 0; i < task.device_classes.size(); ++i) {
+        const auto& name = after.tasks[0].device_classes[i];
+        INFO(task.device_classes[i] << " -> " << name);
+        CHECK((i < kept.size() ? name == kept[i] : name.starts_with("device-")));
+        CHECK(after.nodes[0].devices[i].device_class == name);
+        distinct.insert(name);
+    }
+    CHECK(distinct.size() == task.device_classes.size());
+}
+
+TEST_CASE("Of values that are compared as numbers only the integers stay") {
+    ClusterSpec spec;
+    for (const auto* value : {"5", "-7", "+3", "secret", "5secret", "99999999999999999999"})
+        spec.nodes.push_back(
+            {.name = value, .cpu_milli = 1000, .labels = {{"size", value}, {"other", value}}});
+    TaskSpec task{.name = "t", .node_selector = {{"size", "secret"}}};
+    task.node_affinity = {{.match_expressions = {{"size", MatchOperator::gt, {"-8"}}}},
+                          {.match_expressions = {{"size", MatchOperator::in, {"5", "secret"}}}}};
+    spec.tasks = {task};
+    const auto after = io::anonymize(spec, 2);
+    CHECK(io::cluster_to_json(after).find("secret") == std::string::npos);
+    const auto key = after.tasks[0].node_affinity[0].match_expressions[0].key;
+    CHECK(key != "size");
+    for (std::size_t i = 0; i < spec.nodes.size(); ++i) {
+        const auto& old = spec.nodes[i].labels.at("size");
+        const auto& value = after.nodes[i].labels.at(key);
+        INFO(old << " -> " << value);
+        CHECK((value == old) == (i < 3));
+        for (const auto& label : after.nodes[i].labels)
+            if (label.first != key) CHECK(label.second.starts_with("value-"));
+    }
+    CHECK(after.tasks[0].node_selector.at(key) == after.nodes[3].labels.at(key));
+    CHECK(after.tasks[0].node_affinity[0].match_expressions[0].values == std::vector<std::string>{"-8"});
+    CHECK(after.tasks[0].node_affinity[1].match_expressions[0].values ==
+          std::vector<std::string>{"5", after.nodes[3].labels.at(key)});
+}
+
 TEST_CASE("An anonymised cordon still lets tasks in that tolerate it", "[io]") {
     ClusterSpec spec;
     spec.nodes = {{.name = "n", .cpu_milli = 1, .schedulable = false}};

@@ -451,6 +451,10 @@ TEST_CASE("bad options and tasks are refused") {
     CHECK_THROWS_MESSAGE(preempt(cluster, p, {.socket_score = 2}), InvalidInput,
                          "socket_score: 2; expected at most numa_score, which is 1");
     CHECK_THROWS_MESSAGE(preempt(cluster, p, {.cross_score = 0.7}), InvalidInput, "cross_score: 0.7");
+    CHECK_THROWS_MESSAGE(preempt(cluster, p, {.numa_score = -1}), InvalidInput,
+                         "numa_score: -1; expected at least socket_score, which is 0.5");
+    CHECK_THROWS_MESSAGE(preempt(cluster, p, {.socket_score = -1}), InvalidInput,
+                         "socket_score: -1; expected at least cross_score, which is ");
     CHECK_THROWS_MESSAGE(preempt(cluster, p, {.numa_score = std::numeric_limits<double>::infinity()}),
                          InvalidInput, "numa_score: inf; expected a finite number");
     CHECK_THROWS_MESSAGE(preempt(cluster, p, {.now = INT64_MAX}), InvalidInput,

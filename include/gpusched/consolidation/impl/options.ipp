@@ -2,7 +2,9 @@
 
 #include <gpusched/consolidation/options.hpp>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::consolidation {
 
@@ -18,6 +20,13 @@ inline void check_options(Problems& problems, const Options& options, const Clus
     };
     if (options.clear) known("clear", *options.clear);
     known("exempt", options.exempt);
+    if (!options.clear || options.exempt.empty()) return;
+    auto exempt = options.exempt;
+    std::sort(exempt.begin(), exempt.end());
+    for (const auto node : *options.clear)
+        if (cluster.contains(node) && std::binary_search(exempt.begin(), exempt.end(), node))
+            problems.add(bad_value("clear", gpusched::quoted(cluster.name(node)),
+                                   "a node that exempt does not list, too"));
 }
 
 GPUSCHED_INLINE void validate_beside_policies(const Options& options, const Cluster& cluster,

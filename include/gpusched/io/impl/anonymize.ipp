@@ -2,7 +2,9 @@
 
 #include <gpusched/core/rng.hpp>
 #include <gpusched/io/anonymize.hpp>
+#include <gpusched/io/detail/public_devices.hpp>
 #include <gpusched/model/detail/cordon_taint.hpp>
+#include <gpusched/model/detail/node_match.hpp>
 
 #include <cstddef>
 #include <map>
@@ -47,12 +49,13 @@ class Pseudonyms {
 /// All names of a snapshot by kind.
 struct Renaming {
     Pseudonyms nodes{"node-"}, tasks{"task-"}, jobs{"job-"}, domains{"domain-"}, groups{"group-"},
-        keys{"key-"}, values{"value-"}, resources{"resource-"}, budgets{"budget-"};
-    std::set<std::string> compared{};  // keys whose values are compared as numbers, and therefore kept
+        keys{"key-"}, values{"value-"}, resources{"resource-"}, budgets{"budget-"}, devices{"device-"};
+    std::set<std::string> compared{};  // keys whose values are compared as numbers: integers are kept
 
     void number(Rng rng) {
         std::uint64_t stream = 0;
-        for (auto* kind : {&nodes, &tasks, &jobs, &domains, &groups, &keys, &values, &resources, &budgets})
+        for (auto* kind :
+             {&nodes, &tasks, &jobs, &domains, &groups, &keys, &values, &resources, &budgets, &devices})
             kind->number(rng.split(stream++));
     }
     void labels(Labels& labels) {
@@ -65,8 +68,15 @@ struct Renaming {
         labels = std::move(renamed);
     }
     void label(std::string& key, std::string& value) {
-        if (!compared.contains(key)) values(value);
+        rename_value(key, value);
         rename_key(key);
+    }
+    // What is no integer compares with nothing, whatever its name.
+    void rename_value(const std::string& key, std::string& value) {
+        if (!compared.contains(key) || !gpusched::detail::label_integer(value)) values(value);
+    }
+    void rename_class(std::string& name) {
+        if (!is_public_device_class(name)) devices(name);
     }
     // The key that singles out nodes and the one that cordons them have a meaning of their own.
     void rename_key(std::string& key) {
@@ -84,8 +94,7 @@ struct Renaming {
     void affinity(std::vector<NodeTerm>& terms) {
         for (auto& term : terms) {
             for (auto& match : term.match_expressions) {
-                for (auto& value : match.values)
-                    if (!compared.contains(match.key)) values(value);
+                for (auto& value : match.values) rename_value(match.key, value);
                 rename_key(match.key);
             }
             for (auto& match : term.match_fields)
@@ -105,6 +114,7 @@ struct Renaming {
             for (auto& domain : node.network) domains(domain);
             labels(node.labels);
             amounts(node.resources);
+            for (auto& group : node.devices) rename_class(group.device_class);
             for (auto& taint : node.taints) {
                 rename_key(taint.key);
                 values(taint.value);
@@ -117,6 +127,7 @@ struct Renaming {
             labels(task.node_selector);
             affinity(task.node_affinity);
             amounts(task.resources);
+            for (auto& name : task.device_classes) rename_class(name);
             for (auto& toleration : task.tolerations) {
                 rename_key(toleration.key);
                 values(toleration.value);

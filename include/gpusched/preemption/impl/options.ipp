@@ -24,12 +24,20 @@ GPUSCHED_INLINE void validate(const Options& options) {
     finite("numa_score", options.numa_score);
     finite("socket_score", options.socket_score);
     finite("cross_score", options.cross_score);
-    if (options.socket_score > options.numa_score)
-        problems.add(bad_value("socket_score", number_text(options.socket_score),
-                               "at most numa_score, which is " + number_text(options.numa_score)));
-    if (options.cross_score > options.socket_score)
-        problems.add(bad_value("cross_score", number_text(options.cross_score),
-                               "at most socket_score, which is " + number_text(options.socket_score)));
+    // Of two scores in the wrong order the caller is told of the one that is not the default.
+    const auto descending = [&](const char* near, double Options::*above, const char* far,
+                                double Options::*below) {
+        const auto larger = options.*above, smaller = options.*below;
+        if (!(smaller > larger)) return;
+        if (smaller == Options{}.*below)
+            problems.add(bad_value(near, number_text(larger),
+                                   "at least " + std::string(far) + ", which is " + number_text(smaller)));
+        else
+            problems.add(bad_value(far, number_text(smaller),
+                                   "at most " + std::string(near) + ", which is " + number_text(larger)));
+    };
+    descending("numa_score", &Options::numa_score, "socket_score", &Options::socket_score);
+    descending("socket_score", &Options::socket_score, "cross_score", &Options::cross_score);
     problems.throw_if_any();
 }
 
