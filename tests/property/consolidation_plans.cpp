@@ -478,7 +478,7 @@ const Spoiler spoilers[] = {
 
 TEST_CASE("valid plans that were spoiled are rejected, with the reason") {
     std::map<std::string, int> rejected;
-    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(1'500); ++seed) {
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(6'000); ++seed) {
         Rng rng(seed);
         Case valid{testing_support::random_cluster(rng, {.budgets = seed % 4 >= 2 ? 0.3 : 0,
                                                          .extras = seed % 2 == 1 ? 0.3 : 0,
