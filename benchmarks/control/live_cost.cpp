@@ -70,7 +70,7 @@ struct Host {
         options.host.numa_nodes = 2;
         options.host.core_numa.assign(
             c.large ? 256 : static_cast<std::size_t>(std::clamp(get_nprocs_conf(), 1, 256)), 0);
-        live.mig = "nvml";
+        live.mig = host::MigControl::nvml;
         live.nvml_library = GPUSCHED_FAKE_NVML;
         live.journal = path("journal.json");
         live.cgroups = folder.string();
@@ -111,7 +111,10 @@ struct Host {
                                         .start = {.gpu = static_cast<std::int32_t>(gpu),
                                                   .instance = {profile, static_cast<std::uint8_t>(start)}}});
         auto& to = live.tenants[static_cast<std::size_t>(t)];
-        to.latency = {.kind = source, .path = path(name + ".latency"), .metric = bench::MetricsPage::metric};
+        for (const auto& [kind, text] : enum_names(host::LatencyKind{}))
+            if (source == text) to.latency.kind = kind;
+        to.latency.path = path(name + ".latency");
+        to.latency.metric = bench::MetricsPage::metric;
         to.access.cgroup = name;
         to.access.switch_over = {"true"};
         std::filesystem::create_directories(folder / name);
